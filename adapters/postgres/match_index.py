@@ -105,7 +105,8 @@ class PostgresMatchIndex:
 
     async def model(self) -> MatchModel | None:
         row = await self._session.one(SQL["model"])
-        return MatchModel(row[0], msgspec.convert(row[1], Weights), row[2]) if row else None
+        made = MatchModel(row[0], msgspec.convert(row[1], Weights), row[2]) if row else None
+        return made if made is not None and made.weights.fits else None
 
     async def keep_model(self, model: MatchModel) -> None:
         weights = jsonb(msgspec.to_builtins(model.weights))

@@ -1,7 +1,6 @@
 """Which items are worth comparing: those that share rare keys, looked up in lists and never pair by pair."""
 
 from collections.abc import Iterable
-from heapq import nsmallest
 from math import log2
 from typing import Final, TypeVar
 
@@ -75,10 +74,16 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: f
         worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
         for id in found:
             scores[id] = scores.get(id, 0.0) + worth
-    if share and scores:
-        least = share * max(scores.values())
-        return [id for _, id in sorted((-score, id) for id, score in scores.items() if score >= least)[:KEPT]]
-    return [id for _, id in nsmallest(KEPT, ((-score, id) for id, score in scores.items()))]
+    kept = list(scores.items())
+    if len(kept) > KEPT:
+        least = sorted(scores.values())[-KEPT]
+        kept = [entry for entry in kept if entry[1] >= least]
+    best = sorted(kept, key=_order)[:KEPT]
+    return [id for id, score in best if score >= share * best[0][1]] if share else [id for id, _ in best]
+
+
+def _order(entry: tuple[Id, float]) -> tuple[float, Id]:
+    return -entry[1], entry[0]
 
 
 def _rarity(listed: tuple[int, str, object]) -> tuple[int, str]:

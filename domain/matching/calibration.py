@@ -16,6 +16,12 @@ FORBIDDEN: Final = -0.2
 DOUBTED: Final = 3.0
 """The same where its conflicts are of a kind that is often wrong: to be looked at (0.89), not to be merged."""
 
+CONTESTED: Final = 0.5
+"""The same for a pair that would be merged by rules but for one conflict: people are asked (0.59)."""
+
+CERTAIN: Final = 7.64
+"""log2 odds from which a pair without conflict is merged by rules: a probability of 0.995."""
+
 LEAST: Final = -60.0
 """log2 odds below which nothing is told apart any more."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import fsum
 from typing import Final
 
@@ -11,8 +12,12 @@ from domain.matching.lexicon import COLOURS
 from domain.matching.measures import beyond, close, same_size
 from domain.matching.words import alike
 
+_LONG: Final = 9
 HUB: Final = 3
 """A code that more items than this bear names a family, not an item."""
+_ROUNDED: Final = 1.02
+_FIGURES: Final = 12
+"""Characters of a number that is compared by its value, at most."""
 _OTHERWISE: Final = 48
 """Words of either title that are looked for in other spellings: each is held against each."""
 
@@ -62,12 +67,14 @@ def _code(a: Facts, b: Facts, frequencies: Rarity) -> int:
 
 
 def _contained(a: Facts, b: Facts) -> bool:
-    """Whether a code of one is a part of a code of the other: five characters or more, three of them digits."""
+    """Whether a code of one is a part of a code of the other: five characters or more, three of them digits, or a long one."""
     for one in a.codes:
         for other in b.codes:
             short, long = (one, other) if len(one) < len(other) else (other, one)
-            if len(short) >= 5 and short in long and sum(map(str.isdigit, short)) >= 3:
-                return True
+            if len(short) >= 5 and short in long:
+                digits = sum(map(str.isdigit, short))
+                if digits >= 3 or (digits and len(short) >= _LONG):
+                    return True
     return False
 
 
@@ -117,10 +124,44 @@ def _quantities(a: Facts, b: Facts, frequencies: Rarity) -> int:
     left, right = a.quantities, b.quantities
     if not left or not right:
         return 0
+    if left == right:
+        return 1
     shared = left & right
-    if len(shared) == min(len(left), len(right)):
+    agreeing, contradict = _compared(left - shared, right - shared)
+    agreeing += len(shared)
+    if agreeing >= min(len(left), len(right)):
         return 1 if len(left) == len(right) else 2
-    return 3 if shared else 4
+    return 5 if contradict else 3 if agreeing else 4
+
+
+def _compared(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
+    """How many numbers of one are told by the other in another way, and whether both state a unit in numbers that differ.
+
+    `4 Schubladen`, whose unit nobody knows, and `4drawer` are one; `32gb` and `64gb` contradict.
+    """
+    ones, others = _by_unit(left), _by_unit(right)
+    agreeing, contradict = 0, False
+    for unit, numbers in ones.items():
+        for name, found in others.items():
+            if name == unit != "":
+                same = sum(any(max(x, y) <= _ROUNDED * min(x, y) for y in found) for x in numbers)
+                agreeing += same
+                contradict = contradict or not same
+            elif not name or not unit:
+                agreeing += len(set(numbers) & set(found))
+    return agreeing, contradict
+
+
+@lru_cache(maxsize=1 << 16)
+def _by_unit(quantities: frozenset[str]) -> dict[str, list[float]]:
+    """The numbers of quantities by their units; the unit of a bare number is blank."""
+    found: dict[str, list[float]] = {}
+    for quantity in quantities:
+        unit = quantity.lstrip("0123456789.")
+        number = quantity[: len(quantity) - len(unit)]
+        if len(number) <= _FIGURES:
+            found.setdefault(unit, []).append(float(number))
+    return found
 
 
 def _brand(a: Facts, b: Facts, frequencies: Rarity) -> int:
@@ -234,6 +275,8 @@ def _weight(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
 
 
+_PACK: Final = 1.45
+"""How many times what a piece costs two of it cost, at least."""
 _PRICE: Final = (1.03, 1.15, 1.4, 2.0)
 
 
@@ -251,8 +294,16 @@ def _pieces(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if a.packs is None and b.packs is None and (a.pieces is None or b.pieces is None):
         return 0
     if (a.packs or 1) != (b.packs or 1):
-        return 3 if a.packs and b.packs else 2
+        return 3 if (a.packs and b.packs) or _costs_more(a, b) else 2
     return 3 if a.pieces and b.pieces and a.pieces != b.pieces else 1
+
+
+def _costs_more(a: Facts, b: Facts) -> bool:
+    """Whether the one of two items that tells how many are sold together is by so much dearer that it is a pack of the other."""
+    if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
+        return False
+    pack, piece = (a.price, b.price) if a.packs else (b.price, a.price)
+    return pack >= _PACK * piece
 
 
 def _described(a: Facts, b: Facts, frequencies: Rarity) -> int:
@@ -292,7 +343,7 @@ COMPARISONS: Final = (
     ),
     Comparison(
         "quantities",
-        ("missing", "same", "one says more", "some shared", "different"),
+        ("missing", "same", "one says more", "some shared", "different", "contradict"),
         _quantities,
         lambda f: sorted(f.quantities),
     ),

@@ -10,13 +10,23 @@ from domain.catalogue.search import gtin_key
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.text import stated
 from domain.ingestion.values.weights import parse_weight
-from domain.matching.lexicon import ACCESSORIES, COLOURS, CORPORATE, DRESSING, FILLERS, NUMBERS, QUANTITY_UNITS, STOP
+from domain.matching.lexicon import (
+    ACCESSORIES,
+    COLOURS,
+    CORPORATE,
+    DRESSING,
+    FILLERS,
+    NUMBERS,
+    QUANTITY_UNITS,
+    SPACED,
+    STOP,
+)
 from domain.matching.measures import MOST, Size, bounded, length, sizes
-from domain.matching.words import chunks, code, folded, number_of, parts, stem, words
+from domain.matching.words import chunks, code, folded, number_of, parts, quantity, stem, word, words
 
 _SET: Final = re.compile(
     r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
-    r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
+    r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|(?<!\d )(?<!\d[\"'] )\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
 )
 _PIECES: Final = re.compile(
     r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b"
@@ -26,8 +36,10 @@ _TABLE: Final = re.compile(
 )
 _PLUS: Final = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
 _FOR: Final = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
+_COMPOUND: Final = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
 _PRICE: Final = re.compile(r"\d[\d.,]*")
 _QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _COUNTED: Final = re.compile(r"\d+[a-z]+")
 _WORDY: Final = re.compile(r"[a-z]{6}")
 _DIGITS: Final = re.compile(r"\d+")
@@ -39,6 +51,9 @@ _TOLD: Final = 64
 """Telling words of a title that are compared, and as many of its axes and collection: the first ones, so that a comparison is bounded."""
 _NAMED: Final = 32
 """Words of a brand, a colour or a finish that are compared, and codes of a title or of its axes."""
+_UNIT: Final = 12
+_NOUN: Final = 4
+"""Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
 _CODE: Final = 64
 """Characters of a code, at most."""
 
@@ -145,7 +160,7 @@ class _Told:
 
 def _told(given: Mapping[str, str]) -> _Told:
     title, axes = (stated(given.get(name, "")) or "" for name in ("title", "axes"))
-    flat = [folded(text).replace("w/", "with ") for text in (title, axes)]
+    flat = [_COMPOUND.sub(r"\1\2", folded(text).replace("w/", "with ")) for text in (title, axes)]
     (found, rest), (beside, others) = map(sizes, flat)
     (named, codes), (more, beyond) = map(_named, (rest, others))
     return _Told(
@@ -193,8 +208,16 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
     """The compared words of a title and the codes in it, each once and in their order."""
     named: dict[str, None] = {}
     codes: dict[str, None] = {}
-    for chunk in chunks(flat):
-        if _is_code(chunk):
+    found = chunks(flat)
+    counted = {
+        at for at, (one, unit) in enumerate(pairwise(found)) if _NUMBER.fullmatch(one) and word(unit[:_UNIT]) in SPACED
+    }
+    for at, chunk in enumerate(found):
+        if at in counted:
+            named[quantity(chunk[:_CODE], found[at + 1])] = None
+        elif at - 1 in counted:
+            named.update(dict.fromkeys(w for w in parts(chunk) if len(w) >= _NOUN))
+        elif _is_code(chunk):
             codes[code(chunk)] = None
             codes.update((code(piece), None) for piece in chunk.split("/") if piece != chunk and _is_code(piece))
         else:
@@ -231,8 +254,12 @@ def _is_code(chunk: str) -> bool:
         return (digits >= 5 and chunk.isdigit()) or (digits >= 8 and "." not in chunk)
     if not digits or len(made) < 4:
         return False
-    if _COUNTED.fullmatch(made) and len(made) - len(unit := made.lstrip("0123456789")) <= 4:
-        return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in chunk
+    if _COUNTED.fullmatch(made):
+        unit = made.lstrip("0123456789")
+        if len(unit) > 1 and unit in QUANTITY_UNITS:
+            return False
+        if len(made) - len(unit) <= 4:
+            return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in chunk
     if digits == 1:
         return len(made) >= 5 and made[0].isalpha() and not _WORDY.search(made)
     return letters <= 8 or digits >= 3

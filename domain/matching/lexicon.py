@@ -161,10 +161,34 @@ NUMBERS: Final = {
     for name in names.split()
 }
 QUANTITY_UNITS: Final = frozenset(
-    "gb mb tb kb ghz mhz hz khz w watt watts kw v volt volts a amp amps mah ah mp megapixel megapixels oz lb lbs kg g ml l "
-    "qt gal gallon cu cuft port ports disc discs disk cd dvd seat seats seater drawer drawers door doors shelf shelves "
+    "gb mb tb kb ghz mhz hz khz w watt watts kw v volt volts a amp amps mah ah mp megapixel megapixels oz floz lb lbs kg g ml l "
+    "qt gal gallon cu cuft sqft port ports disc discs disk cd dvd seat seats seater drawer drawers door doors shelf shelves "
     "channel channels band button buttons ch ct count sheet sheets page pages pack packs pk piece pieces pc pcs x k rpm "
     "fps min minute minutes hour hours hr hrs year years tier tiers step steps light lights person persons cup cups bit way "
-    "outlet outlets ft feet foot in inch inches cm mm m yd section sections front fronts".split()
+    "outlet outlets ft feet foot in inch inches cm mm m yd section sections front fronts quart ounce ounces pound pounds gram "
+    "grams gramm gr liter liters litre litres mg bags bag".split()
 )
 """What follows a number and makes it a quantity instead of a part of a name."""
+UNITS: Final = _table(
+    """
+    w: watt
+    v: volt
+    a: amp
+    mp: megapixel
+    disc: disk
+    min: minute
+    hr: hour
+    qt: quart
+    gal: gallon
+    cuft: cu
+    lb: pound
+    oz: ounce
+    l: liter litre
+    g: gram gramm gr
+    """
+)
+"""Other names of units."""
+SCALES: Final = {"floz": (29.57, "ml"), "kg": (1000, "g"), "l": (1000, "ml"), "tb": (1000, "gb"), "ghz": (1000, "mhz")}
+"""Units that others write as so many of a smaller one."""
+SPACED: Final = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
+"""Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""

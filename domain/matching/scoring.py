@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.matching.calibration import Odds, allowed, calibrated, odds
+from domain.matching.calibration import CONTESTED, FORBIDDEN, Odds, allowed, calibrated, odds
 from domain.matching.comparisons import COMPARISONS, Levels
-from domain.matching.conflicts import Known, conflicts, most
+from domain.matching.conflicts import Known, conflicts, contested, most
 from domain.matching.facts import Facts
 from domain.matching.rivals import Pair, taken
 from domain.matching.weights import Weights
@@ -62,7 +62,10 @@ def scored(
             own[pair] = allowed(alone, bound[pair])
     lost = taken(own)
     for pair in sorted(own):
-        yield Scored(*pair, pairs[pair], odds(sums[pairs[pair]], lost[pair], bound[pair]), found[pair])
+        levels, limit = pairs[pair], bound[pair]
+        if limit == FORBIDDEN and contested(found[pair], levels, calibrated(sums[levels]) + lost[pair]):
+            limit = CONTESTED
+        yield Scored(*pair, levels, odds(sums[levels], lost[pair], limit), found[pair])
 
 
 def evidence(pair: Scored, left: Facts, right: Facts, weights: Weights) -> list[Evidence]:

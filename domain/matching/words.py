@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from domain.matching.lexicon import COLOURS, NAMES, QUANTITY_UNITS, SHADES
+from domain.matching.lexicon import COLOURS, NAMES, QUANTITY_UNITS, SCALES, SHADES, UNITS
 
 LONGEST: Final = 200
 """Characters of a word that it is compared by, at most."""
@@ -14,6 +14,8 @@ _ALIKE: Final = 40
 _CHUNK: Final = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
 _PART: Final = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
 _COUNTED: Final = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
+_SCALED: Final = 6
+"""Characters of a number that is brought to another unit, at most."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _LETTERS: Final = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
 _UMLAUTS: Final = re.compile("ae|oe|ue")
@@ -80,14 +82,23 @@ def parts(chunk: str) -> tuple[str, ...]:
         part = found[:LONGEST]
         counted = _COUNTED.fullmatch(part)
         if counted and counted[2] in QUANTITY_UNITS:
-            made.append(counted[1] + word(counted[2]))
+            made.append(quantity(counted[1], counted[2]))
         elif part in QUANTITY_UNITS and made and made[-1].replace(".", "").isdigit():
-            made[-1] += word(part)
+            made[-1] = quantity(made[-1], part)
         elif part.replace(".", "").isdigit():
             made.append(part)
         else:
             made.extend(word(part).split())
     return tuple(made)
+
+
+def quantity(number: str, unit: str) -> str:
+    """A number and its unit as one word, whichever of its names the unit goes by: `0.5 kg` and `500 g` as `500g`."""
+    named = UNITS.get(plain := word(unit), plain)
+    if named in SCALES and len(number) <= _SCALED:
+        factor, named = SCALES[named]
+        return f"{float(number) * factor:.0f}{named}"
+    return (number.rstrip("0").rstrip(".") if "." in number else number) + named
 
 
 def stem(made: str) -> str | None:
@@ -99,9 +110,9 @@ def stem(made: str) -> str | None:
 
 
 def number_of(made: str) -> str | None:
-    """The one number of six digits or more within a code, which brands write with and without a prefix."""
-    bare = made.lstrip("abcdefghijklmnopqrstuvwxyz")
-    return bare if len(bare) >= 6 and bare.isdigit() and len(made) - len(bare) <= 5 else None
+    """The one number of six digits or more within a code, which brands write with and without letters around it."""
+    bare = made.strip("abcdefghijklmnopqrstuvwxyz")
+    return bare if len(bare) >= 6 and bare.isdigit() and len(made) - len(bare) <= 7 else None
 
 
 @lru_cache(maxsize=1 << 18)

@@ -5,7 +5,7 @@ from time import thread_time
 import pytest
 
 from domain.matching import conflicts as rules
-from domain.matching.comparisons import compare
+from domain.matching.comparisons import COMPARISONS, compare
 from domain.matching.facts import Facts, read
 from domain.matching.frequencies import Frequencies
 from domain.matching.words import alike
@@ -59,6 +59,56 @@ def test_one_colour_has_many_names(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Card 8 GB", "Card 8GB"),
+        ("Fridge 18 cu. ft.", "Fridge 18cu.ft"),
+        ("Sofa 3 seater", "Sofa 3-seat"),
+        ("Flour 0.5 kg", "Flour 500 g"),
+        ("Drive 1 TB", "Drive 1000GB"),
+        ("Drill 18 V", "Drill 18 volts"),
+        ("Bank 20000 mAh", "Bank 20000mAh"),
+        ("Juice 1.50 l", "Juice 1500ml"),
+    ],
+)
+def test_a_number_and_its_unit_are_one(one: str, other: str) -> None:
+    assert item(one).quantities == item(other).quantities != frozenset()
+    assert item(one).codes == item(other).codes == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "level"),
+    [
+        ("Card 32 GB", "Card 64GB", "contradict"),
+        ("Chest of 6 drawers", "Chest of 8 drawers", "contradict"),
+        ("Chest of 6 drawers", "Kommode 6 Schubkästen", "same"),
+        ("Shampoo 6.8 fl oz", "Shampoo 200 ml", "same"),
+        ("Card 32 GB class 10", "Card 32 GB", "one says more"),
+        ("Remote 890", "Remote 880", "different"),
+    ],
+)
+def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -> None:
+    levels = compare(item(one), item(other), Frequencies([item(one), item(other)]))
+    told = {c.name: c.levels[found] for c, found in zip(COMPARISONS, levels, strict=True)}
+    assert told["quantities"] == level
+
+
+@pytest.mark.parametrize(
+    ("packs", "price", "other", "level"),
+    [
+        ("Stool (Set of 2)", "58", "29", 3),
+        ("Stool (Set of 2)", "31", "29", 2),
+        ("Stool (Set of 2)", "", "29", 2),
+        ("Stool", "58", "29", 0),
+    ],
+)
+def test_a_pack_that_costs_more_is_a_pack(packs: str, price: str, other: str, level: int) -> None:
+    one, two = item(packs, price=price), item("Stool", price=other)
+    at = [c.name for c in COMPARISONS].index("pieces")
+    assert compare(one, two, Frequencies())[at] == compare(two, one, Frequencies())[at] == level
+
+
+@pytest.mark.parametrize(
     ("title", "pieces"),
     [
         ("Table and 4 chairs", 5),
@@ -87,6 +137,7 @@ def test_pieces_of_a_set(title: str, pieces: int | None) -> None:
         ("Stool", None),
         ("4-seat sofa set", None),
         ("Backpack", None),
+        ("Desk pad 24 x 19", None),
     ],
 )
 def test_how_many_are_sold_together(title: str, packs: int | None) -> None:

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from domain.matching import judging
-from domain.matching.judging import FIELDS, INSTRUCTIONS, BadAnswer, answer_of, data_of, outcome_of, shown, stands, void
+from domain.matching.judging import (
+    FIELDS,
+    INSTRUCTIONS,
+    BadAnswer,
+    answer_of,
+    data_of,
+    outcome_of,
+    says,
+    shown,
+    stands,
+    void,
+)
 from domain.matching.model import JudgeSettings
 from tests.support.judged import item, pair, said
 from tests.support.providers import strict_faults
@@ -92,6 +103,30 @@ RIGHT = shown(item("b", "HALDEN table", colour="natural oak"))
 
 
 @pytest.mark.parametrize(
+    ("quote", "text", "found"),
+    [
+        ("oak", "Halden oak table", True),
+        ("den o", "Halden oak table", False),
+        ("ak", "Halden oak table", False),
+        ("e", "Halden oak table", False),
+        ("180", "table 180 cm", True),
+        ("80", "table 180 cm", False),
+        ("cm", "table 180 cm", False),
+        ("8 cm", "table 8 cm", True),
+        ("table 1", "table 180 cm", True),
+        ("XL", "XL", True),
+        ("a", "a sofa, a", False),
+        ("oak", "soak oak", True),
+        ("椅子", "黒い椅子セット", True),
+        ("子", "黒い椅子セット", False),
+        ("-", "a - b", False),
+    ],
+)
+def test_a_quote_has_to_say_something(quote: str, text: str, found: bool) -> None:
+    assert stands(quote, text) and says(quote, text) is found
+
+
+@pytest.mark.parametrize(
     ("reasons", "told"),
     [
         ([("colour", "oak", "oak")], None),
@@ -103,6 +138,7 @@ RIGHT = shown(item("b", "HALDEN table", colour="natural oak"))
         ([("colour", "oak", "oak"), ("brand", "Halden", "Nordby")], "`brand` of the candidate"),
         ([("colour", "", "")], "`colour` of the subject"),
         ([("prior", "x", "x")], "`prior` of the subject"),
+        ([("title", "e", "e")], "no whole word"),
         ([], "no reasons"),
         ([("colour", "oak", "oak")] * 9, "more than 8"),
     ],

@@ -4,11 +4,12 @@ from random import Random
 
 import pytest
 
-from domain.matching.calibration import DOUBTED, FORBIDDEN, calibrated, odds, probability
+from domain.matching.calibration import CERTAIN, CONTESTED, DOUBTED, FORBIDDEN, calibrated, odds, probability
 from domain.matching.comparisons import COMPARISONS, Levels
-from domain.matching.conflicts import most
+from domain.matching.conflicts import contested, most
+from domain.matching.model import MERGED_AT
 from domain.matching.rivals import taken
-from domain.matching.weights import SHIPPED, learn
+from domain.matching.weights import SHIPPED, Weights, learn
 
 NAMES = [c.name for c in COMPARISONS]
 
@@ -97,9 +98,20 @@ def test_conflicts_bound_the_odds(found: tuple[str, ...], given: dict[str, int],
 def test_packs_that_vendors_leave_out_at_will_are_a_doubt() -> None:
     often = [[levels(title=1, code=1, pieces=2), levels(title=6, code=6)]] * 300
     found = learn(often, often, SHIPPED)
-    assert most(("pieces",), levels(pieces=2), found) == DOUBTED
-    assert most(("pieces",), levels(pieces=3), found) == FORBIDDEN
+    assert most(("pieces",), levels(pieces=2, code=1), found) == DOUBTED
+    assert most(("pieces",), levels(pieces=2, price=2), found) == DOUBTED
+    assert most(("pieces",), levels(pieces=2), found) == FORBIDDEN
+    assert most(("pieces",), levels(pieces=3, code=1), found) == FORBIDDEN
     assert most(("pieces", "size"), levels(pieces=2, size=2), found) == FORBIDDEN
+
+
+def test_one_conflict_of_a_certain_pair_is_left_to_people() -> None:
+    assert contested(("colour",), levels(code=1, colour=6), CERTAIN)
+    assert not contested(("colour",), levels(code=1, colour=6), CERTAIN - 0.1)
+    assert not contested(("colour", "size"), levels(code=1), 60.0)
+    assert not contested(("colour",), levels(gtin=1, code=7), 60.0)
+    assert not contested(("pieces",), levels(code=1, pieces=3), 60.0)
+    assert 0.5 < probability(CONTESTED) < 0.7 and probability(CERTAIN) == pytest.approx(MERGED_AT, abs=1e-4)
 
 
 def test_conflicts_keep_below_the_line_whatever_speaks_for_the_pair() -> None:
@@ -113,3 +125,12 @@ def test_calibration_rises_with_the_sum() -> None:
     sums = [calibrated(x / 2) for x in range(-300, 300)]
     assert sums == sorted(sums)
     assert probability(-2000.0) == pytest.approx(0.0) and probability(2000.0) == 1.0
+
+
+def test_weights_of_another_shape_do_not_fit() -> None:
+    assert SHIPPED.fits
+    short = tuple(row[:-1] for row in SHIPPED.bits)
+    assert (
+        not Weights(0.0, SHIPPED.m, SHIPPED.u, short).fits
+        and not Weights(0.0, SHIPPED.m, SHIPPED.u[1:], SHIPPED.bits).fits
+    )
