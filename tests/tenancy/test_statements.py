@@ -27,6 +27,7 @@ ACROSS = {
     "jobs.dispatched": "the relay serves every organisation's jobs",
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
     "mail.address": "finds out whose the address is that a message is for",
+    "match_index.backlog": "operators ask how far matching is behind, over all organisations",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
