@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from adapters.postgres.catalogue_rows import plain
-from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
 from domain.matching.facts import Facts
@@ -120,9 +120,8 @@ class PostgresMatchBacklog:
         self._pool = pool
 
     async def backlog(self) -> Backlog:
-        async with self._pool.system() as link:
-            row = await (await link.cursor.execute(SQL["backlog"])).fetchone()
-        return Backlog(*row) if row else Backlog(0, 0.0)
+        found = [rows[0] for rows in await self._pool.every(reading(SQL["backlog"]))]
+        return Backlog(sum(count for count, _ in found), max((seconds for _, seconds in found), default=0.0))
 
 
 def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:

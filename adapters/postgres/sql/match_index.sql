@@ -102,4 +102,4 @@ ON CONFLICT (org, livemode) DO UPDATE SET items = excluded.items, weights = excl
 
 -- backlog --
 -- Of every tenant.
-SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM match_queue
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM here.match_queue AS q
