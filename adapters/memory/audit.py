@@ -50,7 +50,13 @@ class MemoryAudit:
         self._act = id if leads or self._act is None else self._act
         await self._chain(
             AuditEntry(
-                id, self._context, change, self._transaction.now, self._act, self._undoes if leads else None, self._undone
+                id,
+                self._context,
+                change,
+                self._transaction.now,
+                self._act,
+                self._undoes if leads else None,
+                self._undone,
             )
         )
         self._transaction.recorded.changes.append(replace(change, entry=id))
@@ -105,7 +111,7 @@ class MemoryAudit:
         undone = await self.undone_by([entry.act for entry in rows])
         found: dict[str, str] = {}
         for later in rows:
-            if later.act not in undone:
+            if later.act not in undone and later.act != self._act:
                 found.update({entry.act: later.id for entry in entries if later.stands_on(entry)})
         return found
 

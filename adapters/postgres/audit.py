@@ -22,9 +22,7 @@ _COLUMNS: Final = (
     "id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, act, undoes, undone, "
     "kept, sequence, hash"
 )
-SQL = statements(
-    "audit", entry=_COLUMNS, walked=statements("audit")["walk_one"], looked=str(LOOKED)
-)
+SQL = statements("audit", entry=_COLUMNS, walked=statements("audit")["walk_one"], looked=str(LOOKED))
 CONFLICTS["audit_entries_undoes"] = "It was undone at the same moment."
 _AT_ONCE: Final = 1_000
 """Entries that are read at once where all are."""

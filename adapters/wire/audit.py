@@ -24,7 +24,9 @@ _UNDO: Final = named(
         None,
         {
             "available": boolean(description="Whether it can be undone now, by somebody who may do the opposite."),
-            "reason": nullable(text("It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.", longest=2000, description="Why not.")),
+            "reason": nullable(
+                text("It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.", longest=2000, description="Why not.")
+            ),
         },
     ),
 )
@@ -33,7 +35,9 @@ AUDIT_EVENT: Final = Resource[ToldEntry](
     {
         "id": computed(id_of("aud"), lambda told, _: told.entry.id),
         "actor": part(ACTOR, lambda told: told.entry.context.actor),
-        "action": computed(text("sources.update", description="The operation."), lambda told, _: told.entry.context.operation),
+        "action": computed(
+            text("sources.update", description="The operation."), lambda told, _: told.entry.context.operation
+        ),
         "target": computed(_TARGET, lambda told, _: {"object": told.entry.change.object, "id": told.entry.change.id}),
         "change": computed(enum("create", "update", "delete"), lambda told, _: told.entry.change.action),
         "before": computed(
@@ -67,7 +71,12 @@ AUDIT_EVENT: Final = Resource[ToldEntry](
             lambda told, _: told.entry.sequence,
         ),
         "hash": computed(
-            nullable(text("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", description="The chain up to and with it.")),
+            nullable(
+                text(
+                    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                    description="The chain up to and with it.",
+                )
+            ),
             lambda told, _: told.entry.hash.hex() if told.entry.hash else None,
         ),
     },

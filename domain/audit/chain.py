@@ -138,9 +138,9 @@ class ChainCheck:
         if gap:
             self.faults.append(ChainFault(FaultKind.MISSING, expected, until=entry.sequence - 1))
         digest = digest_of(self.tenant, entry)
-        if entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash:
-            self.entries += 1
-        elif self._passes_over(entry, digest):
+        if (entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash) or self._passes_over(
+            entry, digest
+        ):
             self.entries += 1
         else:
             # behind a gap it cannot be told what it was hashed with; only whether it belongs elsewhere

@@ -36,7 +36,7 @@ class Change:
         """Whether both are about the same: a resource as a whole, or a field of it."""
         if (self.object, self.id) != (other.object, other.id):
             return False
-        if "update" != self.action or "update" != other.action:
+        if self.action != "update" or other.action != "update":
             return True
         return not (self.before.keys() | self.after.keys()).isdisjoint(other.before.keys() | other.after.keys())
 

@@ -15,7 +15,9 @@ from ports.unit_of_work import Tx
 _LOOKED: Final = 2_000
 """Entries that a page of those that can be undone looks at before it ends although it is not full."""
 BEFORE: Final = "It was made before changes could be undone."
-KEPT_NO_LONGER: Final = f"What was replaced or taken away is kept for {retention.KEPT_FOR_UNDOING.days} days, and these are over."
+KEPT_NO_LONGER: Final = (
+    f"What was replaced or taken away is kept for {retention.KEPT_FOR_UNDOING.days} days, and these are over."
+)
 _AS_BEFORE: Final = "Everything is as it was before already."
 
 
@@ -70,7 +72,7 @@ class AuditService:
             fitting = [one for one in told if (one.refusal is None) == undoable]
             found = [*fitting, *found] if request.backwards else [*found, *fitting]
             looked, key = looked + len(told), page.next_key
-            if len(found) > request.limit or not page.has_more:
+            if len(found) > request.limit or not page.has_more or len(told) < window.limit:
                 break
         items = found[-request.limit :] if request.backwards else found[: request.limit]
         if len(found) > request.limit:
@@ -108,7 +110,7 @@ class AuditService:
         try:
             await reversals.take_back(tx, act)
         except (Conflict, InvalidRequest, NotFound, PreconditionFailed, Unprocessable) as error:
-            later = await _maker(tx, error.extra.get("later"))
+            later = await _maker(tx, getattr(error.__cause__, "later", None))
             detail = error.detail if later is None else f"{error.detail} {_standing(later)}"
             raise UndoUnavailable(detail) from error
 

@@ -44,12 +44,15 @@ class CallersReversals:
     caller: Principal
 
     def refusal(self, action: str) -> str | None:
+        """Why what such an operation did is never undone."""
         undoing = self.undoings.of(action)
         return undoing if isinstance(undoing, str) else None
 
     def permit(self, action: str) -> None:
+        """What the operation itself takes, taking it back takes."""
         if self.refusal(action) is None:
             self.undoings.may(self.caller, action)
 
     async def take_back(self, tx: Tx, act: Act) -> None:
+        """By the act's area."""
         await self.undoings.take_back(tx, act)

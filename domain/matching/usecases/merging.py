@@ -40,15 +40,27 @@ def decided_by(context: AuditContext) -> DecidedBy:
 class Merging:
     """What makes and unmakes merges."""
 
-    async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
-        """Have the two be one. Raises NotFound, Conflict when the pair is not open or its items cannot be one."""
+    async def merge(
+        self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None, *, held: bool | None = None
+    ) -> MatchPair:
+        """Have the two be one; `held` is what the pair is then, None for as it is.
+
+        Raises NotFound, Conflict when the pair is not open or its items cannot be one.
+        """
         await tx.catalogue.take_turn(merging=True)
         pair = await _open(tx, pair_id)
         merges, plan = await self.merge_all(tx, [pair], by, reason)
+<<<<<<< HEAD
         if isinstance(made := merges[pair.id], CannotMerge):
             raise Conflict(str(made))
         await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
         await supersede(tx, plan, await tx.pairs.open_of(plan.members(pair.left)))
+=======
+        if isinstance(made := merges[pair.id], str):
+            raise Conflict(made)
+        await _change(tx, pair, status=PairStatus.MERGED, merge=made.id, held=pair.held if held is None else held)
+        await supersede(tx, plan, await tx.pairs.of_variants(plan.members(pair.left), lock=True))
+>>>>>>> 65fb6c5 (Undo what operations declare to be reversible)
         return _found(await tx.pairs.get(pair_id))
 
     async def merge_all(
@@ -80,18 +92,31 @@ class Merging:
         """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
         return await _change(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
 
-    async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
-        """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
+    async def dismiss_again(self, tx: Tx, pair_id: str, *, held: bool) -> MatchPair:
+        """Take a reopening back; `held` is what the pair was before. Raises NotFound, Conflict when it is decided meanwhile."""
+        pair = _found(await tx.pairs.get(pair_id, lock=True))
+        if pair.status not in (PairStatus.OPEN, PairStatus.SUPERSEDED):
+            raise Conflict(f"The pair is {pair.status} by now.")
+        return await _change(tx, pair, status=PairStatus.DISMISSED, held=held)
+
+    async def reopen(self, tx: Tx, pair_id: str, *, hold: bool = True) -> MatchPair:
+        """Take a dismissal back; what cannot be merged meanwhile is superseded. Without `hold` it does not wait for a person.
+
+        Raises NotFound, Conflict when it is not dismissed.
+        """
         await tx.catalogue.take_turn()
         pair = _found(await tx.pairs.get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
             raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
         [apart] = await _apart(tx, await planned(tx, (pair.left, pair.right)), [pair])
         status = PairStatus.OPEN if apart else PairStatus.SUPERSEDED
-        return await _change(tx, pair, status=status, held=True)
+        return await _change(tx, pair, status=status, held=hold or pair.held)
 
-    async def undo(self, tx: Tx, merge_id: str) -> Merge:
-        """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
+    async def undo(self, tx: Tx, merge_id: str, *, held: bool | None = True) -> Merge:
+        """Take a merge back; `held` is what its pairs are then, None for as they are.
+
+        Raises NotFound, Conflict when it is undone already or a later merge rests on it.
+        """
         await tx.catalogue.take_turn(merging=True)
         merge = _found_merge(await tx.merges.get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
@@ -103,8 +128,13 @@ class Merging:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
+<<<<<<< HEAD
         await _laid(tx, plan)
         await _reopen(tx, plan, tied)
+=======
+        await _laid(tx, plan, before, was)
+        await _reopen(tx, plan, tied, held)
+>>>>>>> 65fb6c5 (Undo what operations declare to be reversible)
         return _found_merge(await tx.merges.get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
@@ -244,13 +274,13 @@ async def _apart(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bo
     return [bool(left and right) and left.isdisjoint(right) for left, right in found]
 
 
-async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
-    """Pairs of what was taken apart are open again: those that were merged wait for a person, others stand as before."""
+async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts, held: bool | None) -> None:
+    """Pairs of what was taken apart are open again: those that were merged are `held` (None: as before), others stand as before."""
     undone = {merge.id for merge in plan.undone}
     waiting = []
     for pair in await tx.pairs.of_variants([*tied.owners()], lock=True):
         if pair.merge in undone:
-            await _change(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
+            await _change(tx, pair, status=PairStatus.OPEN, merge=None, held=pair.held if held is None else held)
         elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:
             waiting.append(pair)
     for pair, apart in zip(waiting, await _apart(tx, plan, waiting), strict=True):
