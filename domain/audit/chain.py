@@ -1,6 +1,6 @@
 """The chain of a tenant's audit entries: each is hashed with the hash before it, so that none can be changed unseen."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from decimal import Decimal
@@ -104,10 +104,14 @@ def chained(before: bytes, digest: bytes) -> bytes:
 
 @dataclass(slots=True)
 class ChainCheck:
-    """Checks one tenant's chain, of which it is given the entries in the order of their numbers."""
+    """Checks one tenant's chain, of which it is given the entries in the order of their numbers.
+
+    `noted` are hashes that entries of these numbers are known to have had.
+    """
 
     tenant: Tenant
     head: ChainHead | None
+    noted: Mapping[int, bytes] = field(default_factory=dict)
     faults: list[ChainFault] = field(default_factory=list)
     entries: int = 0
     before: int = 0
@@ -137,6 +141,8 @@ class ChainCheck:
         gap = entry.sequence > expected
         if gap:
             self.faults.append(ChainFault(FaultKind.MISSING, expected, until=entry.sequence - 1))
+        if self.noted.get(entry.sequence, entry.hash) != entry.hash:
+            self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
         digest = digest_of(self.tenant, entry)
         if (entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash) or self._passes_over(
             entry, digest
@@ -167,6 +173,7 @@ class ChainCheck:
                 self.entries += 1
             else:
                 self.faults.append(ChainFault(suspect.verdict, entry.sequence, entry.id))
+        self.faults += [ChainFault(FaultKind.MISSING, one, until=one) for one in self.noted if one > self._sequence]
         self._end()
         ordered = sorted(self.faults, key=lambda fault: fault.sequence)[:MOST_FAULTS]
         return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered))

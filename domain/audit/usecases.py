@@ -1,6 +1,6 @@
 """What people do with the audit log: read it, and undo what it tells of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -12,6 +12,7 @@ from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Preconditio
 from domain.kernel.paging import Page, PageRequest
 from ports.unit_of_work import Tx
 
+_NOTHING: Final[Mapping[int, bytes]] = {}
 _LOOKED: Final = 2_000
 """Entries that a page of those that can be undone looks at before it ends although it is not full."""
 BEFORE: Final = "It was made before changes could be undone."
@@ -125,10 +126,10 @@ class AuditService:
             for by in [undone.get(one.act)]
         ]
 
-    async def verify(self, tx: Tx) -> ChainReport:
-        """Check the tenant's whole chain."""
+    async def verify(self, tx: Tx, noted: Mapping[int, bytes] = _NOTHING) -> ChainReport:
+        """Check the tenant's whole chain; `noted` are hashes that entries of these numbers are known to have had."""
         async with tx.audit.chain() as (head, entries):
-            check = ChainCheck(tx.tenant, head)
+            check = ChainCheck(tx.tenant, head, noted)
             async for some in entries:
                 check.look_at(some)
         return check.report()
