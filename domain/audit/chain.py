@@ -144,9 +144,8 @@ class ChainCheck:
         if self.noted.get(entry.sequence, entry.hash) != entry.hash:
             self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
         digest = digest_of(self.tenant, entry)
-        if (entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash) or self._passes_over(
-            entry, digest
-        ):
+        follows = entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash
+        if self._passes_over(entry, digest) or follows:
             self.entries += 1
         else:
             # behind a gap it cannot be told what it was hashed with; only whether it belongs elsewhere

@@ -92,12 +92,12 @@ class Merging:
         """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
         return await _change(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
 
-    async def dismiss_again(self, tx: Tx, pair_id: str, *, held: bool) -> MatchPair:
-        """Take a reopening back; `held` is what the pair was before. Raises NotFound, Conflict when it is decided meanwhile."""
+    async def dismiss_again(self, tx: Tx, pair_id: str, *, held: bool | None) -> MatchPair:
+        """Take a reopening back; `held` is what the pair is then, None for as it is. Raises NotFound, Conflict when it is decided."""
         pair = _found(await tx.pairs.get(pair_id, lock=True))
         if pair.status not in (PairStatus.OPEN, PairStatus.SUPERSEDED):
             raise Conflict(f"The pair is {pair.status} by now.")
-        return await _change(tx, pair, status=PairStatus.DISMISSED, held=held)
+        return await _change(tx, pair, status=PairStatus.DISMISSED, held=pair.held if held is None else held)
 
     async def reopen(self, tx: Tx, pair_id: str, *, hold: bool = True) -> MatchPair:
         """Take a dismissal back; what cannot be merged meanwhile is superseded. Without `hold` it does not wait for a person.

@@ -24,7 +24,7 @@ async def take_back_decisions(merging: Merging, tx: Tx, act: Act) -> None:
         elif change.after.get("status") == PairStatus.DISMISSED:
             await merging.reopen(tx, change.id, hold=bool(change.before.get("held", False)))
         elif change.before.get("status") == PairStatus.DISMISSED:
-            await merging.dismiss_again(tx, change.id, held=bool(change.before.get("held", True)))
+            await merging.dismiss_again(tx, change.id, held=change.before.get("held"))
     await _merge_again(merging, tx, pairs)
 
 
