@@ -102,8 +102,8 @@ async def update_judge_settings(call: Writing) -> Reply:
     return call.one(wire.JUDGE_SETTINGS, await service.update(call.tx, call.command, call.expected_version))
 
 
-async def _decisions(services: MatchingServices, tx: Tx, act: Act) -> None:
-    await take_back_decisions(services.merging, tx, act)
+async def _decisions(_: MatchingServices, tx: Tx, act: Act) -> None:
+    await take_back_decisions(tx, act)
 
 
 async def _settings(services: MatchingServices, tx: Tx, act: Act) -> None:
@@ -233,7 +233,7 @@ OPERATIONS: Final = (
         reply=wire.MERGE.schema,
         errors=("not_found", "conflict"),
         agent=Tool(approval=True),
-        undo=Undoing("The pairs are merged again, as they had been decided; the merges have new ids.", _decisions),
+        undo=Undoing("The same merges count again, and the pairs stand as before.", _decisions),
     ),
     Read(
         id="matching.read_judge_settings",

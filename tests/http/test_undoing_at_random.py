@@ -33,13 +33,11 @@ SOURCES: tuple[dict[str, Any], ...] = (
 )
 
 
-def lasting(value: Any, merges: dict[str, str]) -> Any:
-    """JSON without versions and times; merges by what they merge, for one that is made again is a new one."""
+def lasting(value: Any) -> Any:
+    """JSON without versions and times."""
     if isinstance(value, dict):
-        return {name: lasting(one, merges) for name, one in value.items() if name not in PASSING}
-    if isinstance(value, list):
-        return [lasting(one, merges) for one in value]
-    return merges.get(value, value) if isinstance(value, str) else value
+        return {name: lasting(one) for name, one in value.items() if name not in PASSING}
+    return [lasting(one) for one in value] if isinstance(value, list) else value
 
 
 @dataclass
@@ -84,10 +82,8 @@ class Player:
     async def documents(self) -> str:
         """All that the API shows."""
         pages = {path: await self.page(path) for path in LISTS}
-        merges = {one["id"]: f"{one['survivor']} {one['merged']}" for one in pages[APPLIED]}
-        pages[APPLIED].sort(key=lambda one: merges[one["id"]])
         settings = (await self.client.get("/v1/matching/judge-settings")).json()
-        return json.dumps(lasting([pages, settings], merges), indent=1, sort_keys=True)
+        return json.dumps(lasting([pages, settings]), indent=1, sort_keys=True)
 
     async def any_of(self, path: str, **wanted: str) -> Any:
         """One of a list, if there is one."""

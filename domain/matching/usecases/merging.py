@@ -40,13 +40,8 @@ def decided_by(context: AuditContext) -> DecidedBy:
 class Merging:
     """What makes and unmakes merges."""
 
-    async def merge(
-        self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None, *, held: bool | None = None
-    ) -> MatchPair:
-        """Have the two be one; `held` is what the pair is then, None for as it is.
-
-        Raises NotFound, Conflict when the pair is not open or its items cannot be one.
-        """
+    async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
+        """Have the two be one. Raises NotFound, Conflict when the pair is not open or its items cannot be one."""
         await tx.catalogue.take_turn(merging=True)
         pair = await _open(tx, pair_id)
         merges, plan = await self.merge_all(tx, [pair], by, reason)
@@ -58,7 +53,7 @@ class Merging:
 =======
         if isinstance(made := merges[pair.id], str):
             raise Conflict(made)
-        await _change(tx, pair, status=PairStatus.MERGED, merge=made.id, held=pair.held if held is None else held)
+        await change_pair(tx, pair, status=PairStatus.MERGED, merge=made.id)
         await supersede(tx, plan, await tx.pairs.of_variants(plan.members(pair.left), lock=True))
 >>>>>>> 65fb6c5 (Undo what operations declare to be reversible)
         return _found(await tx.pairs.get(pair_id))
@@ -82,52 +77,57 @@ class Merging:
         near = sorted({product for product, _ in homes.values()})
         tied = await tx.catalogue.tied(near, products) if products else TiedProducts()
         stored = await tx.pairs.of_variants([*tied.owners()])
+<<<<<<< HEAD
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
             await _laid(tx, plan)
+=======
+        plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
+        made: dict[str, Merge | str] = {}
+        for pair in pairs:
+            try:
+                made[pair.id] = plan.join(pair, by, reason)
+            except CannotMerge as why:
+                made[pair.id] = str(why)
+        if plan.made:
+            await lay(tx, plan, before, {})
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
         """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
-        return await _change(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
+        return await change_pair(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
 
-    async def dismiss_again(self, tx: Tx, pair_id: str, *, held: bool | None) -> MatchPair:
-        """Take a reopening back; `held` is what the pair is then, None for as it is. Raises NotFound, Conflict when it is decided."""
-        pair = _found(await tx.pairs.get(pair_id, lock=True))
-        if pair.status not in (PairStatus.OPEN, PairStatus.SUPERSEDED):
-            raise Conflict(f"The pair is {pair.status} by now.")
-        return await _change(tx, pair, status=PairStatus.DISMISSED, held=pair.held if held is None else held)
-
-    async def reopen(self, tx: Tx, pair_id: str, *, hold: bool = True) -> MatchPair:
-        """Take a dismissal back; what cannot be merged meanwhile is superseded. Without `hold` it does not wait for a person.
-
-        Raises NotFound, Conflict when it is not dismissed.
-        """
+    async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
+        """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
         await tx.catalogue.take_turn()
         pair = _found(await tx.pairs.get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
             raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
-        [apart] = await _apart(tx, await planned(tx, (pair.left, pair.right)), [pair])
+        [apart] = await apart_of(tx, await planned(tx, (pair.left, pair.right)), [pair])
         status = PairStatus.OPEN if apart else PairStatus.SUPERSEDED
-        return await _change(tx, pair, status=status, held=hold or pair.held)
+        return await change_pair(tx, pair, status=status, held=True)
 
-    async def undo(self, tx: Tx, merge_id: str, *, held: bool | None = True) -> Merge:
-        """Take a merge back; `held` is what its pairs are then, None for as they are.
-
-        Raises NotFound, Conflict when it is undone already or a later merge rests on it.
-        """
+    async def undo(self, tx: Tx, merge_id: str) -> Merge:
+        """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
         await tx.catalogue.take_turn(merging=True)
         merge = _found_merge(await tx.merges.get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
-        products = await _ends_of(tx, merge)
+        products = await ends_of(tx, merge)
         tied = await tx.catalogue.tied(products, products)
+<<<<<<< HEAD
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
+=======
+        before, was = shown(tied), tied.roots()
+        plan = MergePlan.of(tied, await applied(tx, tied), tx.now)
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         try:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
+<<<<<<< HEAD
 <<<<<<< HEAD
         await _laid(tx, plan)
         await _reopen(tx, plan, tied)
@@ -135,6 +135,10 @@ class Merging:
         await _laid(tx, plan, before, was)
         await _reopen(tx, plan, tied, held)
 >>>>>>> 65fb6c5 (Undo what operations declare to be reversible)
+=======
+        await lay(tx, plan, before, was)
+        await _reopen(tx, plan, tied)
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         return _found_merge(await tx.merges.get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
@@ -144,7 +148,11 @@ class Merging:
             return
         await aside(_size(plan.tied), plan.settle)
         if plan.made or plan.undone:
+<<<<<<< HEAD
             await _laid(tx, plan)
+=======
+            await lay(tx, plan, before, was)
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
 
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
@@ -170,14 +178,16 @@ async def _open(tx: Tx, id: str) -> MatchPair:
     return pair
 
 
-async def _change(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
+async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
+    """Keep the pair with those fields changed, and audit it."""
     after = pair.changed(tx.now, **changes)
     await tx.pairs.save(after)
     await tx.audit.add(PAIR_AUDITED.updated(pair, after))
     return after
 
 
-async def _applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
+async def applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
+    """The merges that count among tied products."""
     return await tx.merges.applied([*tied.products, *tied.owners()])
 
 
@@ -187,13 +197,14 @@ async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
     return sorted({product for product, _ in homes.values()})
 
 
-async def _ends_of(tx: Tx, merge: Merge) -> list[str]:
+async def ends_of(tx: Tx, merge: Merge) -> list[str]:
     """The products that a merge ties together, as their sources have them."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
     return await products_of(tx, [merge.survivor, merge.merged])
 
 
+<<<<<<< HEAD
 def _size(tied: TiedProducts) -> int:
     return sum(1 + len(product.variants) for product in tied.products.values())
 
@@ -233,11 +244,17 @@ async def _kept(tx: Tx, plan: MergePlan) -> None:
     for merge in plan.kept:
         await tx.merges.save(merge)
     for after in plan.undone:
+=======
+async def lay(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]) -> None:
+    """Store what was planned: merges with their audit entries, what readers see, and the events."""
+    for after in (*plan.kept, *plan.undone, *plan.again):
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         was = _found_merge(await tx.merges.get(after.id))
         await tx.merges.save(after)
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
     await tx.merges.add_all(plan.made)
     await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
+<<<<<<< HEAD
 
 
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
@@ -246,23 +263,36 @@ def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
     ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made)}
     laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
     return laying.laid(), laying.events
+=======
+    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
+    laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids, roots)
+    laid = laying.laid()
+    await tx.catalogue.lay(laid, tx.now)
+    await tx.events.append(laying.events)
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
 
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
     """What is merged among the families of these variants, and nothing planned yet."""
     products = await products_of(tx, variants)
     tied = await tx.catalogue.tied(products) if products else TiedProducts()
-    return MergePlan.of(tied, await _applied(tx, tied) if tied.products else (), tx.now)
+    return MergePlan.of(tied, await applied(tx, tied) if tied.products else (), tx.now)
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
+<<<<<<< HEAD
     """Of these open pairs those that cannot be merged: both are one by now, or there are items of one source in both."""
     for pair, apart in zip(pairs, await _apart(tx, plan, pairs), strict=True):
+=======
+    """Of these pairs, open ones that cannot be merged: both are one by now, or there are items of one source in both."""
+    open_ = [pair for pair in pairs if pair.status == PairStatus.OPEN]
+    for pair, apart in zip(open_, await apart_of(tx, plan, open_), strict=True):
+>>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         if not apart:
-            await _change(tx, pair, status=PairStatus.SUPERSEDED)
+            await change_pair(tx, pair, status=PairStatus.SUPERSEDED)
 
 
-async def _apart(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
+async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
     """Of each pair whether its two could be merged; what the plan does not know is merged with nothing that it knows."""
     ids = {id for pair in pairs for id in (pair.left, pair.right)}
     sources = {id: plan.sources(id) for id in ids if plan.knows(id)}
@@ -274,18 +304,18 @@ async def _apart(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bo
     return [bool(left and right) and left.isdisjoint(right) for left, right in found]
 
 
-async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts, held: bool | None) -> None:
-    """Pairs of what was taken apart are open again: those that were merged are `held` (None: as before), others stand as before."""
+async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
+    """Pairs of what was taken apart are open again: those that were merged wait for a person, others stand as before."""
     undone = {merge.id for merge in plan.undone}
     waiting = []
     for pair in await tx.pairs.of_variants([*tied.owners()], lock=True):
         if pair.merge in undone:
-            await _change(tx, pair, status=PairStatus.OPEN, merge=None, held=pair.held if held is None else held)
+            await change_pair(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
         elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:
             waiting.append(pair)
-    for pair, apart in zip(waiting, await _apart(tx, plan, waiting), strict=True):
+    for pair, apart in zip(waiting, await apart_of(tx, plan, waiting), strict=True):
         if apart:
-            await _change(tx, pair, status=PairStatus.OPEN)
+            await change_pair(tx, pair, status=PairStatus.OPEN)
 
 
 def _found(pair: MatchPair | None) -> MatchPair:

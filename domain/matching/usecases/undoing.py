@@ -1,42 +1,90 @@
-"""Taking back what was decided of match pairs, and what was set of the judge: by the same use cases."""
+"""Taking back what was decided of match pairs, and what was set of the judge: to exactly what the audit log says was before."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 from domain.audit.model import Act, Change
-from domain.matching.model import MatchPair, PairStatus
+from domain.catalogue.overlay import shown
+from domain.kernel.errors import Conflict, NotFound
+from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
+from domain.matching.model import MatchPair, Merge, MergeStatus, PairStatus
 from domain.matching.usecases.judge_settings import JudgeSettingsService
-from domain.matching.usecases.merging import Merging
+from domain.matching.usecases.merging import apart_of, applied, change_pair, ends_of, lay, planned
 from ports.unit_of_work import Tx
 
+_APPLIED: Final = MergeStatus.APPLIED
 
-async def take_back_decisions(merging: Merging, tx: Tx, act: Act) -> None:
-    """A merge is undone, an undone one made anew, a dismissal taken back, a reopened pair dismissed again.
 
-    Raises what these raise. Pairs that only followed, follow again.
+async def take_back_decisions(tx: Tx, act: Act) -> None:
+    """Merges that were made count no more, those that were undone count again, and pairs stand as before.
+
+    Raises NotFound; Conflict where another merge rests on one that would go, or what was one cannot be any more.
     """
-    pairs = [change for _, change in act.changes("match_pair")]
-    for change in pairs:
-        if change.after.get("status") == PairStatus.MERGED:
-            pair = await merging.get_pair(tx, change.id)
-            if pair.merge is not None:
-                await merging.undo(tx, pair.merge, held=change.before.get("held"))
-        elif change.after.get("status") == PairStatus.DISMISSED:
-            await merging.reopen(tx, change.id, hold=bool(change.before.get("held", False)))
-        elif change.before.get("status") == PairStatus.DISMISSED:
-            await merging.dismiss_again(tx, change.id, held=change.before.get("held"))
-    await _merge_again(merging, tx, pairs)
+    await tx.catalogue.take_turn(merging=True)
+    merges = {change.id: change for _, change in act.changes("merge")}
+    pairs = {change.id: change for _, change in act.changes("match_pair")}
+    if merges:
+        await _put_back_merges(tx, merges, pairs)
+    for id, change in pairs.items():
+        await _put_back_pair(tx, id, change, act.entries[0].created_at)
 
 
-async def _merge_again(merging: Merging, tx: Tx, pairs: Iterable[Change]) -> None:
-    """Pairs that were merged are merged anew, as they were decided, in that order."""
-    parted: list[tuple[str, MatchPair, Change]] = []
-    for change in pairs:
-        if change.before.get("status") == PairStatus.MERGED:
-            parted.append((str(change.before.get("merge", "")), await merging.get_pair(tx, change.id), change))
-    for merge, pair, change in sorted(parted, key=lambda one: one[0]):
-        was = await merging.get_merge(tx, merge)
-        await merging.merge(tx, pair.id, was.decided_by, was.reason, held=change.before.get("held"))
+async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
+    merges = [await _merge(tx, id) for id in changes]
+    products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
+    tied = await tx.catalogue.tied(products, products)
+    before, was = shown(tied), tied.roots()
+    known = await tx.pairs.of_variants([*tied.owners()])
+    plan = MergePlan.of(tied, await applied(tx, tied), tx.now, known)
+    apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
+    apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
+    going = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
+    coming = [merge for merge in merges if changes[merge.id].before.get("status") == _APPLIED]
+    _refuse_moved(going, coming)
+    rests_on = {id: one.before["rests_on"] for id, one in changes.items() if not {"status"} & one.after.keys()}
+    try:
+        plan.put_back(going, coming, rests_on)
+    except (StillNeeded, CannotMerge) as why:
+        raise Conflict(str(why)) from why
+    if one := next((pair for pair in apart if tied.root(pair.left) == tied.root(pair.right)), None):
+        raise Conflict(f"The pair {one.id}, which this would make one as well, was dismissed: reopen it first.")
+    await lay(tx, plan, before, was)
+
+
+def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
+    """Raises Conflict where merges are not as they were left."""
+    for merge in going:
+        if merge.status != _APPLIED:
+            raise Conflict(f"The merge {merge.id} is undone by now.")
+    for merge in coming:
+        if merge.status == _APPLIED:
+            raise Conflict(f"The merge {merge.id} counts by now.")
+
+
+async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
+    pair = await tx.pairs.get(id, lock=True)
+    if pair is None:
+        raise NotFound
+    values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
+    reopened = pair.status == PairStatus.DISMISSED and values.get("status") == PairStatus.OPEN
+    if reopened and await _is_overtaken(tx, pair, since):
+        values["status"] = PairStatus.SUPERSEDED
+    await change_pair(tx, pair, **values | ({"status": PairStatus(values["status"])} if "status" in values else {}))
+
+
+async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
+    """Whether the two cannot be merged any more by what was merged since."""
+    plan = await planned(tx, (pair.left, pair.right))
+    [apart] = await apart_of(tx, plan, [pair])
+    return not apart and any(merge.created_at > since for merge in plan.applied.values())
+
+
+async def _merge(tx: Tx, id: str) -> Merge:
+    merge = await tx.merges.get(id, lock=True)
+    if merge is None:
+        raise NotFound
+    return merge
 
 
 async def take_back_settings(settings: JudgeSettingsService, tx: Tx, act: Act) -> None:
