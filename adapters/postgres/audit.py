@@ -123,7 +123,8 @@ class PostgresAuditLog:
         return _entry(row) if row else None
 
     async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        return [_entry(row) for row in await self._session.all(SQL["acts"], acts=list(acts))]
+        found = [_entry(row) for row in await self._session.all(SQL["acts"], acts=list(acts))]
+        return sorted(found, key=lambda entry: entry.sequence)
 
     async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
         return dict(await self._session.all(SQL["undone_by"], acts=list(acts)))
@@ -141,7 +142,8 @@ class PostgresAuditLog:
             }
             for entry in entries
         ]
-        return dict(await self._session.all(SQL["standing_on"], entries=jsonb(asked)))
+        found = await self._session.all(SQL["standing_on"], entries=jsonb(asked))
+        return {act: max(id for of, id in found if of == act) for act, _ in found}
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
         given = {name: value for name, value in asdict(filter).items() if value is not None}

@@ -80,6 +80,10 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
         yield Place(address, world, owner)
 
 
+_COLUMNS = (
+    "org, livemode, id, actor, action, target, target_id, change, before, after, request_id, created_at, reversible, kept, "
+    "sequence, hash"
+)
 _SHIFT = "UPDATE audit_entries SET sequence = -sequence WHERE OWN AND sequence > 4"
 TAMPERINGS = {
     "a field": (('UPDATE audit_entries SET after = \'{"name": "x"}\' WHERE OWN AND sequence = 4',), [("changed", 4)]),
@@ -125,15 +129,15 @@ TAMPERINGS = {
         (
             _SHIFT,
             "UPDATE audit_entries SET sequence = -sequence + 1 WHERE OWN AND sequence < 0",
-            "INSERT INTO audit_entries SELECT (e).* FROM (SELECT jsonb_populate_record(a, jsonb_build_object("
-            "'id', 'aud_forged', 'sequence', 5)) AS e FROM audit_entries a WHERE OWN AND sequence = 4) AS forged",
+            f"INSERT INTO audit_entries ({_COLUMNS}) SELECT {_COLUMNS} FROM (SELECT (jsonb_populate_record(a, jsonb_build_object("
+            "'id', 'aud_forged', 'sequence', 5))).* FROM audit_entries a WHERE OWN AND sequence = 4) AS forged",
         ),
         [("inserted", 5)],
     ),
     "one put behind": (
         (
-            "INSERT INTO audit_entries SELECT (e).* FROM (SELECT jsonb_populate_record(a, jsonb_build_object("
-            "'id', 'aud_forged', 'sequence', 10)) AS e FROM audit_entries a WHERE OWN AND sequence = 9) AS forged",
+            f"INSERT INTO audit_entries ({_COLUMNS}) SELECT {_COLUMNS} FROM (SELECT (jsonb_populate_record(a, jsonb_build_object("
+            "'id', 'aud_forged', 'sequence', 10))).* FROM audit_entries a WHERE OWN AND sequence = 9) AS forged",
         ),
         [("changed", 10), ("inserted", 10)],
     ),

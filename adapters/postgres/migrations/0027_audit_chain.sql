@@ -7,7 +7,9 @@ ALTER TABLE audit_entries
     ADD COLUMN reversible boolean NOT NULL DEFAULT false,
     ADD COLUMN kept boolean NOT NULL DEFAULT false,
     ADD COLUMN sequence bigint,
-    ADD COLUMN hash bytea;
+    ADD COLUMN hash bytea,
+    -- a column, for under row security no index on an expression of jsonb is used
+    ADD COLUMN actor_id text COLLATE "C" GENERATED ALWAYS AS (actor ->> 'id') STORED;
 
 -- Entries of before have their numbers and no hash: the chain begins behind them.
 UPDATE audit_entries AS e SET sequence = numbered.sequence
@@ -16,7 +18,7 @@ WHERE e.org = numbered.org AND e.livemode = numbered.livemode AND e.id = numbere
 ALTER TABLE audit_entries ALTER COLUMN sequence SET NOT NULL;
 
 CREATE UNIQUE INDEX audit_entries_sequence ON audit_entries (org, livemode, sequence);
-CREATE INDEX audit_entries_actor ON audit_entries (org, livemode, (actor ->> 'id'), id);
+CREATE INDEX audit_entries_actor ON audit_entries (org, livemode, actor_id, id);
 CREATE INDEX audit_entries_action ON audit_entries (org, livemode, action, id);
 CREATE INDEX audit_entries_target ON audit_entries (org, livemode, target, id);
 CREATE INDEX audit_entries_target_id ON audit_entries (org, livemode, target_id, id);

@@ -43,8 +43,8 @@ SELECT pg_advisory_xact_lock(%(lock)s)
 SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
 -- acts --
-SELECT {entry} FROM audit_entries
-WHERE org = %(org)s AND livemode = %(livemode)s AND (id = ANY(%(acts)s) AND act IS NULL OR act = ANY(%(acts)s)) ORDER BY sequence
+SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(acts)s) AND act IS NULL
+UNION ALL SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND act = ANY(%(acts)s)
 
 -- undone_by --
 SELECT undoes, id FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND undoes = ANY(%(acts)s)
@@ -65,13 +65,12 @@ CROSS JOIN LATERAL (
         AND (SELECT count(*) FROM unnest(l.undone) AS s (sequence) WHERE s.sequence > c.sequence) %% 2 = 0
     ORDER BY l.id DESC LIMIT 1
 ) AS found
-ORDER BY found.id
 
 -- list --
 SELECT {entry} FROM audit_entries
 WHERE org = %(org)s AND livemode = %(livemode)s
     AND target_id = %(target)s --? target
-    AND actor ->> 'id' = %(actor)s --? actor
+    AND actor_id = %(actor)s --? actor
     AND action = %(action)s --? action
     AND target = %(object)s --? object
     AND reversible --? reversible
@@ -88,7 +87,7 @@ SELECT {entry} FROM (
     {walked}
 ) AS walked
 WHERE true
-    AND actor ->> 'id' = %(actor)s --? actor
+    AND actor_id = %(actor)s --? actor
     AND action = %(action)s --? action
     AND target = %(object)s --? object
     AND reversible --? reversible
@@ -106,7 +105,7 @@ ORDER BY id ASC OFFSET {looked} - 1 --? backwards
 SELECT * FROM audit_entries
     WHERE org = %(org)s AND livemode = %(livemode)s
         AND target_id = %(target)s --? walk_target
-        AND actor ->> 'id' = %(actor)s --? walk_actor
+        AND actor_id = %(actor)s --? walk_actor
         AND action = %(action)s --? walk_action
         AND target = %(object)s --? walk_object
         AND id >= %(since_id)s AND created_at >= %(since)s --? since
