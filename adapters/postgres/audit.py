@@ -6,6 +6,9 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.errors import CONFLICTS
 from adapters.postgres.listing import LOOKED, page_names, page_of, page_params
 from adapters.postgres.session import Fetched, Session, jsonb, lock_number
@@ -18,6 +21,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, AuditContext
 from ports.audit import Chain
 
+_ENCODE: Final = msgspec.json.Encoder().encode
 _COLUMNS: Final = (
     "id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, act, undoes, undone, "
     "kept, sequence, hash"
@@ -179,17 +183,21 @@ class PostgresAuditLog:
             after = entries[-1].sequence
 
 
+def _json(value: Mapping[str, Any]) -> Jsonb:
+    return Jsonb(value, dumps=_ENCODE)
+
+
 def _row(entry: AuditEntry) -> dict[str, Any]:
-    context, change = entry.context, entry.change
+    context, change, actor = entry.context, entry.change, entry.context.actor
     return {
         "id": entry.id,
-        "actor": jsonb(asdict(context.actor)),
+        "actor": _json({"kind": actor.kind, "id": actor.id, "on_behalf_of": actor.on_behalf_of}),
         "action": context.operation,
         "target": change.object,
         "target_id": change.id,
         "change": change.action,
-        "before": jsonb(change.before),
-        "after": jsonb(change.after),
+        "before": _json(change.before),
+        "after": _json(change.after),
         "request_id": context.request_id,
         "created_at": entry.created_at,
         "act": None if entry.act == entry.id else entry.act,

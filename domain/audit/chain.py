@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from decimal import Decimal
 from hashlib import sha256
-from json.encoder import encode_basestring
+from json import JSONEncoder
 from typing import Any, Final
 
 from domain.audit.model import AuditEntry
@@ -14,6 +14,7 @@ from domain.kernel.tenancy import Tenant
 
 GENESIS: Final = bytes(32)
 """What stands before a chain's first entry."""
+_ENCODE: Final = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 MOST_FAULTS: Final = 100
 """Faults of a chain that are told."""
 
@@ -64,24 +65,19 @@ class ChainReport:
 
 def canonical(value: Any) -> str:
     """JSON that is the same whoever reads the value, and out of whichever store: sorted, without spaces, numbers written out."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return encode_basestring(str(value))
-    if isinstance(value, (int, float, Decimal)):
-        return _number(value)
+    return _ENCODE(_exact(value))
+
+
+def _exact(value: Any) -> Any:
+    """The value with whole numbers as such, and others as they are written out, behind a character that no stored text has."""
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    if isinstance(value, (float, Decimal)):
+        exact = Decimal(repr(value)) if isinstance(value, float) else value
+        return int(exact) if exact == exact.to_integral_value() else f"\0{exact.normalize():f}"
     if isinstance(value, (list, tuple)):
-        return f"[{','.join(map(canonical, value))}]"
-    return f"{{{','.join(f'{canonical(name)}:{canonical(value[name])}' for name in sorted(value))}}}"
-
-
-def _number(value: float | Decimal) -> str:
-    if isinstance(value, int):
-        return str(int(value))
-    exact = Decimal(repr(value)) if isinstance(value, float) else value
-    return f"{exact.normalize():f}" if exact else "0"
+        return [_exact(part) for part in value]
+    return {name: _exact(part) for name, part in value.items()}
 
 
 def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:

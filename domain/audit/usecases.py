@@ -15,6 +15,8 @@ from ports.unit_of_work import Tx
 _NOTHING: Final[Mapping[int, bytes]] = {}
 _LOOKED: Final = 2_000
 """Entries that a page of those that can be undone looks at before it ends although it is not full."""
+_WINDOW: Final = 500
+"""So many of them at a time, once the first few were not enough."""
 BEFORE: Final = "It was made before changes could be undone."
 KEPT_NO_LONGER: Final = (
     f"What was replaced or taken away is kept for {retention.KEPT_FOR_UNDOING.days} days, and these are over."
@@ -67,7 +69,7 @@ class AuditService:
         found: list[ToldEntry] = []
         looked, key = 0, request.key
         while looked < _LOOKED:
-            window = replace(request, key=key, limit=max(20, 2 * request.limit))
+            window = replace(request, key=key, limit=_WINDOW if looked else max(20, 2 * request.limit))
             page = await tx.audit.page(window, filter)
             told = await self._told(tx, page.items, reversals)
             fitting = [one for one in told if (one.refusal is None) == undoable]
