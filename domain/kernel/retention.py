@@ -91,7 +91,14 @@ KEPT: Final = (
         "the scheduler, hourly",
     ),
     Kept("inbound messages (of mail)", ("inbound_messages",), _days(INBOUND_MESSAGES), "the scheduler, hourly"),
-    Kept("audit entries", ("audit_entries",), "as long as the organisation", _ORG),
+    Kept("audit entries", ("audit_entries",), _days(AUDIT_ENTRIES), "the scheduler, hourly"),
+    Kept("the ends of chains of audit entries", ("audit_chains",), "as long as the organisation", _ORG),
+    Kept(
+        "credentials and secrets that undoing would bring back, sealed",
+        ("audit_kept",),
+        _days(KEPT_FOR_UNDOING),
+        "the scheduler, hourly",
+    ),
     Kept(
         "answers under an Idempotency-Key",
         ("idempotency_keys",),

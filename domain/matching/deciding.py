@@ -47,12 +47,9 @@ class MergePlan:
     made: list[Merge] = field(default_factory=list)
     undone: list[Merge] = field(default_factory=list)
     kept: list[Merge] = field(default_factory=list)
-<<<<<<< HEAD
     _families: Families | None = None
     _before: dict[str, str] = field(default_factory=dict)
-=======
     again: list[Merge] = field(default_factory=list)
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
     _owners: dict[str, str] = field(default_factory=dict)
     _variants: dict[str, Variant] = field(default_factory=dict)
     _members: dict[str, list[str]] = field(default_factory=dict)
@@ -76,7 +73,7 @@ class MergePlan:
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
         """The families that what was made and undone is of, before and now."""
-        changed = {id for merge in (*self.made, *self.undone) for id in (merge.survivor, merge.merged)}
+        changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
         families = self.tied.families()
         homes = {self._owners.get(id, id) for id in changed}
         named = {families.get(id, id) for id in homes}
@@ -243,7 +240,6 @@ class MergePlan:
                 self._take_back(merge)
         self._join_empty()
 
-<<<<<<< HEAD
     def _share_nothing(self, merge: Merge) -> bool:
         """Whether without this merge of products neither side would have a variant that is shown as one of the other's."""
         below, beside = set[str](), set[str]()
@@ -257,7 +253,7 @@ class MergePlan:
         while id != product and id in self.tied.merged:
             id = self.tied.merged[id]
         return id == product
-=======
+
     def put_back(self, going: Sequence[Merge], coming: Sequence[Merge], rests_on: Mapping[str, Sequence[str]]) -> None:
         """Have merges count no more, and undone ones count again, as they were; `rests_on` of those that stay, by their ids.
 
@@ -289,7 +285,6 @@ class MergePlan:
         self.again.append(replace(merge, status=MergeStatus.APPLIED, undone_at=None))
         self.applied[merge.merged] = self.again[-1]
         self.tied.merged[merge.merged] = merge.survivor
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
 
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
         """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.

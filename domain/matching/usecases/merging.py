@@ -45,17 +45,10 @@ class Merging:
         await tx.catalogue.take_turn(merging=True)
         pair = await _open(tx, pair_id)
         merges, plan = await self.merge_all(tx, [pair], by, reason)
-<<<<<<< HEAD
         if isinstance(made := merges[pair.id], CannotMerge):
             raise Conflict(str(made))
-        await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
-        await supersede(tx, plan, await tx.pairs.open_of(plan.members(pair.left)))
-=======
-        if isinstance(made := merges[pair.id], str):
-            raise Conflict(made)
         await change_pair(tx, pair, status=PairStatus.MERGED, merge=made.id)
-        await supersede(tx, plan, await tx.pairs.of_variants(plan.members(pair.left), lock=True))
->>>>>>> 65fb6c5 (Undo what operations declare to be reversible)
+        await supersede(tx, plan, await tx.pairs.open_of(plan.members(pair.left)))
         return _found(await tx.pairs.get(pair_id))
 
     async def merge_all(
@@ -77,22 +70,10 @@ class Merging:
         near = sorted({product for product, _ in homes.values()})
         tied = await tx.catalogue.tied(near, products) if products else TiedProducts()
         stored = await tx.pairs.of_variants([*tied.owners()])
-<<<<<<< HEAD
-        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now, [*stored, *new])
+        plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
-            await _laid(tx, plan)
-=======
-        plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
-        made: dict[str, Merge | str] = {}
-        for pair in pairs:
-            try:
-                made[pair.id] = plan.join(pair, by, reason)
-            except CannotMerge as why:
-                made[pair.id] = str(why)
-        if plan.made:
-            await lay(tx, plan, before, {})
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
+            await lay(tx, plan)
         return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
@@ -117,28 +98,13 @@ class Merging:
             raise Conflict("The merge is undone already.")
         products = await ends_of(tx, merge)
         tied = await tx.catalogue.tied(products, products)
-<<<<<<< HEAD
-        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
-=======
-        before, was = shown(tied), tied.roots()
         plan = MergePlan.of(tied, await applied(tx, tied), tx.now)
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         try:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
-<<<<<<< HEAD
-<<<<<<< HEAD
-        await _laid(tx, plan)
+        await lay(tx, plan)
         await _reopen(tx, plan, tied)
-=======
-        await _laid(tx, plan, before, was)
-        await _reopen(tx, plan, tied, held)
->>>>>>> 65fb6c5 (Undo what operations declare to be reversible)
-=======
-        await lay(tx, plan, before, was)
-        await _reopen(tx, plan, tied)
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         return _found_merge(await tx.merges.get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
@@ -148,11 +114,7 @@ class Merging:
             return
         await aside(_size(plan.tied), plan.settle)
         if plan.made or plan.undone:
-<<<<<<< HEAD
-            await _laid(tx, plan)
-=======
-            await lay(tx, plan, before, was)
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
+            await lay(tx, plan)
 
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
@@ -204,7 +166,6 @@ async def ends_of(tx: Tx, merge: Merge) -> list[str]:
     return await products_of(tx, [merge.survivor, merge.merged])
 
 
-<<<<<<< HEAD
 def _size(tied: TiedProducts) -> int:
     return sum(1 + len(product.variants) for product in tied.products.values())
 
@@ -225,7 +186,7 @@ def _joined(
     return made
 
 
-async def _laid(tx: Tx, plan: MergePlan) -> None:
+async def lay(tx: Tx, plan: MergePlan) -> None:
     """Store what was planned: merges with their audit entries, what readers see, and the events.
 
     What readers see is worked out while the store takes in the merges.
@@ -241,35 +202,20 @@ async def _laid(tx: Tx, plan: MergePlan) -> None:
 
 
 async def _kept(tx: Tx, plan: MergePlan) -> None:
-    for merge in plan.kept:
-        await tx.merges.save(merge)
-    for after in plan.undone:
-=======
-async def lay(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]) -> None:
-    """Store what was planned: merges with their audit entries, what readers see, and the events."""
     for after in (*plan.kept, *plan.undone, *plan.again):
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
         was = _found_merge(await tx.merges.get(after.id))
         await tx.merges.save(after)
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
     await tx.merges.add_all(plan.made)
     await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
-<<<<<<< HEAD
 
 
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
     """What readers see from now on of what was touched, and the events of it."""
     was, now = plan.touched()
-    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made)}
+    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
     laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
     return laying.laid(), laying.events
-=======
-    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
-    laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids, roots)
-    laid = laying.laid()
-    await tx.catalogue.lay(laid, tx.now)
-    await tx.events.append(laying.events)
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
 
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
@@ -280,14 +226,8 @@ async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
-<<<<<<< HEAD
     """Of these open pairs those that cannot be merged: both are one by now, or there are items of one source in both."""
-    for pair, apart in zip(pairs, await _apart(tx, plan, pairs), strict=True):
-=======
-    """Of these pairs, open ones that cannot be merged: both are one by now, or there are items of one source in both."""
-    open_ = [pair for pair in pairs if pair.status == PairStatus.OPEN]
-    for pair, apart in zip(open_, await apart_of(tx, plan, open_), strict=True):
->>>>>>> f425bfd (Put merges and pairs back to exactly what they were)
+    for pair, apart in zip(pairs, await apart_of(tx, plan, pairs), strict=True):
         if not apart:
             await change_pair(tx, pair, status=PairStatus.SUPERSEDED)
 

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Act, Change
-from domain.catalogue.overlay import shown
 from domain.kernel.errors import Conflict, NotFound
 from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import MatchPair, Merge, MergeStatus, PairStatus
@@ -34,7 +33,6 @@ async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping
     merges = [await _merge(tx, id) for id in changes]
     products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
     tied = await tx.catalogue.tied(products, products)
-    before, was = shown(tied), tied.roots()
     known = await tx.pairs.of_variants([*tied.owners()])
     plan = MergePlan.of(tied, await applied(tx, tied), tx.now, known)
     apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
@@ -49,7 +47,7 @@ async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping
         raise Conflict(str(why)) from why
     if one := next((pair for pair in apart if tied.root(pair.left) == tied.root(pair.right)), None):
         raise Conflict(f"The pair {one.id}, which this would make one as well, was dismissed: reopen it first.")
-    await lay(tx, plan, before, was)
+    await lay(tx, plan)
 
 
 def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
