@@ -137,6 +137,13 @@ SELECT %(org)s, true, {_id("mrg", "n")}, CASE WHEN n = 0 THEN 'undone' ELSE 'app
     CASE WHEN n %% 3 = 0 THEN 'product' ELSE 'variant' END, {_id("var", _V, _VARIANTS)}, {_id("var", "n")}, 'rules',
     {_TIME.format(n="n")}, {_id("mpr", "n")}, '{{}}'
 FROM generate_series(0, %(rows)s - 1) n""",
+    "audit_entries": f"""
+INSERT INTO audit_entries (org, livemode, id, actor, action, target, target_id, change, before, after, created_at, reversible, sequence)
+SELECT %(org)s, true, {_id("aud", "n")}, jsonb_build_object('kind', 'api_key', 'id', CASE WHEN n = 0 THEN 'key_alone' ELSE 'key_1' END),
+    CASE WHEN n = 0 THEN 'matching.merge_pair' WHEN n %% 2 = 0 THEN 'sources.update' ELSE 'sources.create' END,
+    CASE WHEN n = 0 THEN 'merge' ELSE 'source' END, CASE WHEN n %% 9 = 1 AND n %% 2 = 1 THEN 'src_many' ELSE 'src_' || n END,
+    'update', '{{"name": "Old"}}', '{{"name": "New"}}', {_TIME.format(n="n")}, n %% 2 = 0, n + 1
+FROM generate_series(0, %(rows)s - 1) n""",
     "request_logs": f"""
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, status, error_code, duration_ms, actor, via,
     api_version, created_at)

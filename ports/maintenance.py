@@ -22,6 +22,10 @@ class Maintenance(Protocol):
         """Drop what is told of inbound mail once it is older than it is kept; answers how many."""
         ...
 
+    async def purge_audit(self) -> int:
+        """Drop audit entries older than they are kept, and what was kept sealed beside others; answers how many entries."""
+        ...
+
     async def purge_deliveries(self) -> int:
         """Drop webhook deliveries older than each organisation's plan keeps them; answers how many."""
         ...

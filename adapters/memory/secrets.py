@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from adapters.memory.access import KEYS
+from adapters.memory.audit import KEPT
 from adapters.memory.idempotency import ANSWERS
 from adapters.memory.sources import SEALED, SOURCES, Sealed
 from adapters.memory.table import MemoryDatabase
@@ -51,6 +52,9 @@ class MemorySealedValues:
             for tenant, sealed in self._store.everyone(SEALED):
                 source = self._store.committed(SOURCES, tenant)[sealed.source]
                 yield SealedValue(kind, tenant, source.id, sealed.sealed, source.connector, source.config)
+        elif kind is SealedKind.KEPT_FOR_UNDOING:
+            for tenant, beside in self._store.everyone(KEPT):
+                yield SealedValue(kind, tenant, beside.entry, beside.sealed)
         elif kind is SealedKind.ANSWERS:
             for tenant, kept in self._store.everyone(ANSWERS):
                 if kept.answer.body[:2] in (b"\x01\x10", b"\x02\x10"):
@@ -73,6 +77,9 @@ class MemorySealedValues:
             return False
         if value.kind is SealedKind.CREDENTIALS:
             self._store.write(SEALED, value.tenant, Sealed(value.owner, fresh))
+        elif value.kind is SealedKind.KEPT_FOR_UNDOING:
+            beside = self._store.committed(KEPT, value.tenant)[value.owner]
+            self._store.write(KEPT, value.tenant, replace(beside, sealed=fresh))
         elif value.kind is SealedKind.ANSWERS:
             kept = self._store.committed(ANSWERS, value.tenant)[value.owner]
             self._store.write(ANSWERS, value.tenant, replace(kept, answer=replace(kept.answer, body=fresh)))

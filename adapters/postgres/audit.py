@@ -1,17 +1,39 @@
-"""The audit log in PostgreSQL."""
+"""The audit log in PostgreSQL: entries are chained as a transaction's last step, in one statement for one entry (docs/decisions)."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
+import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.session import Session, jsonb
-from adapters.postgres.sqlfile import statements
-from domain.audit.model import Change
+from adapters.postgres.errors import CONFLICTS
+from adapters.postgres.listing import LOOKED, page_names, page_of, page_params
+from adapters.postgres.session import Fetched, Session, jsonb, lock_number
+from adapters.postgres.sqlfile import rendered, statements
+from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
+from domain.audit.model import AuditEntry, AuditFilter, Change, id_at
+from domain.kernel import retention
 from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import Actor, AuditContext
+from ports.audit import Chain
 
-SQL = statements("audit")
+_ENCODE: Final = msgspec.json.Encoder().encode
+_COLUMNS: Final = (
+    "id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, act, undoes, undone, "
+    "kept, sequence, hash"
+)
+SQL = statements("audit", entry=_COLUMNS, walked=statements("audit")["walk_one"], looked=str(LOOKED))
+CONFLICTS["audit_entries_undoes"] = "It was undone at the same moment."
+_AT_ONCE: Final = 1_000
+"""Entries that are read at once where all are."""
+_SLACK: Final = timedelta(minutes=1)
+"""Longer than between the beginning of a transaction, which is when its entries are dated, and the making of their ids."""
+_WALKED: Final = ("target", "actor", "action", "object")
+"""Filters that have an index, the rarest first: with several, the first one's is walked."""
 
 
 class PostgresAuditLog:
@@ -19,30 +41,180 @@ class PostgresAuditLog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._written = 0
+        """Of the unit's changes so many have their entries."""
+        self._kept: set[str] = set()
+        self._undoes: str | None = None
+        self._undone: tuple[int, ...] = ()
 
-    async def add(self, change: Change) -> None:
-        self._session.recorded.changes.append(change)
-        await self._session.run(SQL["add"], **self._row(change, self._actor()))
+    async def add(self, change: Change) -> str:
+        id = new_id("aud")
+        self._note(change, id)
+        return id
 
     async def add_all(self, changes: Sequence[Change]) -> None:
-        self._session.recorded.changes.extend(changes)
-        actor = self._actor()
-        await self._session.insert_all("audit_entries", [self._row(change, actor) for change in changes])
+        for change in changes:
+            self._note(change, new_id("aud"))
 
-    def _actor(self) -> Jsonb | None:
-        return jsonb(asdict(self._session.context.actor))
+    def _note(self, change: Change, id: str) -> None:
+        noted = Change(change.object, change.id, change.action, change.before, change.after, id)
+        self._session.recorded.changes.append(noted)
 
-    def _row(self, change: Change, actor: Jsonb | None) -> dict[str, Any]:
+    async def keep(self, entry: str, sealed: bytes) -> None:
+        expires = self._session.now + retention.KEPT_FOR_UNDOING
+        await self._session.run(SQL["keep"], entry=entry, sealed=sealed, expires_at=expires)
+        self._kept.add(entry)
+
+    async def kept(self, entry: str) -> bytes | None:
+        row = await self._session.one(SQL["kept"], entry=entry, now=self._session.now)
+        return row[0] if row else None
+
+    async def take_back(self, act: Sequence[AuditEntry]) -> None:
+        self._undoes, self._undone = act[0].act, (*act[0].undone, act[0].sequence)
+
+    async def take_turn(self, act: str) -> None:
+        tenant = self._session.tenant
+        await self._session.run(SQL["take_turn"], lock=lock_number("audit", tenant.org, tenant.livemode, act))
+
+    async def flush(self) -> None:
+        """Chain what was added, as the last thing before the commit: the chain's head is locked from here on."""
+        changes = self._session.recorded.changes[self._written :]
+        if not changes:
+            return
         session = self._session
-        return {
-            "id": new_id("aud"),
-            "actor": actor,
-            "action": session.context.operation,
-            "target": change.object,
-            "target_id": change.id,
-            "change": change.action,
-            "before": jsonb(change.before),
-            "after": jsonb(change.after),
-            "request_id": session.context.request_id,
-            "created_at": session.now,
-        }
+        act = session.recorded.changes[0].entry
+        entries = [
+            AuditEntry(
+                id=change.entry,
+                context=session.context,
+                change=change,
+                created_at=session.now,
+                act=act,
+                undoes=self._undoes if change.entry == act else None,
+                undone=self._undone,
+                kept=change.entry in self._kept,
+            )
+            for change in changes
+        ]
+        if len(entries) == 1:
+            await self._append(entries[0])
+        else:
+            await self._append_all(entries)
+        self._written += len(entries)
+
+    async def _append(self, entry: AuditEntry) -> None:
+        given = {**_row(entry), "digest": digest_of(self._session.tenant, entry)}
+        if not await self._session.run(SQL["append"], **given):
+            await self._session.run(SQL["begin"], genesis=GENESIS)
+            await self._session.run(SQL["append"], **given)
+
+    async def _append_all(self, entries: Sequence[AuditEntry]) -> None:
+        found = await self._session.one(SQL["lock_head"])
+        if found is None:
+            await self._session.run(SQL["begin"], genesis=GENESIS)
+            found = await self._session.one(SQL["lock_head"])
+        assert found is not None, "a chain without a head"
+        links = list(linked(self._session.tenant, ChainHead(*found), entries))
+        rows = [
+            {**_row(entry), "sequence": sequence, "hash": hash}
+            for entry, (sequence, hash) in zip(entries, links, strict=True)
+        ]
+        await self._session.insert_all("audit_entries", rows)
+        await self._session.run(SQL["raise"], last=links[-1][0], hash=links[-1][1])
+
+    async def get(self, id: str) -> AuditEntry | None:
+        row = await self._session.one(SQL["get"], id=id)
+        return _entry(row) if row else None
+
+    async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
+        found = [_entry(row) for row in await self._session.all(SQL["acts"], acts=list(acts))]
+        return sorted(found, key=lambda entry: entry.sequence)
+
+    async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
+        return dict(await self._session.all(SQL["undone_by"], acts=list(acts)))
+
+    async def standing_on(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
+        asked = [
+            {
+                "act": entry.act,
+                "object": entry.change.object,
+                "target": entry.change.id,
+                "sequence": entry.sequence,
+                "bound": id_at(entry.created_at - _SLACK),
+                "whole": entry.change.action != "update",
+                "fields": sorted(entry.change.before.keys() | entry.change.after.keys()),
+            }
+            for entry in entries
+        ]
+        found = await self._session.all(SQL["standing_on"], entries=jsonb(asked))
+        return {act: max(id for of, id in found if of == act) for act, _ in found}
+
+    async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
+        given = {name: value for name, value in asdict(filter).items() if value is not None}
+        names = page_names(request).union(given)
+        values = {**given, **page_params(request), "since_id": None, "until_id": None}
+        if filter.since is not None:
+            values["since_id"] = id_at(filter.since - _SLACK)
+        if filter.until is not None:
+            values["until_id"] = id_at(filter.until + _SLACK)
+        walked = next((name for name in _WALKED if name in given), None)
+        if walked is None or len(given.keys() - {"since", "until"}) == 1:
+            rows = await self._session.all(rendered(SQL["list"], names, request.limit + 1), **values)
+            return page_of([_entry(row) for row in rows], request, _id)
+        names = (names | {f"walk_{walked}"}) - {walked}
+        rows = await self._session.all(rendered(SQL["walked"], names, request.limit + 1), **values)
+        end = None
+        if len(rows) <= request.limit:
+            last = await self._session.one(rendered(SQL["walked_end"], names), **values)
+            end = last[0] if last else None
+        return page_of([_entry(row) for row in rows], request, _id, end)
+
+    @asynccontextmanager
+    async def chain(self) -> AsyncIterator[Chain]:
+        async with self._session.snapshot():
+            head = await self._session.one(SQL["head"])
+            yield ChainHead(*head) if head else None, self._walk()
+
+    async def _walk(self) -> AsyncIterator[Sequence[AuditEntry]]:
+        after = -1
+        while rows := await self._session.all(SQL["walk"], after=after, limit=_AT_ONCE):
+            entries = [_entry(row) for row in rows]
+            yield entries
+            after = entries[-1].sequence
+
+
+def _json(value: Mapping[str, Any]) -> Jsonb:
+    return Jsonb(value, dumps=_ENCODE)
+
+
+def _row(entry: AuditEntry) -> dict[str, Any]:
+    context, change, actor = entry.context, entry.change, entry.context.actor
+    return {
+        "id": entry.id,
+        "actor": _json({"kind": actor.kind, "id": actor.id, "on_behalf_of": actor.on_behalf_of}),
+        "action": context.operation,
+        "target": change.object,
+        "target_id": change.id,
+        "change": change.action,
+        "before": _json(change.before),
+        "after": _json(change.after),
+        "request_id": context.request_id,
+        "created_at": entry.created_at,
+        "act": None if entry.act == entry.id else entry.act,
+        "undoes": entry.undoes,
+        "undone": list(entry.undone) or None,
+        "reversible": context.reversible,
+        "kept": entry.kept,
+    }
+
+
+def _entry(row: Fetched) -> AuditEntry:
+    id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
+    act, undoes, undone, kept, sequence, hash = rest
+    context = AuditContext(Actor(**actor), action, request_id, reversible)
+    made = Change(target, target_id, change, before, after, id)
+    return AuditEntry(id, context, made, created_at, act or id, undoes, tuple(undone or ()), kept, sequence, hash)
+
+
+def _id(entry: AuditEntry) -> str:
+    return entry.id

@@ -18,6 +18,7 @@ from adapters.postgres.partitions import (
     drop_days,
     make_days,
 )
+from domain.audit.model import id_at
 from domain.kernel import retention
 
 LOG: Final = logging.getLogger("joinery.maintenance")
@@ -39,6 +40,21 @@ _SHARDS: Final = (
     "SELECT result FROM run_command_on_shards(%(part)s::text::regclass, %(each)s) WHERE success AND result <> ''"
 )
 """A node that does not answer is left for the next time."""
+
+_ANCHORED: Final = """
+UPDATE audit_chains AS c SET began = due.sequence, anchor = due.hash
+FROM (
+    SELECT h.org, h.livemode, last.sequence, last.hash FROM audit_chains AS h CROSS JOIN LATERAL (
+        SELECT e.sequence, e.hash FROM audit_entries AS e
+        WHERE e.org = h.org AND e.livemode = h.livemode AND e.id < %(bound)s ORDER BY e.id DESC LIMIT 1
+    ) AS last
+) AS due
+WHERE c.org = due.org AND c.livemode = due.livemode AND due.sequence > c.began AND due.hash IS NOT NULL
+"""
+_OLD_ENTRIES: Final = """
+DELETE FROM audit_entries AS e USING audit_chains AS c
+WHERE e.org = c.org AND e.livemode = c.livemode AND e.sequence <= c.began AND e.id < %(bound)s
+"""
 
 _LOADED: Final = ("products", "product_terms", "variants", "offers", "row_fingerprints")
 _CHANGED: Final = """
@@ -86,6 +102,16 @@ class PostgresMaintenance:
         async with self._pool.owner() as link:
             values = (datetime.now(UTC) - retention.INBOUND_MESSAGES,)
             cursor = await link.connection.execute("DELETE FROM inbound_messages WHERE received_at < %s", values)
+            return cursor.rowcount
+
+    async def purge_audit(self) -> int:
+        """What goes is the beginning of a chain; the last hash of it stays as the anchor of what is left."""
+        now = datetime.now(UTC)
+        values = {"bound": id_at(now - retention.AUDIT_ENTRIES)}
+        async with self._pool.owner() as link, link.connection.transaction():
+            await link.connection.execute("DELETE FROM audit_kept WHERE expires_at < %s", (now,))
+            await link.connection.execute(_ANCHORED, values)
+            cursor = await link.connection.execute(_OLD_ENTRIES, values)
             return cursor.rowcount
 
     async def purge_deliveries(self, today: date | None = None) -> int:

@@ -43,6 +43,8 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age
     "audit_entries": _APPEND,
+    "audit_chains": _CHANGE,
+    "audit_kept": "SELECT, INSERT, UPDATE (sealed)",
     "events": _APPEND,
     "event_logs": _CHANGE,
     "event_log_terms": _APPEND,
@@ -86,6 +88,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "jobs": "SELECT, UPDATE",
     "sources": _READ,
     "webhook_endpoints": _READ,
+    "audit_kept": _READ,
     # upkeep: what is due, and what is gone by age alone
     "idempotency_keys": "SELECT, DELETE",
     "stored_objects": _READ,

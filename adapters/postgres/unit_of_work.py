@@ -70,9 +70,11 @@ class PostgresTx:
             raise
 
     async def flush(self) -> None:
-        """What is written last: everything else must have been done, for it holds up whoever else appends events."""
+        """What is written last: everything else must have been done, for it holds up whoever else appends to the logs."""
         if "events" in self.__dict__:
             await self.events.flush()
+        if "audit" in self.__dict__:
+            await self.audit.flush()
 
     async def committed(self) -> None:
         """Let readers of the log know."""

@@ -1,17 +1,23 @@
-"""What the audit log keeps of a change: the audited fields of a resource that differ."""
+"""What the audit log keeps of a change, the entry that it is kept in, and when a later one stands on it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
 
+from domain.kernel.ids import encode, uuid7
 from domain.kernel.plain import plain
+from domain.kernel.tenancy import AuditContext
+
+UNDO: Final = "audit.undo"
+"""The operation that undoes others, and itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A resource was created, updated or deleted; `before` and `after` hold the changed fields in wire shape.
 
-    Secrets never stand in either.
+    Secrets never stand in either. `entry` is the id of its audit entry, once it has one.
     """
 
     object: str
@@ -19,11 +25,96 @@ class Change:
     action: str
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+    entry: str = field(default="", compare=False)
 
     def fields(self) -> list[dict[str, Any]]:
         """The changed fields as `{path, old, new}`."""
         paths = sorted(self.before.keys() | self.after.keys())
         return [{"path": path, "old": self.before.get(path), "new": self.after.get(path)} for path in paths]
+
+    def touches(self, other: "Change") -> bool:
+        """Whether both are about the same: a resource as a whole, or a field of it."""
+        if (self.object, self.id) != (other.object, other.id):
+            return False
+        if self.action != "update" or other.action != "update":
+            return True
+        return not (self.before.keys() | self.after.keys()).isdisjoint(other.before.keys() | other.after.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One change, by whom and when. What one transaction changed is one act, named by the id of its first entry.
+
+    `undoes` is the act that this one took back; `undone` are the sequence numbers of that act and of those which it had taken
+    back itself, from the first one on. `kept`: something sealed is kept beside it, for undoing. `sequence` counts the tenant's
+    entries from 1; `hash` chains them (chain.py), None for those from before there was a chain.
+    """
+
+    id: str
+    context: AuditContext
+    change: Change
+    created_at: datetime
+    act: str
+    undoes: str | None = None
+    undone: tuple[int, ...] = ()
+    kept: bool = False
+    sequence: int = 0
+    hash: bytes | None = None
+
+    def stands_on(self, earlier: "AuditEntry") -> bool:
+        """Whether this later entry, which nobody has undone, keeps the earlier one from being undone.
+
+        An act and its undoing come to nothing together; what was undone and done again stands.
+        """
+        own = self.sequence > earlier.sequence and self.act != earlier.act and self.change.touches(earlier.change)
+        return own and sum(sequence > earlier.sequence for sequence in self.undone) % 2 == 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries a list shows; None means any. `since` and `until` (excluded) bound when they were made."""
+
+    actor: str | None = None
+    action: str | None = None
+    object: str | None = None
+    target: str | None = None
+    reversible: bool | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def matches(self, entry: AuditEntry) -> bool:
+        """Whether the entry passes."""
+        return (
+            self.actor in (None, entry.context.actor.id)
+            and self.action in (None, entry.context.operation)
+            and self.object in (None, entry.change.object)
+            and self.target in (None, entry.change.id)
+            and self.reversible in (None, entry.context.reversible)
+            and (self.since is None or entry.created_at >= self.since)
+            and (self.until is None or entry.created_at < self.until)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What one transaction changed: its entries in their order. `first` was done by hand; undoing and doing again go back to it."""
+
+    entries: tuple[AuditEntry, ...]
+    first: AuditEntry
+
+    @property
+    def id(self) -> str:
+        """That of the first entry."""
+        return self.entries[0].act
+
+    def changes(self, *objects: str) -> Iterable[tuple[str, Change]]:
+        """The changes of such resources with the ids of their entries, the latest first."""
+        return [(one.id, one.change) for one in reversed(self.entries) if one.change.object in objects]
+
+
+def id_at(moment: datetime) -> str:
+    """The least id of an entry that is made then."""
+    return f"aud_{encode(uuid7(max(0, int(moment.timestamp() * 1000)), 0))}"
 
 
 @dataclass(frozen=True, slots=True)

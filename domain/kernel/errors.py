@@ -132,6 +132,12 @@ class Unprocessable(DomainError):
     code = "unprocessable"
 
 
+class UndoUnavailable(DomainError):
+    """What this audit entry tells of cannot be undone."""
+
+    code = "undo_unavailable"
+
+
 class RateLimited(DomainError):
     """The rate budget is spent; nothing was done. Send it again after the seconds that Retry-After names."""
 

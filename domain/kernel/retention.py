@@ -10,6 +10,10 @@ INBOUND_MESSAGES: Final = timedelta(days=90)
 DELIVERIES: Final = timedelta(days=30)
 IDEMPOTENT_ANSWERS: Final = timedelta(hours=24)
 """What is answered again under a repeated Idempotency-Key."""
+AUDIT_ENTRIES: Final = timedelta(days=730)
+"""Two years; the chain of those that are left is checked from the last one that went."""
+KEPT_FOR_UNDOING: Final = timedelta(days=30)
+"""Credentials and secrets that were replaced or taken away, sealed beside their audit entries."""
 SNAPSHOTS: Final = timedelta(days=7)
 """From when they were last fetched; those that a run may need are kept for as long as it may."""
 EXPIRED_BATCHES: Final = timedelta(days=7)
@@ -87,7 +91,14 @@ KEPT: Final = (
         "the scheduler, hourly",
     ),
     Kept("inbound messages (of mail)", ("inbound_messages",), _days(INBOUND_MESSAGES), "the scheduler, hourly"),
-    Kept("audit entries", ("audit_entries",), "as long as the organisation", _ORG),
+    Kept("audit entries", ("audit_entries",), _days(AUDIT_ENTRIES), "the scheduler, hourly"),
+    Kept("the ends of chains of audit entries", ("audit_chains",), "as long as the organisation", _ORG),
+    Kept(
+        "credentials and secrets that undoing would bring back, sealed",
+        ("audit_kept",),
+        _days(KEPT_FOR_UNDOING),
+        "the scheduler, hourly",
+    ),
     Kept(
         "answers under an Idempotency-Key",
         ("idempotency_keys",),

@@ -22,8 +22,9 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """One request or job as the audit log and events name it."""
+    """One request or job as the audit log and events name it; `reversible`: what it changes can be undone through the audit log."""
 
     actor: Actor
     operation: str
     request_id: str | None = None
+    reversible: bool = False

@@ -1,13 +1,13 @@
 """The mapping of one header set of a source, what people confirm of it, and how much of it is kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.catalogue.model import Stream
-from domain.ingestion.model import Column, Unmapped
+from domain.ingestion.model import Column, MappingTier, Unmapped, UnmappedReason
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 from domain.kernel.plain import plain
@@ -83,7 +83,28 @@ def confirmed(before: SourceMapping, after: SourceMapping) -> Change:
 
 
 def _read(mapping: SourceMapping) -> dict[int, Any]:
-    return {column.position: plain(column) for column in mapping.columns}
+    left_out = {one.position: {**plain(one), "field": None} for one in mapping.unmapped}
+    return left_out | {column.position: plain(column) for column in mapping.columns}
+
+
+def put_back(mapping: SourceMapping, before: Mapping[str, Any], now: datetime) -> SourceMapping:
+    """The mapping with what an audit entry says was before: its status, and the columns that were otherwise."""
+    told = {one["position"]: one for one in before.get("columns", ())}
+    columns = {one.position: one for one in mapping.columns if one.position not in told}
+    unmapped = {one.position: one for one in mapping.unmapped if one.position not in told}
+    for position, one in told.items():
+        if one["field"] is not None:
+            columns[position] = Column(**{**one, "tier": MappingTier(one["tier"])})
+        elif "reason" in one:
+            unmapped[position] = Unmapped(position, one["column"], UnmappedReason(one["reason"]))
+    return replace(
+        mapping,
+        status=MappingStatus(before["status"]),
+        columns=tuple(columns[position] for position in sorted(columns)),
+        unmapped=tuple(unmapped[position] for position in sorted(unmapped)),
+        confirmed_at=mapping.confirmed_at if before["status"] == MappingStatus.CONFIRMED else None,
+        updated_at=now,
+    )
 
 
 def _told(mapping: SourceMapping, columns: Mapping[int, Any], differing: Sequence[int]) -> dict[str, Any]:

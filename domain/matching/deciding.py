@@ -36,7 +36,8 @@ class MergePlan:
     """Merges of tied products, one after the other. `applied` are those that count by now; `tied.merged` follows.
 
     `pairs` are those that are known, by their variants: what was dismissed, or contradicts, is not made one through a third item.
-    `made` and `undone` gather what is to be stored; so does `kept`, merges that rest on fewer others than before.
+    `made` and `undone` gather what is to be stored; so do `kept`, merges that rest on others than before, and `again`, undone ones that count
+    once more.
     """
 
     tied: TiedProducts
@@ -48,6 +49,7 @@ class MergePlan:
     kept: list[Merge] = field(default_factory=list)
     _families: Families | None = None
     _before: dict[str, str] = field(default_factory=dict)
+    again: list[Merge] = field(default_factory=list)
     _owners: dict[str, str] = field(default_factory=dict)
     _variants: dict[str, Variant] = field(default_factory=dict)
     _members: dict[str, list[str]] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class MergePlan:
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
         """The families that what was made and undone is of, before and now."""
-        changed = {id for merge in (*self.made, *self.undone) for id in (merge.survivor, merge.merged)}
+        changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
         families = self.tied.families()
         homes = {self._owners.get(id, id) for id in changed}
         named = {families.get(id, id) for id in homes}
@@ -251,6 +253,38 @@ class MergePlan:
         while id != product and id in self.tied.merged:
             id = self.tied.merged[id]
         return id == product
+
+    def put_back(self, going: Sequence[Merge], coming: Sequence[Merge], rests_on: Mapping[str, Sequence[str]]) -> None:
+        """Have merges count no more, and undone ones count again, as they were; `rests_on` of those that stay, by their ids.
+
+        Raises StillNeeded where another rests on one that goes, CannotMerge where one that comes back does not fit any more.
+        """
+        ids = {merge.id for merge in going}
+        for merge in going:
+            self._part(self.applied[merge.merged])
+        for own in [*self.applied.values()]:
+            if own.id in rests_on:
+                self.applied[own.merged] = replace(own, rests_on=tuple(rests_on[own.id]))
+                self.kept.append(self.applied[own.merged])
+            elif needed := ids.intersection(own.rests_on):
+                raise StillNeeded(min(needed), own.id)
+        for merge in sorted(coming, key=lambda one: one.id):
+            self._count_again(merge)
+        self._regroup()
+        for merge in self.again:
+            members = self.members(merge.survivor)
+            if merge.kind == MergeKind.VARIANT and len(members) > len(self.sources(merge.survivor)):
+                raise CannotMerge(f"Of what the merge {merge.id} had be one, two are of one source by now.")
+
+    def _count_again(self, merge: Merge) -> None:
+        known = self._owners if merge.kind == MergeKind.VARIANT else self.tied.products
+        if merge.survivor not in known or merge.merged not in known:
+            raise CannotMerge(f"What the merge {merge.id} had be one is gone.")
+        if merge.merged in self.applied or self.tied.root(merge.survivor) == merge.merged:
+            raise CannotMerge(f"{merge.merged} is merged otherwise by now.")
+        self.again.append(replace(merge, status=MergeStatus.APPLIED, undone_at=None))
+        self.applied[merge.merged] = self.again[-1]
+        self.tied.merged[merge.merged] = merge.survivor
 
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
         """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.

@@ -234,7 +234,9 @@ class ScoredPair:
 
 
 PAIR_AUDITED: Final = Audited("match_pair", ("status", "merge", "held"))
-MERGE_AUDITED: Final = Audited("merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason"))
+MERGE_AUDITED: Final = Audited(
+    "merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason", "rests_on")
+)
 SETTINGS_AUDITED: Final = Audited(
     "judge_settings", ("enabled", "model", "auto_merge_at", "auto_dismiss_at", "daily_budget_micros")
 )

@@ -72,6 +72,7 @@ class SealedKind(StrEnum):
     WEBHOOK_SECRETS = "webhook_secrets"
     FORMER_WEBHOOK_SECRETS = "former_webhook_secrets"
     ANSWERS = "answers"
+    KEPT_FOR_UNDOING = "kept_for_undoing"
 
 
 @dataclass(frozen=True, slots=True)

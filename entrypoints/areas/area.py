@@ -14,6 +14,8 @@ from entrypoints.http.operation import Operation
 class Area:
     """`name` is the slug that the ids of its operations start with; `service` makes its use cases, once a process.
 
+    `across` makes them of an area that works through all others: of their services and the whole table.
+
     `jobs` are the handlers of its kinds of job, `ticks` what the leading scheduler does for it now and then. `webhooks` are the requests that it sends to others, as OpenAPI has them.
     """
 
@@ -24,6 +26,7 @@ class Area:
     operations: tuple[Operation, ...]
     jobs: Callable[[Dependencies], Mapping[str, Handler]] = lambda _: {}
     ticks: Callable[[Dependencies], Sequence[Tick]] = lambda _: ()
+    across: Callable[[Mapping[str, Any], Sequence[Operation]], Any] | None = None
     webhooks: Mapping[str, Callable[[Callable[[Any, str], Any]], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

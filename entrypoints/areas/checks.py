@@ -58,6 +58,7 @@ OPERATIONS: Final = (
         rate="expensive",
         errors=("not_found",),
         agent=Tool(approval=True),
+        undo="What a source answered of its stock stays until it says otherwise.",
     ),
 )
 

@@ -3,14 +3,16 @@
 from typing import Final, TypeAlias
 
 from adapters.wire import mappings as wire
+from domain.audit.model import Act
 from domain.mappings.asking import ASK
 from domain.mappings.usecases.asking import MappingAsking
 from domain.mappings.usecases.service import MappingService
 from domain.runs.usecases.replaying import Replayer
 from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.operation import Read, Tool, Undoing, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
+from ports.unit_of_work import Tx
 
 Reading: TypeAlias = ReadContext[MappingService]
 Writing: TypeAlias = WriteContext[MappingService]
@@ -29,6 +31,10 @@ async def read(call: Reading) -> Reply:
 async def confirm(call: Writing) -> Reply:
     """Confirm a mapping and have the source's data read by it."""
     return call.one(wire.MAPPING, await call.service.confirm(call.tx, call.ids["id"], call.command))
+
+
+async def _take_back(service: MappingService, tx: Tx, act: Act) -> None:
+    await service.take_back(tx, act)
 
 
 OPERATIONS: Final = (
@@ -73,6 +79,7 @@ OPERATIONS: Final = (
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
         agent=Tool(approval=True),
+        undo=Undoing("The mapping is as before, and the snapshot is read by it again.", _take_back),
     ),
 )
 

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from adapters.wire import matching as wire
 from adapters.wire.schema import Schema, enum, id_of, text
+from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
@@ -24,12 +25,14 @@ from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, decided_by
 from domain.matching.usecases.offering import Offering
 from domain.matching.usecases.ranking import Ranking
+from domain.matching.usecases.undoing import take_back_decisions, take_back_settings
 from domain.sources.queueing import RANK
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.operation import Read, Tool, Undoing, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
+from ports.unit_of_work import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,14 @@ async def update_judge_settings(call: Writing) -> Reply:
     return call.one(wire.JUDGE_SETTINGS, await service.update(call.tx, call.command, call.expected_version))
 
 
+async def _decisions(_: MatchingServices, tx: Tx, act: Act) -> None:
+    await take_back_decisions(tx, act)
+
+
+async def _settings(services: MatchingServices, tx: Tx, act: Act) -> None:
+    await take_back_settings(services.judge_settings, tx, act)
+
+
 _PAIR_FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*PairStatus),
     "variant": id_of("var", "Pairs that have this variant on either side."),
@@ -149,6 +160,7 @@ OPERATIONS: Final = (
         reply=wire.MATCH_PAIR.schema,
         errors=("not_found", "conflict"),
         agent=Tool(approval=True),
+        undo=Undoing("The pair is open again, as it was before.", _decisions),
     ),
     Write(
         id="matching.merge_pair",
@@ -166,6 +178,9 @@ OPERATIONS: Final = (
         reply=wire.MATCH_PAIR.schema,
         errors=("not_found", "conflict"),
         agent=Tool(approval=True),
+        undo=Undoing(
+            "The merge is undone, with what followed from it alone, and the pair is open as before.", _decisions
+        ),
     ),
     Write(
         id="matching.reopen_pair",
@@ -179,6 +194,7 @@ OPERATIONS: Final = (
         reply=wire.MATCH_PAIR.schema,
         errors=("not_found", "conflict"),
         agent=Tool(approval=True),
+        undo=Undoing("The pair is dismissed again.", _decisions),
     ),
     Read(
         id="matching.list_merges",
@@ -217,6 +233,7 @@ OPERATIONS: Final = (
         reply=wire.MERGE.schema,
         errors=("not_found", "conflict"),
         agent=Tool(approval=True),
+        undo=Undoing("The same merges count again, and the pairs stand as before.", _decisions),
     ),
     Read(
         id="matching.read_judge_settings",
@@ -242,6 +259,7 @@ OPERATIONS: Final = (
         reply=wire.JUDGE_SETTINGS.schema,
         errors=("conflict", "unprocessable"),
         agent=Tool(approval=True),
+        undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
     ),
 )
 

@@ -64,6 +64,7 @@ OPERATIONS: Final = (
         status=202,
         errors=("unprocessable", "conflict"),
         agent=Tool(approval=True),
+        undo="It only looks, and what it found is told; nothing else is changed.",
     ),
     Read(
         id="probes.read",

@@ -19,6 +19,7 @@ _MODULES: Final = (
     "media",
     "webhooks",
     "usage",
+    "audit",
     "request_logs",
     "orgs",
     "platform",

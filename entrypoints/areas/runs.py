@@ -16,10 +16,11 @@ from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
 from domain.runs.usecases.slots import FairSlots
+from domain.runs.usecases.undoing import take_back
 from domain.sources.model import Ladder
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.operation import Read, Tool, Undoing, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
 
@@ -133,6 +134,7 @@ OPERATIONS: Final = (
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
         agent=Tool(approval=True),
+        undo="What a run has read stays; correct it at the source and run again.",
     ),
     Write(
         id="runs.replay",
@@ -152,6 +154,7 @@ OPERATIONS: Final = (
         rate="expensive",
         errors=("not_found", "conflict"),
         agent=Tool(approval=True),
+        undo="What a run has read stays; correct the mapping or the settings and read it again.",
     ),
     Write(
         id="runs.push",
@@ -172,6 +175,7 @@ OPERATIONS: Final = (
         reply=wire.RUN.schema,
         status=202,
         errors=("not_found", "conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
+        undo="Records stay until others say otherwise; push what is right.",
     ),
     Read(
         id="runs.list_categories",
@@ -201,6 +205,7 @@ OPERATIONS: Final = (
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
         agent=Tool(approval=True),
+        undo=Undoing("The rules that were changed are as before, and a run files the products by them.", take_back),
     ),
     Read(
         id="runs.read",

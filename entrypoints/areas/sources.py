@@ -10,9 +10,10 @@ from domain.runs.usecases.handed_in import HandedIn
 from domain.sources.model import NewSource, SourceChanges
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
+from domain.sources.usecases.undoing import take_back
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import DetachedWrite, Read, Tool, Write
+from entrypoints.http.operation import DetachedWrite, Read, Tool, Undoing, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
 
@@ -109,6 +110,7 @@ OPERATIONS: Final = (
         status=201,
         errors=("unprocessable", "quota_exceeded"),
         agent=Tool(approval=True),
+        undo="A source stays, for what was read of it rests on it. Set its status to paused instead.",
     ),
     Read(
         id="sources.read",
@@ -136,6 +138,9 @@ OPERATIONS: Final = (
         if_match=True,
         errors=("not_found", "precondition_required", "precondition_failed", "conflict", "unprocessable"),
         agent=Tool(approval=True),
+        undo=Undoing(
+            "The settings that were changed are as before, and credentials that were forgotten come back.", take_back
+        ),
     ),
     Write(
         id="sources.put_credentials",
@@ -150,6 +155,7 @@ OPERATIONS: Final = (
         body=wire.CREDENTIALS,
         reply=wire.SOURCE.schema,
         errors=("not_found", "unprocessable"),
+        undo=Undoing("The credentials of before come back, for 30 days; where there were none, these go.", take_back),
     ),
     Write(
         id="sources.delete_credentials",
@@ -162,6 +168,7 @@ OPERATIONS: Final = (
         scope="sources:write",
         reply=wire.SOURCE.schema,
         errors=("not_found",),
+        undo=Undoing("The credentials come back, for 30 days.", take_back),
     ),
     Write(
         id="sources.rotate_address",
@@ -176,6 +183,7 @@ OPERATIONS: Final = (
         reply=wire.SOURCE.schema,
         errors=("not_found", "unprocessable"),
         agent=Tool(approval=True),
+        undo=Undoing("The former address takes mail again, and the new one none.", take_back),
     ),
     DetachedWrite(
         id="sources.test",
@@ -193,6 +201,7 @@ OPERATIONS: Final = (
         keyless=True,
         errors=("not_found", "unprocessable"),
         agent=Tool(approval=True),
+        undo="It changes nothing.",
     ),
 )
 

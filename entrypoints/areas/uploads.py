@@ -49,6 +49,7 @@ OPERATIONS: Final = (
         reply=wire.UPLOAD.schema,
         status=201,
         errors=("not_found", "conflict", "unprocessable", "quota_exceeded"),
+        undo="It expires by itself after 15 minutes unless it is completed.",
     ),
     Read(
         id="uploads.read",
@@ -79,6 +80,7 @@ OPERATIONS: Final = (
         reply=wire.UPLOAD.schema,
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
+        undo="What was read of the file stays; upload a right one.",
     ),
 )
 

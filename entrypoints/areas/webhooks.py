@@ -10,10 +10,11 @@ from domain.jobs.usecases.ticks import Tick
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
 from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService
+from domain.webhooks.usecases.undoing import take_back
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.openapi_webhooks import WEBHOOKS
-from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.operation import Read, Tool, Undoing, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
 
@@ -145,6 +146,7 @@ OPERATIONS: Final = (
         errors=("conflict", "unprocessable"),
         preview=wire.FORECAST,
         encrypt_replay=True,
+        undo=Undoing("The endpoint is deleted.", take_back),
     ),
     Read(
         id="webhooks.read",
@@ -175,6 +177,9 @@ OPERATIONS: Final = (
         errors=("unprocessable",),
         preview=wire.FORECAST,
         agent=Tool(approval=True),
+        undo=Undoing(
+            "The settings that were changed are as before; what was failed by disabling stays failed.", take_back
+        ),
     ),
     Write(
         id="webhooks.delete",
@@ -187,6 +192,10 @@ OPERATIONS: Final = (
         scope="webhooks:write",
         reply=None,
         status=204,
+        undo=Undoing(
+            "The endpoint comes back under its id, with its settings and secrets, for 30 days; it gets what happens from then on.",
+            take_back,
+        ),
     ),
     Read(
         id="webhooks.list_deliveries",
@@ -226,6 +235,7 @@ OPERATIONS: Final = (
         reply=wire.DELIVERY.schema,
         errors=("conflict",),
         agent=Tool(approval=True),
+        undo="What was sent is sent.",
     ),
     Write(
         id="webhooks.recover",
@@ -242,6 +252,7 @@ OPERATIONS: Final = (
         reply=wire.RECOVERY,
         errors=("conflict",),
         agent=Tool(approval=True),
+        undo="What was sent is sent.",
     ),
     Write(
         id="webhooks.rotate_secret",
@@ -257,6 +268,7 @@ OPERATIONS: Final = (
         body=wire.ROTATE,
         reply=wire.ENDPOINT_WITH_SECRET,
         encrypt_replay=True,
+        undo=Undoing("The former secret signs again, for 30 days, and the new one counts no longer.", take_back),
     ),
     Write(
         id="webhooks.test",
@@ -272,6 +284,7 @@ OPERATIONS: Final = (
         status=202,
         errors=("conflict",),
         agent=Tool(approval=True),
+        undo="What was sent is sent.",
     ),
     Write(
         id="webhooks.emit_sample",
@@ -288,6 +301,7 @@ OPERATIONS: Final = (
         status=202,
         errors=("conflict",),
         agent=Tool(approval=True),
+        undo="An event stays in the log for as long as every other.",
     ),
 )
 

@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     _maintenance(commands)
     _organisations(commands)
     _operators(commands)
+    _audit(commands)
     _secrets(commands)
     _incidents(commands)
     _cluster(commands)
@@ -220,6 +221,27 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     revoke.add_argument("--key", required=True, metavar="ID")
     _store(revoke)
     revoke.set_defaults(run="operators:revoke_key")
+
+
+def _audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    audit = _group(commands, "audit", "the audit log")
+    verify = audit.add_parser(
+        "verify",
+        help="check that no audit entry was changed, taken out, put in or moved; exits with 1 if one was",
+        description="Checks the chains of all organisations. What was told of a chain's head earlier, by this command or as the hash of "
+        "an entry, can be noted elsewhere and checked again: who rewrites a whole chain is found by that alone.",
+    )
+    verify.add_argument("--org", metavar="ID", help="only this organisation's: its id, or its name if that is unique")
+    verify.add_argument(
+        "--noted",
+        action="append",
+        default=[],
+        metavar="N:HASH",
+        help="entry N must have this hash (with --org and --mode)",
+    )
+    verify.add_argument("--mode", choices=("live", "test"), help="only this mode's")
+    _store(verify)
+    verify.set_defaults(run="audit:verify")
 
 
 def _secrets(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

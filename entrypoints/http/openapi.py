@@ -17,7 +17,7 @@ from entrypoints.http.openapi_answers import (
 )
 from entrypoints.http.openapi_schemas import ComponentSchemas
 from entrypoints.http.openapi_webhooks import PARAMETERS as WEBHOOK_PARAMETERS
-from entrypoints.http.operation import Operation
+from entrypoints.http.operation import Operation, Undoing
 from entrypoints.http.table import Table
 
 REQUEST_HEADERS: Final[dict[str, Json]] = {
@@ -95,7 +95,17 @@ def _described(operation: Operation) -> str:
         notes.append(f"Needs the scope `{operation.scope}`.")
     if operation.feature:
         notes.append(f"Needs the plan feature `{operation.feature}`.")
+    if operation.undo is not None:
+        how = operation.undo.how if isinstance(operation.undo, Undoing) else operation.undo
+        notes.append(f"{'Can' if operation.reversible else 'Cannot'} be undone through the audit log: {how}")
     return "\n\n".join(notes)
+
+
+def _undo(operation: Operation) -> Json:
+    """Whether the audit log can undo it, and how or why not."""
+    if isinstance(operation.undo, Undoing):
+        return {"reversible": True, "how": operation.undo.how}
+    return {"reversible": False, "reason": operation.undo}
 
 
 def _operation(operation: Operation, schemas: ComponentSchemas) -> Json:
@@ -117,6 +127,7 @@ def _operation(operation: Operation, schemas: ComponentSchemas) -> Json:
     }
     if operation.writes:
         made["x-dry-run"] = {"explain": {"$ref": "#/components/responses/preview"}}
+        made["x-undo"] = _undo(operation)
     if operation.body is not None:
         content = {
             "schema": schemas.of(operation.body.schema, f"{_slug_of(operation)}_body"),

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from adapters.wire.resource import Body
 from domain.access.model import SCOPES
+from domain.audit.model import Act
 from domain.kernel import ids as kernel_ids
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
+from ports.unit_of_work import Tx
 
 Schema = Mapping[str, Any]
 WHO: Final = ("any", "person", "member_session", "owner")
@@ -24,6 +26,17 @@ class Tool:
     """The operation is offered to AI agents, as reads are unless they say otherwise; `approval` has a person confirm each call."""
 
     approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """A write can be undone through the audit log: `how` says what that does, in a sentence.
+
+    `back` is given the area's service, the transaction and the act, and brings what that changed to what it was before.
+    """
+
+    how: str
+    back: Callable[[Any, Tx, Act], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +73,8 @@ class Operation:
     """The answer tells a secret: what is kept of it for repeating is encrypted."""
     preview: Mapping[str, Schema] = field(default_factory=dict)
     """What `explain` tells beside changes, events and jobs."""
+    undo: Undoing | str | None = None
+    """Of a write, how it is undone, or a sentence why it cannot be. None means that nobody has thought of it."""
 
     @property
     def area(self) -> str:
@@ -75,6 +90,11 @@ class Operation:
     def writes(self) -> bool:
         """Whether the operation changes anything (and so honours dry run and is audited)."""
         return self.method != "GET"
+
+    @property
+    def reversible(self) -> bool:
+        """Whether what it does can be undone through the audit log."""
+        return isinstance(self.undo, Undoing)
 
     @property
     def streams(self) -> bool:

@@ -11,6 +11,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.clock import SettableClock
 from adapters.memory.secrets import MemoryKeyRings
 from adapters.memory.table import MemoryDatabase
+from domain.audit.model import Change
 from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
@@ -46,19 +47,21 @@ class Sealed:
     tenant: Tenant
     source: str
     endpoint: str
+    entry: str
 
     async def boxes(self) -> dict[SealedKind, bytes]:
         """What is in store."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
             credentials = await tx.sources.sealed(self.source)
             secrets = await tx.webhooks.secrets(self.endpoint)
-            answer = await tx.idempotency.hold("once")
-        assert credentials and secrets and secrets.previous and answer
+            answer, kept = await tx.idempotency.hold("once"), await tx.audit.kept(self.entry)
+        assert credentials and secrets and secrets.previous and answer and kept
         return {
             SealedKind.CREDENTIALS: credentials,
             SealedKind.WEBHOOK_SECRETS: secrets.current,
             SealedKind.FORMER_WEBHOOK_SECRETS: secrets.previous,
             SealedKind.ANSWERS: answer.body,
+            SealedKind.KEPT_FOR_UNDOING: kept,
         }
 
     async def opens(self, vault: AesGcmVault) -> bool:
@@ -69,8 +72,9 @@ class Sealed:
             vault.open(boxes[SealedKind.WEBHOOK_SECRETS], self.endpoint),
             vault.open(boxes[SealedKind.FORMER_WEBHOOK_SECRETS], self.endpoint),
             vault.open(boxes[SealedKind.ANSWERS], "once"),
+            vault.open(boxes[SealedKind.KEPT_FOR_UNDOING], self.entry),
         )
-        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER)
+        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS)
 
     async def mine(self, kind: SealedKind, stamp: bytes) -> Sequence[SealedValue]:
         """Its stale values, walked through in steps of two."""
@@ -99,7 +103,9 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
         for key, body in (("once", vault.seal(ANSWER, "once")), ("plain", b"{}"), ("empty", b"")):
             await tx.idempotency.hold(key)
             await tx.idempotency.keep(key, StoredAnswer(b"f", 200, (), body))
-    return Sealed(backend, tenant, source.id, endpoint.id)
+        entry = await tx.audit.add(Change("source", source.id, "update", {}, {}))
+        await tx.audit.keep(entry, vault.seal(CREDENTIALS, entry))
+    return Sealed(backend, tenant, source.id, endpoint.id, entry)
 
 
 async def test_stale_values_are_found_and_replaced_as_they_were_read(backend: Backend) -> None:

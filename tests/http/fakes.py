@@ -18,6 +18,7 @@ from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.wire.catalogue import WireRendering
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
 from adapters.wire.versions import SUPPORTED, Versions
@@ -244,7 +245,7 @@ async def running(
     """A world whose application is serving; `changes` are fields of Dependencies."""
     world = World()
     world.clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
-    world.uow = MemoryUnitOfWork(world.store, world.clock)
+    world.uow = MemoryUnitOfWork(world.store, world.clock, WireRendering())
     world.credentials = CountingCredentials(world.store)
     world.keys = working_keys()
     world.access = AccessService(world.credentials, world.keys)

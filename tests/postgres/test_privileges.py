@@ -26,6 +26,8 @@ pytestmark = pytest.mark.asyncio
 EXPECTED = {
     "api_keys": "S",
     "audit_entries": "SI",
+    "audit_chains": "SIU",
+    "audit_kept": "SIU(sealed)",
     "event_log_terms": "SI",
     "event_logs": "SIU",
     "events": "SI",
@@ -78,6 +80,7 @@ EXPECTED = {
 }
 EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "api_keys": "S",
+    "audit_kept": "S",
     "event_logs": "S",
     "events": "S",
     "idempotency_keys": "SD",

@@ -43,6 +43,9 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 ACROSS_IN_CODE = {
+    ("maintenance.py", "DELETE FROM audit_kept WHERE expires_at"): "upkeep by age alone",
+    ("maintenance.py", "UPDATE audit_chains AS c SET began"): "upkeep by age alone; each chain by its own entries",
+    ("maintenance.py", "DELETE FROM audit_entries AS e"): "upkeep by age alone; each chain's by where it begins",
     ("maintenance.py", "DELETE FROM inbound_messages WHERE received_at"): "upkeep by age alone",
     ("partitions.py", "UPDATE event_logs AS l SET low"): "upkeep by age alone; each log is raised by its own events",
     ("partitions.py", "DELETE FROM event_log_terms AS t"): "upkeep by age alone; each log's by its own low watermark",

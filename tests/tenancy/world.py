@@ -14,6 +14,7 @@ from domain.access.usecases import KeyRequest
 from domain.catalogue import categories
 from domain.kernel.ids import new_id
 from domain.matching.model import MatchPair, Merge
+from domain.matching.usecases.judge_settings import JudgeSettingsService
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
 from domain.probes.model import Probe
@@ -29,6 +30,7 @@ from tests.support import builders, catalogues
 from tests.support.merged_catalogues import Shop
 from tests.support.postgres import database
 
+CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", reversible=True)
 UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
 BODIES: dict[str, Any] = {
@@ -114,11 +116,14 @@ class World:
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
         image = await catalogues.pictured(self.container.uow(), tenant, product.id)
+        async with self.container.uow().begin(tenant, CHANGING_SETTINGS) as tx:
+            await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
+            entry = tx.recorded.changes[-1].entry
         pair, merge = await self._matched(Shop(self.container.uow(), tenant, [source], [product]))
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
-            "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "mpr": pair.id, "mrg": merge.id,
+            "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
         }  # fmt: skip
         await self._create_others(made)
         return made

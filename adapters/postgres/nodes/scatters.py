@@ -20,6 +20,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "secrets.counts": "operators ask how much is sealed under which secret",
     "secrets.stale_answers": "what is sealed under a former secret is sealed anew, whosever it is",
     "secrets.stale_former_webhook_secrets": "the same",
+    "secrets.stale_kept_for_undoing": "the same",
     "secrets.stale_source_credentials": "the same",
     "secrets.stale_webhook_secrets": "the same",
     "sources.due": "the scheduler serves every organisation's sources",

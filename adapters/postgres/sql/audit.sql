@@ -1,4 +1,116 @@
--- add --
-INSERT INTO audit_entries (org, livemode, id, actor, action, target, target_id, change, before, after, request_id, created_at)
-VALUES (%(org)s, %(livemode)s, %(id)s, %(actor)s, %(action)s, %(target)s, %(target_id)s, %(change)s, %(before)s, %(after)s,
-    %(request_id)s, %(created_at)s)
+-- append --
+-- Raises the chain's head and puts one entry behind it. The row is locked until the transaction ends, which is at once.
+WITH head AS (
+    UPDATE audit_chains SET last = last + 1, hash = sha256(hash || %(digest)s)
+    WHERE org = %(org)s AND livemode = %(livemode)s
+    RETURNING org, livemode, last, hash
+)
+INSERT INTO audit_entries (org, livemode, id, actor, action, target, target_id, change, before, after, request_id, created_at,
+    act, undoes, undone, reversible, kept, sequence, hash)
+SELECT org, livemode, %(id)s, %(actor)s, %(action)s, %(target)s, %(target_id)s, %(change)s, %(before)s, %(after)s, %(request_id)s,
+    %(created_at)s, %(act)s, %(undoes)s, %(undone)s, %(reversible)s, %(kept)s, last, hash
+FROM head
+
+-- begin --
+INSERT INTO audit_chains (org, livemode, last, hash, began, anchor)
+VALUES (%(org)s, %(livemode)s, 0, %(genesis)s, 0, %(genesis)s) ON CONFLICT (org, livemode) DO NOTHING
+
+-- lock_head --
+SELECT last, hash FROM audit_chains WHERE org = %(org)s AND livemode = %(livemode)s FOR UPDATE
+
+-- raise --
+UPDATE audit_chains SET last = %(last)s, hash = %(hash)s WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- head --
+SELECT last, hash, began, anchor FROM audit_chains WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- walk --
+SELECT {entry} FROM audit_entries
+WHERE org = %(org)s AND livemode = %(livemode)s AND sequence > %(after)s ORDER BY sequence LIMIT %(limit)s
+
+-- keep --
+INSERT INTO audit_kept (org, livemode, entry, sealed, expires_at)
+VALUES (%(org)s, %(livemode)s, %(entry)s, %(sealed)s, %(expires_at)s)
+
+-- kept --
+SELECT sealed FROM audit_kept
+WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(entry)s AND expires_at > %(now)s
+
+-- take_turn --
+SELECT pg_advisory_xact_lock(%(lock)s)
+
+-- get --
+SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
+
+-- acts --
+SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(acts)s) AND act IS NULL
+UNION ALL SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND act = ANY(%(acts)s)
+
+-- undone_by --
+SELECT undoes, id FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND undoes = ANY(%(acts)s)
+
+-- standing_on --
+-- AuditEntry.stands_on, of those that nobody has undone. `bound` leads to about where the entry was made: what is later of
+-- its target was made behind that, for whoever changes a target has it locked.
+SELECT c.act, found.id FROM jsonb_to_recordset(%(entries)s)
+    AS c (act text, object text, target text, sequence bigint, bound text, whole boolean, fields jsonb)
+CROSS JOIN LATERAL (
+    SELECT l.id FROM audit_entries AS l
+    WHERE l.org = %(org)s AND l.livemode = %(livemode)s AND l.target_id = c.target AND l.id > c.bound
+        AND l.target = c.object AND l.sequence > c.sequence AND coalesce(l.act, l.id) <> c.act
+        AND (c.whole OR l.change <> 'update'
+            OR (l.before || l.after) ?| ARRAY(SELECT jsonb_array_elements_text(c.fields)))
+        AND NOT EXISTS (SELECT FROM audit_entries AS u
+            WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND u.undoes = coalesce(l.act, l.id))
+        AND (SELECT count(*) FROM unnest(l.undone) AS s (sequence) WHERE s.sequence > c.sequence) %% 2 = 0
+    ORDER BY l.id DESC LIMIT 1
+) AS found
+
+-- list --
+SELECT {entry} FROM audit_entries
+WHERE org = %(org)s AND livemode = %(livemode)s
+    AND target_id = %(target)s --? target
+    AND actor_id = %(actor)s --? actor
+    AND action = %(action)s --? action
+    AND target = %(object)s --? object
+    AND reversible --? reversible
+    AND id >= %(since_id)s AND created_at >= %(since)s --? since
+    AND id < %(until_id)s AND created_at < %(until)s --? until
+    AND id < %(page_key)s --? after
+    AND id > %(page_key)s --? before
+ORDER BY id DESC LIMIT {limit} --? forwards
+ORDER BY id ASC LIMIT {limit} --? backwards
+
+-- walked --
+-- One index is walked, that of `walk_…`; a page looks at so many of its rows. What else is asked for is looked for among them.
+SELECT {entry} FROM (
+    {walked}
+) AS walked
+WHERE true
+    AND actor_id = %(actor)s --? actor
+    AND action = %(action)s --? action
+    AND target = %(object)s --? object
+    AND reversible --? reversible
+ORDER BY id DESC LIMIT {limit} --? forwards
+ORDER BY id ASC LIMIT {limit} --? backwards
+
+-- walked_end --
+SELECT id FROM (
+    {walked}
+) AS walked
+ORDER BY id DESC OFFSET {looked} - 1 --? forwards
+ORDER BY id ASC OFFSET {looked} - 1 --? backwards
+
+-- walk_one --
+SELECT * FROM audit_entries
+    WHERE org = %(org)s AND livemode = %(livemode)s
+        AND target_id = %(target)s --? walk_target
+        AND actor_id = %(actor)s --? walk_actor
+        AND action = %(action)s --? walk_action
+        AND target = %(object)s --? walk_object
+        AND id >= %(since_id)s AND created_at >= %(since)s --? since
+        AND id < %(until_id)s AND created_at < %(until)s --? until
+        AND id < %(page_key)s --? after
+        AND id > %(page_key)s --? before
+    ORDER BY id DESC LIMIT {looked} --? forwards
+    ORDER BY id ASC LIMIT {looked} --? backwards

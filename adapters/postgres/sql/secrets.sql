@@ -22,6 +22,7 @@ SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) 
     SELECT 'source_credentials' AS kind, credentials AS sealed FROM here.sources AS s WHERE credentials IS NOT NULL
     UNION ALL SELECT 'webhook_secrets', secret FROM here.webhook_endpoints AS e
     UNION ALL SELECT 'former_webhook_secrets', previous_secret FROM here.webhook_endpoints AS f WHERE previous_secret IS NOT NULL
+    UNION ALL SELECT 'kept_for_undoing', sealed FROM here.audit_kept AS a
     UNION ALL SELECT 'answers', body FROM here.idempotency_keys AS k WHERE substring(body FROM 1 FOR 2) = ANY(%(heads)s)
 ) kept GROUP BY key, kind
 
@@ -47,6 +48,15 @@ SELECT org, livemode, key, body FROM here.idempotency_keys AS k
 WHERE (org, livemode, key) > (%(org)s, %(livemode)s, %(owner)s) AND substring(body FROM 1 FOR 2) = ANY(%(heads)s)
   AND substring(body FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, key LIMIT %(limit)s
+
+-- stale_kept_for_undoing --
+SELECT org, livemode, entry, sealed FROM here.audit_kept AS a
+WHERE (org, livemode, entry) > (%(org)s, %(livemode)s, %(owner)s) AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s
+ORDER BY org, livemode, entry LIMIT %(limit)s
+
+-- replace_kept_for_undoing --
+UPDATE audit_kept SET sealed = %(fresh)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(owner)s AND sealed = %(sealed)s
 
 -- replace_source_credentials --
 UPDATE sources SET credentials = %(fresh)s

@@ -1,14 +1,15 @@
 """What people do with mappings: look at them and confirm them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from domain.audit.model import Act
 from domain.catalogue.model import Stream
 from domain.ingestion.model import FeedSettings
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.mappings.confirming import confirm
-from domain.mappings.model import Confirmation, MappingFilter, SourceMapping, confirmed
+from domain.mappings.model import Confirmation, MappingFilter, MappingStatus, SourceMapping, confirmed, put_back
 from domain.sources.model import Source
 from ports.unit_of_work import Tx
 
@@ -62,6 +63,24 @@ class MappingService:
         await tx.audit.add(confirmed(before, after))
         await self.replaying.after_mapping(tx, source, after)
         return after
+
+    async def take_back(self, tx: Tx, act: Act) -> None:
+        """Have a confirmed mapping be what it was before, and the source's snapshot read by that.
+
+        Raises NotFound; Conflict while a run is open or the source is not active.
+        """
+        for _, change in act.changes("mapping"):
+            source = await tx.sources.get(_found(await tx.mappings.get(change.id)).source, lock=True)
+            before = _found(await tx.mappings.get(change.id, lock=True))
+            if source is None:
+                raise NotFound
+            source.refuse_unless_runnable()
+            after = put_back(before, change.before, tx.now)
+            if after.confirmed_at is None and after.status == MappingStatus.CONFIRMED:
+                after = replace(after, confirmed_at=tx.now)
+            await tx.mappings.save(after)
+            await tx.audit.add(confirmed(before, after))
+            await self.replaying.after_mapping(tx, source, after)
 
 
 def _found(mapping: SourceMapping | None) -> SourceMapping:

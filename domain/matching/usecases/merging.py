@@ -47,7 +47,7 @@ class Merging:
         merges, plan = await self.merge_all(tx, [pair], by, reason)
         if isinstance(made := merges[pair.id], CannotMerge):
             raise Conflict(str(made))
-        await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
+        await change_pair(tx, pair, status=PairStatus.MERGED, merge=made.id)
         await supersede(tx, plan, await tx.pairs.open_of(plan.members(pair.left)))
         return _found(await tx.pairs.get(pair_id))
 
@@ -70,15 +70,15 @@ class Merging:
         near = sorted({product for product, _ in homes.values()})
         tied = await tx.catalogue.tied(near, products) if products else TiedProducts()
         stored = await tx.pairs.of_variants([*tied.owners()])
-        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now, [*stored, *new])
+        plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
-            await _laid(tx, plan)
+            await lay(tx, plan)
         return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
         """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
-        return await _change(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
+        return await change_pair(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
 
     async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
         """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
@@ -86,9 +86,9 @@ class Merging:
         pair = _found(await tx.pairs.get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
             raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
-        [apart] = await _apart(tx, await planned(tx, (pair.left, pair.right)), [pair])
+        [apart] = await apart_of(tx, await planned(tx, (pair.left, pair.right)), [pair])
         status = PairStatus.OPEN if apart else PairStatus.SUPERSEDED
-        return await _change(tx, pair, status=status, held=True)
+        return await change_pair(tx, pair, status=status, held=True)
 
     async def undo(self, tx: Tx, merge_id: str) -> Merge:
         """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
@@ -96,14 +96,14 @@ class Merging:
         merge = _found_merge(await tx.merges.get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
-        products = await _ends_of(tx, merge)
+        products = await ends_of(tx, merge)
         tied = await tx.catalogue.tied(products, products)
-        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
+        plan = MergePlan.of(tied, await applied(tx, tied), tx.now)
         try:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
-        await _laid(tx, plan)
+        await lay(tx, plan)
         await _reopen(tx, plan, tied)
         return _found_merge(await tx.merges.get(merge_id))
 
@@ -114,7 +114,7 @@ class Merging:
             return
         await aside(_size(plan.tied), plan.settle)
         if plan.made or plan.undone:
-            await _laid(tx, plan)
+            await lay(tx, plan)
 
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
@@ -140,14 +140,16 @@ async def _open(tx: Tx, id: str) -> MatchPair:
     return pair
 
 
-async def _change(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
+async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
+    """Keep the pair with those fields changed, and audit it."""
     after = pair.changed(tx.now, **changes)
     await tx.pairs.save(after)
     await tx.audit.add(PAIR_AUDITED.updated(pair, after))
     return after
 
 
-async def _applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
+async def applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
+    """The merges that count among tied products."""
     return await tx.merges.applied([*tied.products, *tied.owners()])
 
 
@@ -157,7 +159,7 @@ async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
     return sorted({product for product, _ in homes.values()})
 
 
-async def _ends_of(tx: Tx, merge: Merge) -> list[str]:
+async def ends_of(tx: Tx, merge: Merge) -> list[str]:
     """The products that a merge ties together, as their sources have them."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
@@ -184,7 +186,7 @@ def _joined(
     return made
 
 
-async def _laid(tx: Tx, plan: MergePlan) -> None:
+async def lay(tx: Tx, plan: MergePlan) -> None:
     """Store what was planned: merges with their audit entries, what readers see, and the events.
 
     What readers see is worked out while the store takes in the merges.
@@ -200,9 +202,7 @@ async def _laid(tx: Tx, plan: MergePlan) -> None:
 
 
 async def _kept(tx: Tx, plan: MergePlan) -> None:
-    for merge in plan.kept:
-        await tx.merges.save(merge)
-    for after in plan.undone:
+    for after in (*plan.kept, *plan.undone, *plan.again):
         was = _found_merge(await tx.merges.get(after.id))
         await tx.merges.save(after)
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
@@ -213,7 +213,7 @@ async def _kept(tx: Tx, plan: MergePlan) -> None:
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
     """What readers see from now on of what was touched, and the events of it."""
     was, now = plan.touched()
-    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made)}
+    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
     laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
     return laying.laid(), laying.events
 
@@ -222,17 +222,17 @@ async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
     """What is merged among the families of these variants, and nothing planned yet."""
     products = await products_of(tx, variants)
     tied = await tx.catalogue.tied(products) if products else TiedProducts()
-    return MergePlan.of(tied, await _applied(tx, tied) if tied.products else (), tx.now)
+    return MergePlan.of(tied, await applied(tx, tied) if tied.products else (), tx.now)
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
     """Of these open pairs those that cannot be merged: both are one by now, or there are items of one source in both."""
-    for pair, apart in zip(pairs, await _apart(tx, plan, pairs), strict=True):
+    for pair, apart in zip(pairs, await apart_of(tx, plan, pairs), strict=True):
         if not apart:
-            await _change(tx, pair, status=PairStatus.SUPERSEDED)
+            await change_pair(tx, pair, status=PairStatus.SUPERSEDED)
 
 
-async def _apart(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
+async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
     """Of each pair whether its two could be merged; what the plan does not know is merged with nothing that it knows."""
     ids = {id for pair in pairs for id in (pair.left, pair.right)}
     sources = {id: plan.sources(id) for id in ids if plan.knows(id)}
@@ -250,12 +250,12 @@ async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
     waiting = []
     for pair in await tx.pairs.of_variants([*tied.owners()], lock=True):
         if pair.merge in undone:
-            await _change(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
+            await change_pair(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
         elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:
             waiting.append(pair)
-    for pair, apart in zip(waiting, await _apart(tx, plan, waiting), strict=True):
+    for pair, apart in zip(waiting, await apart_of(tx, plan, waiting), strict=True):
         if apart:
-            await _change(tx, pair, status=PairStatus.OPEN)
+            await change_pair(tx, pair, status=PairStatus.OPEN)
 
 
 def _found(pair: MatchPair | None) -> MatchPair:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.kernel.closeness import Closeness, listed
-from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, Unprocessable
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, UndoUnavailable, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.sources.connecting import PUSH, default_connector, missing_settings, refuse_addresses, refuse_push_settings
@@ -37,6 +37,7 @@ from ports.secrets import Vault
 from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 _LOCAL_PART: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters and digits that nobody mistakes for each other when an address is read aloud."""
 
@@ -107,8 +108,10 @@ class SourceService:
         await tx.audit.add(AUDITED.created(source))
         return source
 
-    async def update(self, tx: Tx, id: str, changes: SourceChanges, expected: int | None) -> Source:
-        """Change a source. `expected` is the version it must be at, or None for any.
+    async def update(
+        self, tx: Tx, id: str, changes: SourceChanges, expected: int | None, exact: Mapping[str, Any] = _NOTHING
+    ) -> Source:
+        """Change a source. `expected` is the version it must be at, or None for any; `exact` are fields that nobody sets by hand.
 
         Raises NotFound, PreconditionFailed, InvalidRequest, Unprocessable; Conflict when the service disabled it.
         """
@@ -118,20 +121,22 @@ class SourceService:
                 f"The source is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
             )
         differing = self._differing(before, changes)
+        differing |= {name: value for name, value in exact.items() if getattr(before, name) != value}
         if not differing:
             return before
+        forgotten = None
         after = before.changed(tx.now, **differing)
         if {"connector", "config", "schedule"} & differing.keys():
             self._checked(after.kind, after.connector, after.config, after.schedule)
         if before.has_credentials and self._destination(before) != self._destination(after):
-            after = replace(after, has_credentials=False)
+            after, forgotten = replace(after, has_credentials=False), await self._opened(tx, before)
             await tx.sources.seal(id, None)
             tx.recorded.warnings.append(_FORGOTTEN)
         if {"schedule", "status"} & differing.keys():
             info = self.connectors.info(after.connector)
             after = replace(after, **_pulls(after, info, tx.now))
         await tx.sources.save(after, expected_version=before.version)
-        await tx.audit.add(AUDITED.updated(before, after))
+        await self._keep(tx, await tx.audit.add(AUDITED.updated(before, after)), forgotten)
         if {"first_party", "licence_basis"} & differing.keys():
             await tx.jobs.add(ranking(tx.tenant, before))
         return after
@@ -167,20 +172,55 @@ class SourceService:
         after = before.changed(tx.now, has_credentials=True)
         if not before.has_credentials and before.next_pull is None:
             after = replace(after, **_pulls(after, info, tx.now))
+        replaced = await self._opened(tx, before)
         await tx.sources.seal(id, self.vault.seal(_plain(credentials), id, info.destination(before.config)))
         await tx.sources.save(after, expected_version=before.version)
-        await tx.audit.add(_credentials_change(before, replaced=True))
+        await self._keep(tx, await tx.audit.add(_credentials_change(before, replaced=True)), replaced)
         return after
+
+    async def put_back_credentials(self, tx: Tx, id: str, entry: str) -> Source:
+        """Store those again that were replaced or forgotten with that audit entry.
+
+        Raises NotFound; UndoUnavailable where they are kept no longer, or were for another address or connector; and what
+        storing them raises.
+        """
+        sealed, source = await tx.audit.kept(entry), _found(await tx.sources.get(id, lock=True))
+        try:
+            kept = self.vault.open(sealed, entry) if sealed else None
+        except ValueError:
+            kept = None
+        if kept is None:
+            raise UndoUnavailable("The former credentials are kept no longer; store them again.")
+        if kept["destination"] != self._destination(source):
+            raise UndoUnavailable(
+                "The former credentials were given for another address or connector; store them again."
+            )
+        return await self.put_credentials(tx, id, kept["credentials"])
+
+    async def _opened(self, tx: Tx, source: Source) -> dict[str, Any] | None:
+        """The source's credentials with where they may go, to be kept for undoing; None where there are none to be read."""
+        sealed, destination = await tx.sources.sealed(source.id), self._destination(source)
+        if sealed is None or destination is None:
+            return None
+        try:
+            opened = self.vault.open(sealed, source.id, destination)
+        except ValueError:
+            return None
+        return {"credentials": dict(opened), "destination": destination}
+
+    async def _keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
+        if opened is not None:
+            await tx.audit.keep(entry, self.vault.seal(opened, entry))
 
     async def delete_credentials(self, tx: Tx, id: str) -> Source:
         """Forget the source's credentials; without any it stays as it is. Raises NotFound."""
         before = _found(await tx.sources.get(id, lock=True))
         if not before.has_credentials:
             return before
-        after = before.changed(tx.now, has_credentials=False)
+        after, forgotten = before.changed(tx.now, has_credentials=False), await self._opened(tx, before)
         await tx.sources.seal(id, None)
         await tx.sources.save(after, expected_version=before.version)
-        await tx.audit.add(_credentials_change(before, replaced=False))
+        await self._keep(tx, await tx.audit.add(_credentials_change(before, replaced=False)), forgotten)
         return after
 
     async def test(self, tx: Tx, id: str) -> Trial | SourceTest:

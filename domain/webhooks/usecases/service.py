@@ -2,9 +2,9 @@
 
 import base64
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
@@ -47,6 +47,7 @@ from domain.webhooks.model import (
     refuse_url,
 )
 from domain.webhooks.signing import PREFIX
+from domain.webhooks.usecases.former_secrets import FormerSecrets, signing
 from ports.events import EventRendering
 from ports.secrets import Vault
 from ports.unit_of_work import Tx
@@ -54,6 +55,7 @@ from ports.webhooks import EndpointRendering
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
+_NOTHING: Final[Mapping[str, Any]] = {}
 _SECRET_BYTES: Final = 32
 
 
@@ -104,8 +106,10 @@ class WebhookService:
         except Unavailable:
             return FeedPosition(own, LogPosition(position=OPEN_END))  # the network's end, once it answers
 
-    async def update(self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None) -> Endpoint:
-        """Change an endpoint; `expected` is the version it must be at, or None for any.
+    async def update(
+        self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None, exact: Mapping[str, Any] = _NOTHING
+    ) -> Endpoint:
+        """Change an endpoint; `expected` is the version it must be at, or None for any; `exact` are fields nobody sets by hand.
 
         Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
         its way. Raises NotFound, PreconditionFailed, and what `create` raises for settings.
@@ -116,6 +120,7 @@ class WebhookService:
                 f"The endpoint is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
             )
         changes = differing(before, asked)
+        changes |= {name: value for name, value in exact.items() if changes.get(name, getattr(before, name)) != value}
         after = before.changed(tx.now, **changes) if changes else before
         await self._refuse(tx, after, changes.keys())
         await _forecast(tx, after)
@@ -130,8 +135,37 @@ class WebhookService:
     async def delete(self, tx: Tx, id: str) -> None:
         """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
         endpoint = _found(await tx.webhooks.get(id, lock=True))
+        kept = await self._former.opened(tx, endpoint)
         await tx.webhooks.remove(id)
-        await tx.audit.add(AUDITED.deleted(endpoint))
+        await self._former.keep(tx, await tx.audit.add(AUDITED.deleted(endpoint)), kept)
+
+    async def bring_back(
+        self, tx: Tx, id: str, settings: EndpointSettings, exact: Mapping[str, Any], entry: str
+    ) -> None:
+        """Make a deleted endpoint again, under its id and with its secrets, kept with that audit entry.
+
+        It gets what is appended from now on. Raises UndoUnavailable where they are kept no longer, and what `create` raises.
+        """
+        kept = await self._former.kept(tx, entry)
+        made: dict[str, Any] = {"created_at": datetime.fromisoformat(kept["created_at"]), **settings, **exact}
+        endpoint = Endpoint(id=id, updated_at=tx.now, version=kept["version"] + 1, **made, **signing(kept, tx.now))
+        await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
+        if await tx.webhooks.count() >= MOST_ENDPOINTS:
+            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
+        await tx.webhooks.add(endpoint, self._former.resealed(endpoint, kept), await self._now(tx))
+        await tx.audit.add(AUDITED.created(endpoint))
+
+    async def put_back_secret(self, tx: Tx, id: str, entry: str) -> None:
+        """Have the secret sign again that was replaced with that audit entry, and the one it had beside it while that lasts.
+
+        Raises NotFound; UndoUnavailable where it is kept no longer.
+        """
+        before = _found(await tx.webhooks.get(id, lock=True))
+        kept, replaced = await self._former.kept(tx, entry), await self._former.opened(tx, before)
+        after = before.changed(tx.now, **signing(kept, tx.now))
+        await tx.webhooks.save(after, expected_version=before.version)
+        await tx.webhooks.seal(id, self._former.resealed(after, kept))
+        await self._former.keep(tx, await tx.audit.add(AUDITED.updated(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
         """A new secret, shown this once; the present one signs beside it for the overlap, one before it no longer.
@@ -144,9 +178,10 @@ class WebhookService:
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
         after = before.changed(tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
+        replaced = await self._former.opened(tx, before)
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.seal(id, SealedSecrets(self._sealed(secret, id), previous))
-        await tx.audit.add(AUDITED.updated(before, after))
+        await self._former.keep(tx, await tx.audit.add(AUDITED.updated(before, after)), replaced)
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
@@ -259,6 +294,10 @@ class WebhookService:
         await tx.webhooks.save(replace(before, rotation=None), expected_version=before.version)
         await tx.webhooks.seal(id, SealedSecrets(sealed.current))
         await tx.audit.add(Change("webhook_endpoint", id, "update", {"rotation": plain(before.rotation)}, {}))
+
+    @property
+    def _former(self) -> FormerSecrets:
+        return FormerSecrets(self.vault)
 
     def _sealed(self, secret: str, endpoint: str) -> bytes:
         return self.vault.seal({"secret": secret}, endpoint)

@@ -101,7 +101,7 @@ class Execute:
 
     async def _write(self, state: RequestState, operation: Write) -> Response:
         caller = state.caller
-        context = AuditContext(caller.actor, operation.id, state.request_id)
+        context = AuditContext(caller.actor, operation.id, state.request_id, operation.reversible)
         async with self._uow.begin(caller.tenant, context) as tx:
             tx.dry = state.dry_run is not None
             if state.idempotency_key is None or tx.dry:

@@ -44,7 +44,8 @@ def test_as_it_is() -> None:
 def test_the_audit_entry_tells_the_columns_that_changed() -> None:
     mapping = _mapping("SKU", "Zorb", "Flim")
     change = confirmed(mapping, _confirmed(mapping, ColumnEdit("title", 1)))
-    assert change.before == {"status": "proposed", "columns": [{"position": 1, "column": "Zorb", "field": None}]}
+    before = {"position": 1, "column": "Zorb", "field": None, "reason": "unknown"}
+    assert change.before == {"status": "proposed", "columns": [before]}
     assert [(one["column"], one["field"], one["tier"]) for one in change.after["columns"]] == [
         ("Zorb", "title", "person")
     ]

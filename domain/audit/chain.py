@@ -1,0 +1,202 @@
+"""The chain of a tenant's audit entries: each is hashed with the hash before it, so that none can be changed unseen."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from decimal import Decimal
+from hashlib import sha256
+from json import JSONEncoder
+from typing import Any, Final
+
+from domain.audit.model import AuditEntry
+from domain.kernel.enums import StoredEnum
+from domain.kernel.tenancy import Tenant
+
+GENESIS: Final = bytes(32)
+"""What stands before a chain's first entry."""
+_ENCODE: Final = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+MOST_FAULTS: Final = 100
+"""Faults of a chain that are told."""
+
+
+class FaultKind(StoredEnum):
+    """What is wrong at a place of the chain."""
+
+    CHANGED = "changed"
+    MISSING = "missing"
+    REORDERED = "reordered"
+    INSERTED = "inserted"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """The end of a chain as it is kept beside the entries: how many there are, and the last one's hash.
+
+    Entries up to `began` are not chained: they are older than the chain, or no longer kept; `anchor` is what the next one
+    is hashed with.
+    """
+
+    last: int
+    hash: bytes
+    began: int = 0
+    anchor: bytes = GENESIS
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFault:
+    """One fault: what, at which number (the last one too, of a range that is missing), and which entry if there is one."""
+
+    kind: FaultKind
+    sequence: int
+    entry: str | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What a check of one tenant's chain found: entries that hold, those from before the chain, and faults."""
+
+    tenant: Tenant
+    entries: int
+    before: int
+    head: ChainHead
+    faults: tuple[ChainFault, ...]
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same whoever reads the value, and out of whichever store: sorted, without spaces, numbers written out."""
+    return _ENCODE(_exact(value))
+
+
+def _exact(value: Any) -> Any:
+    """The value with whole numbers as such, and others as they are written out, behind a character that no stored text has."""
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    if isinstance(value, (float, Decimal)):
+        exact = Decimal(repr(value)) if isinstance(value, float) else value
+        return int(exact) if exact == exact.to_integral_value() else f"\0{exact.normalize():f}"
+    if isinstance(value, (list, tuple)):
+        return [_exact(part) for part in value]
+    return {name: _exact(part) for name, part in value.items()}
+
+
+def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:
+    """What an entry says, as SHA-256; not its place in the chain."""
+    context, change = entry.context, entry.change
+    actor = {"kind": context.actor.kind, "id": context.actor.id, "on_behalf_of": context.actor.on_behalf_of}
+    said = (
+        tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.reversible,
+        change.object, change.id, change.action, change.before, change.after,
+        entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"), entry.act, entry.undoes, entry.undone,
+        entry.kept,
+    )  # fmt: skip
+    return sha256(canonical(said).encode("utf-8", "surrogatepass")).digest()
+
+
+def chained(before: bytes, digest: bytes) -> bytes:
+    """The hash of the entry with that digest behind the one with the hash `before`."""
+    return sha256(before + digest).digest()
+
+
+@dataclass(slots=True)
+class ChainCheck:
+    """Checks one tenant's chain, of which it is given the entries in the order of their numbers.
+
+    `noted` are hashes that entries of these numbers are known to have had.
+    """
+
+    tenant: Tenant
+    head: ChainHead | None
+    noted: Mapping[int, bytes] = field(default_factory=dict)
+    faults: list[ChainFault] = field(default_factory=list)
+    entries: int = 0
+    before: int = 0
+    _sequence: int = 0
+    _hashes: list[bytes] = field(default_factory=list)
+    _suspects: "list[_Suspect]" = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin where the chain does."""
+        self._sequence = self._began.began
+        self._hashes = [self._began.anchor]
+
+    @property
+    def _began(self) -> ChainHead:
+        return self.head or ChainHead(0, GENESIS)
+
+    def look_at(self, entries: Iterable[AuditEntry]) -> None:
+        """The next entries."""
+        for entry in entries:
+            if entry.sequence <= self._began.began:
+                self.before += 1
+            else:
+                self._follow(entry)
+
+    def _follow(self, entry: AuditEntry) -> None:
+        expected = self._sequence + 1
+        gap = entry.sequence > expected
+        if gap:
+            self.faults.append(ChainFault(FaultKind.MISSING, expected, until=entry.sequence - 1))
+        if self.noted.get(entry.sequence, entry.hash) != entry.hash:
+            self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
+        digest = digest_of(self.tenant, entry)
+        follows = entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash
+        if self._passes_over(entry, digest) or follows:
+            self.entries += 1
+        else:
+            # behind a gap it cannot be told what it was hashed with; only whether it belongs elsewhere
+            verdict = None if gap and entry.hash is not None else FaultKind.CHANGED
+            self._suspects.append(_Suspect(entry, digest, len(self._hashes), verdict))
+        self._sequence = entry.sequence
+        self._hashes.append(entry.hash or GENESIS)
+
+    def _passes_over(self, entry: AuditEntry, digest: bytes) -> bool:
+        """Whether it follows on the entry before the last one, which then was put in between."""
+        last = self._suspects[-1] if self._suspects else None
+        if last is None or last.place != len(self._hashes) - 1 or chained(self._hashes[-2], digest) != entry.hash:
+            return False
+        last.verdict = FaultKind.INSERTED
+        return True
+
+    def report(self) -> ChainReport:
+        """What was found, once all entries were looked at."""
+        for suspect in self._suspects[:MOST_FAULTS]:
+            entry = suspect.entry
+            if any(chained(one, suspect.digest) == entry.hash for one in self._hashes):
+                suspect.verdict = FaultKind.REORDERED
+            if suspect.verdict is None:
+                self.entries += 1
+            else:
+                self.faults.append(ChainFault(suspect.verdict, entry.sequence, entry.id))
+        self.faults += [ChainFault(FaultKind.MISSING, one, until=one) for one in self.noted if one > self._sequence]
+        self._end()
+        ordered = sorted(self.faults, key=lambda fault: fault.sequence)[:MOST_FAULTS]
+        return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered))
+
+    def _end(self) -> None:
+        head = self._began
+        inserted = sum(fault.kind is FaultKind.INSERTED for fault in self.faults)
+        if self._sequence < head.last:
+            self.faults.append(ChainFault(FaultKind.MISSING, self._sequence + 1, until=head.last))
+        elif self._sequence - inserted > head.last:
+            self.faults.append(ChainFault(FaultKind.INSERTED, head.last + 1, until=self._sequence))
+        elif self._hashes[-1] != head.hash and not self.faults:
+            self.faults.append(ChainFault(FaultKind.CHANGED, self._sequence))
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """An entry that does not follow on the one before it, and what that comes to; None: nothing but a gap before it."""
+
+    entry: AuditEntry
+    digest: bytes
+    place: int
+    verdict: FaultKind | None
+
+
+def linked(tenant: Tenant, head: ChainHead, entries: Sequence[AuditEntry]) -> Iterator[tuple[int, bytes]]:
+    """The numbers and hashes of entries that are put behind the head."""
+    hash = head.hash
+    for number, entry in enumerate(entries, start=head.last + 1):
+        hash = chained(hash, digest_of(tenant, entry))
+        yield number, hash

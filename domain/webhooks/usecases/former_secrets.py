@@ -1,0 +1,67 @@
+"""Secrets of webhook endpoints that were replaced or taken away: sealed beside their audit entries, for undoing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from domain.kernel.errors import UndoUnavailable
+from domain.webhooks.model import Endpoint, Rotation, SealedSecrets
+from ports.secrets import Vault
+from ports.unit_of_work import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class FormerSecrets:
+    """What is kept is sealed for its entry, and for the endpoint once it comes back."""
+
+    vault: Vault
+
+    async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
+        """What of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
+        sealed = await tx.webhooks.secrets(endpoint.id)
+        if sealed is None:
+            return None
+        try:
+            secrets = [self.vault.open(one, endpoint.id)["secret"] for one in (sealed.current, sealed.previous) if one]
+        except ValueError:
+            return None
+        rotation = endpoint.rotation and {
+            "last4": endpoint.rotation.last4,
+            "until": endpoint.rotation.expires_at.isoformat(),
+        }
+        return {
+            "secrets": secrets,
+            "rotation": rotation,
+            "created_at": endpoint.created_at.isoformat(),
+            "version": endpoint.version,
+        }
+
+    async def keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
+        """Keep that beside the audit entry, if there is anything."""
+        if opened is not None:
+            await tx.audit.keep(entry, self.vault.seal(opened, entry))
+
+    async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
+        """What was kept beside the audit entry. Raises UndoUnavailable."""
+        sealed = await tx.audit.kept(entry)
+        try:
+            kept = self.vault.open(sealed, entry) if sealed else None
+        except ValueError:
+            kept = None
+        if kept is None:
+            raise UndoUnavailable("The former secret is kept no longer.")
+        return kept
+
+    def resealed(self, endpoint: Endpoint, kept: Mapping[str, Any]) -> SealedSecrets:
+        """The kept secrets as the endpoint's own; the former one only while its rotation lasts."""
+        current, *previous = [self.vault.seal({"secret": secret}, endpoint.id) for secret in kept["secrets"]]
+        return SealedSecrets(current, previous[0] if previous and endpoint.rotation else None)
+
+
+def signing(kept: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The fields of an endpoint that tell of its kept secrets."""
+    told = kept["rotation"]
+    until = datetime.fromisoformat(told["until"]) if told else now
+    rotation = Rotation(until, told["last4"]) if now < until else None
+    return {"secret_last4": kept["secrets"][0][-4:], "rotation": rotation}

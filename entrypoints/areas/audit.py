@@ -1,0 +1,113 @@
+"""GET /v1/audit-events and POST /v1/audit-events/{id}/undo."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from adapters.wire import audit as wire
+from adapters.wire.schema import Schema, boolean, text, timestamp
+from domain.audit.model import Act, AuditFilter
+from domain.audit.usecases import AuditService
+from domain.jobs.usecases.ticks import Tick
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import Operation, Read, Undoing, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.http.undoing import CallersReversals, Undoings
+from ports.unit_of_work import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class AuditServices:
+    """The area's use cases, and how other areas' operations are undone."""
+
+    audit: AuditService
+    undoings: Undoings
+
+
+Reading: TypeAlias = ReadContext[AuditServices]
+Writing: TypeAlias = WriteContext[AuditServices]
+
+
+async def list_all(call: Reading) -> Reply:
+    """The entries that pass the filters."""
+    given = dict(call.query)
+    undoable = given.pop("undoable", None)
+    reversals = CallersReversals(call.service.undoings, call.principal)
+    filter = AuditFilter(**given)
+    page = await call.service.audit.list_entries(call.tx, filter, undoable, call.page_request, reversals)
+    return call.list(wire.AUDIT_EVENT, page)
+
+
+async def undo(call: Writing) -> Reply:
+    """Take back what an entry tells of."""
+    reversals = CallersReversals(call.service.undoings, call.principal)
+    return call.one(wire.AUDIT_EVENT, await call.service.audit.undo(call.tx, call.ids["id"], reversals))
+
+
+async def _never_asked(service: Any, tx: Tx, act: Act) -> None:
+    """What an undoing took back is taken back by the operation that did it first."""
+    raise AssertionError(act.id)
+
+
+_FILTERS: Final[Mapping[str, Schema]] = {
+    "actor": text("key_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Only what this user, key or app did."),
+    "action": text("sources.update", longest=100, description="Only what this operation did."),
+    "target": text("src_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Only changes of the thing with this id."),
+    "object": text("source", longest=100, description="Only changes of things of this kind."),
+    "since": timestamp("Only what was done at or after this moment."),
+    "until": timestamp("Only what was done before this moment."),
+    "undoable": boolean(description="Only what can be undone now (true), or cannot (false)."),
+}
+
+OPERATIONS: Final = (
+    Read(
+        id="audit.list",
+        path="/v1/audit-events",
+        summary="List audit events",
+        description="Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
+        "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
+        "two years. `undo` tells whether it can be undone now, or why not.",
+        handler=list_all,
+        scope="audit:read",
+        query=_FILTERS,
+        reply=wire.AUDIT_EVENT.list,
+        paging="both",
+    ),
+    Write(
+        id="audit.undo",
+        method="POST",
+        path="/v1/audit-events/{id}/undo",
+        ids={"id": "aud"},
+        summary="Undo an audit event",
+        description="Brings everything that the operation changed to what it was before, by the operation's own rules; "
+        "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
+        "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
+        "which is named: 422.",
+        handler=undo,
+        scope="audit:write",
+        reply=wire.AUDIT_EVENT.schema,
+        errors=("not_found", "conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
+        undo=Undoing("What it undid is done again.", _never_asked),
+    ),
+)
+
+
+def _across(services: Mapping[str, Any], operations: Sequence[Operation]) -> AuditServices:
+    return AuditServices(AuditService(), Undoings(operations, services))
+
+
+def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
+    return [Tick("old audit entries", 3600, dependencies.maintenance.purge_audit)]
+
+
+AREA: Final = Area(
+    name="audit",
+    title="Audit",
+    description="Every change by anyone, and how to undo it.",
+    service=lambda _: AuditService(),
+    across=_across,
+    operations=OPERATIONS,
+    ticks=_ticks,
+)

@@ -1,0 +1,177 @@
+"""The audit log in store (ports/audit.py): chained, listed, and who stands on whom."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.audit.model import AuditFilter, Change
+from domain.audit.usecases import AuditService
+from domain.kernel.errors import DomainError
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Actor, Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+ANNA = replace(builders.CALL, actor=Actor("user", "usr_anna"), operation="sources.update", reversible=True)
+BOT = replace(builders.CALL, actor=Actor("agent", "agt_bot", "usr_anna"), operation="webhooks.update", request_id=None)
+NAME = "name"
+
+
+def change(old: Any, new: Any, id: str = "src_1", field: str = NAME) -> Change:
+    """A source's field was changed."""
+    return Change("source", id, "update", {field: old}, {field: new})
+
+
+async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any = ANNA, undoing: str = "") -> str:
+    """One act; answers its id."""
+    async with uow.begin(tenant, call) as tx:
+        if undoing:
+            await tx.audit.take_back(await tx.audit.acts([undoing]))
+        act = await tx.audit.add(changes[0])
+        await tx.audit.add_all(changes[1:])
+    return act
+
+
+async def faults(uow: UnitOfWork, tenant: Tenant) -> tuple[int, int]:
+    """How many entries the chain has, and how many faults."""
+    async with uow.read(tenant) as tx:
+        report = await AuditService().verify(tx)
+    return report.entries, len(report.faults)
+
+
+async def listed(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, **page: Any) -> list[str]:
+    """The ids of what a page shows."""
+    async with uow.read(tenant) as tx:
+        return [entry.id for entry in (await tx.audit.page(PageRequest(**page), filter)).items]
+
+
+async def test_entries_are_chained_whatever_they_say(uow: UnitOfWork, tenant: Tenant) -> None:
+    assert await faults(uow, tenant) == (0, 0)
+    odd: Mapping[str, Any] = {
+        "number": 1e22, "fraction": 0.1, "small": 1e-9, "minus": -0.0, "text": 'ä"\\ \U0001f6cb', "none": None,
+        "list": [1, 2.50, {"b": True, "a": []}], "empty": {},
+    }  # fmt: skip
+    await written(uow, tenant, Change("source", "src_1", "create", {}, odd))
+    await written(uow, tenant, *[change(n, n + 1, f"src_{n}") for n in range(5)], call=BOT)
+    async with uow.begin(tenant, ANNA) as tx:
+        tx.dry = True
+        await tx.audit.add(change("a", "b"))
+    async with uow.begin(tenant, ANNA) as tx:
+        with pytest.raises(LookupError):
+            async with tx.savepoint():
+                await tx.audit.add(change("a", "lost"))
+                raise LookupError
+        await tx.audit.add(change("a", "b"))
+    assert await faults(uow, tenant) == (7, 0)
+    assert await faults(uow, Tenant(tenant.org, False)) == (0, 0), "each mode has its own"
+
+
+async def test_an_act_has_all_that_a_transaction_changed(uow: UnitOfWork, tenant: Tenant) -> None:
+    act = await written(uow, tenant, change(1, 2), change(1, 2, "src_2"), call=BOT)
+    other = await written(uow, tenant, change(2, 3))
+    async with uow.read(tenant) as tx:
+        both, alone = await tx.audit.acts([act]), await tx.audit.get(other)
+        assert await tx.audit.get(act) == both[0]
+        assert await tx.audit.get("aud_0") is None
+    assert alone is not None
+    assert [(entry.act, entry.change.id, entry.sequence) for entry in both] == [(act, "src_1", 1), (act, "src_2", 2)]
+    assert (alone.act, alone.sequence, alone.context) == (other, 3, ANNA)
+    assert both[0].context == BOT
+
+
+async def test_lists_are_filtered(backend: Backend, tenant: Tenant) -> None:
+    uow = backend.uow
+    began = backend.now()
+    first = await written(uow, tenant, change(1, 2))
+    second = await written(uow, tenant, change(1, 2, "src_2"), call=BOT)
+    third = await written(uow, tenant, Change("webhook_endpoint", "whe_1", "delete", {"url": "x"}, {}), call=BOT)
+    fourth = await written(uow, tenant, change(2, 3, "src_2"))
+    ids = {first: 1, second: 2, third: 3, fourth: 4}
+
+    async def shown(**given: Any) -> list[int]:
+        return [ids[one] for one in await listed(uow, tenant, AuditFilter(**given))]
+
+    assert await shown() == [4, 3, 2, 1]
+    assert await shown(actor="agt_bot") == [3, 2]
+    assert await shown(action="sources.update") == [4, 1]
+    assert await shown(object="webhook_endpoint") == [3]
+    assert await shown(target="src_2") == [4, 2]
+    assert await shown(reversible=True) == [4, 1]
+    assert await shown(target="src_2", actor="agt_bot") == [2]
+    assert await shown(actor="usr_anna", object="source", reversible=True) == [4, 1]
+    assert await shown(action="sources.update", object="webhook_endpoint") == []
+    assert await shown(since=began - timedelta(seconds=9), until=backend.now() + timedelta(seconds=9)) == [4, 3, 2, 1]
+    assert await shown(since=backend.now() + timedelta(seconds=9), actor="agt_bot") == []
+    assert await shown(until=began - timedelta(seconds=9), object="source") == []
+    for given in ({}, {"object": "source", "reversible": True}):
+        every = await listed(uow, tenant, AuditFilter(**given))
+        assert await listed(uow, tenant, AuditFilter(**given), limit=1, key=every[0]) == every[1:2]
+        assert await listed(uow, tenant, AuditFilter(**given), limit=1, key=every[1], backwards=True) == every[:1]
+
+
+async def test_what_is_later_stands_on_what_was_before(uow: UnitOfWork, tenant: Tenant) -> None:
+    async def standing(*acts: str) -> Mapping[str, str]:
+        async with uow.read(tenant) as tx:
+            return await tx.audit.standing_on(await tx.audit.acts(acts))
+
+    first = await written(uow, tenant, change("a", "b"))
+    elsewhere = await written(uow, tenant, change("a", "b", "src_2"))
+    await written(uow, tenant, change(1, 2, field="status"))
+    assert await standing(first, elsewhere) == {}
+    second = await written(uow, tenant, change("b", "c"))
+    assert await standing(first, second, elsewhere) == {first: second}
+    undoing = await written(uow, tenant, change("c", "b"), undoing=second)
+    assert await standing(first, undoing) == {}, "it and its undoing come to nothing"
+    again = await written(uow, tenant, change("b", "c"), undoing=undoing)
+    assert await standing(first, again) == {first: again}, "done again, it stands"
+    await written(uow, tenant, change("c", "b"), undoing=again)
+    assert await standing(first) == {}
+    gone = await written(uow, tenant, Change("source", "src_1", "delete", {"name": "b"}, {}))
+    assert await standing(first) == {first: gone}, "a deletion touches every field"
+    async with uow.read(tenant) as tx:
+        assert (await tx.audit.undone_by([first, second, undoing])).keys() == {second, undoing}
+
+
+async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
+    act = await written(uow, tenant, change("a", "b"))
+
+    async def undo() -> bool:
+        try:
+            await written(uow, tenant, change("b", "a"), undoing=act)
+        except DomainError as error:
+            assert error.code == "conflict"
+            return False
+        return True
+
+    assert sum(await asyncio.gather(*(undo() for _ in range(4)))) == 1
+    assert await faults(uow, tenant) == (2, 0)
+
+
+async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenant: Tenant) -> None:
+    async with backend.uow.begin(tenant, ANNA) as tx:
+        entry = await tx.audit.add(change("a", "b"))
+        await tx.audit.keep(entry, b"sealed")
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.audit.kept(entry) == b"sealed"
+        assert await tx.audit.kept("aud_0") is None
+        found = await tx.audit.get(entry)
+    assert found is not None
+    assert found.kept
+    assert await faults(backend.uow, tenant) == (1, 0)
+    async with backend.uow.read(await backend.tenant()) as tx:
+        assert await tx.audit.kept(entry) is None
+
+
+async def test_writers_at_once_leave_one_chain(uow: UnitOfWork, tenant: Tenant) -> None:
+    async def write(writer: int) -> None:
+        for turn in range(6):
+            await written(uow, tenant, *[change(turn, turn + 1, f"src_{writer}") for _ in range(1 + turn % 3)])
+
+    await asyncio.gather(*(write(writer) for writer in range(8)))
+    assert await faults(uow, tenant) == (8 * 12, 0)

@@ -1,0 +1,228 @@
+"""Whoever changes audit entries in the database itself, as its superuser, is found by `joinery audit verify`."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.nodes.connecting import connect
+from domain.audit.model import Change, id_at
+from domain.audit.usecases import AuditService
+from domain.kernel import retention
+from domain.kernel.tenancy import Actor, Tenant
+from tests.postgres.databases import database_alone
+from tests.support import builders
+from tests.tenancy.world import World, ask, OPERATIONS, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROOT = Path(__file__).parents[2]
+SECRET = "a secret of at least thirty-two characters"
+CALL = replace(builders.CALL, actor=Actor("user", "usr_1"), operation="sources.update", reversible=True)
+OWN = "org = %(org)s AND livemode"
+
+
+@dataclass
+class Place:
+    """A service on a database of its own, and its superuser."""
+
+    address: str
+    world: World
+    owner: psycopg.AsyncConnection[Any]
+
+    async def tenant(self, entries: int = 9) -> Tenant:
+        """A tenant with as many entries, of several transactions."""
+        tenant = Tenant((await self.world.organisation()).id, True)
+        for number in range(entries):
+            async with self.world.container.uow().begin(tenant, CALL) as tx:
+                await tx.audit.add(
+                    Change("source", "src_1", "update", {"name": f"N{number}"}, {"name": f"N{number + 1}"})
+                )
+        return tenant
+
+    async def found(self, tenant: Tenant) -> list[tuple[str, int]]:
+        """The faults of its chain."""
+        async with self.world.container.uow().read(tenant) as tx:
+            return [(fault.kind.value, fault.sequence) for fault in (await AuditService().verify(tx)).faults]
+
+    async def tamper(self, tenant: Tenant, *statements: str) -> None:
+        for statement in statements:
+            await self.owner.execute(statement.replace("OWN", OWN).encode(), {"org": tenant.org})
+
+    def verified(self, *words: str) -> tuple[int, Any]:
+        """What the command says, and its exit status."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "entrypoints.cli.main", "audit", "verify", *words, "--json"],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "JOINERY_DATABASE_URL": self.address, "JOINERY_SECRET": SECRET},
+            capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    async with (
+        database_alone("tampering") as address,
+        serving(tmp_path_factory.mktemp("tampering"), JOINERY_DATABASE_URL=address) as world,
+        await connect(address, "tampering") as owner,
+    ):
+        yield Place(address, world, owner)
+
+
+_COLUMNS = (
+    "org, livemode, id, actor, action, target, target_id, change, before, after, request_id, created_at, reversible, kept, "
+    "sequence, hash"
+)
+_SHIFT = "UPDATE audit_entries SET sequence = -sequence WHERE OWN AND sequence > 4"
+TAMPERINGS = {
+    "a field": (('UPDATE audit_entries SET after = \'{"name": "x"}\' WHERE OWN AND sequence = 4',), [("changed", 4)]),
+    "who": (
+        ("UPDATE audit_entries SET actor = jsonb_set(actor, '{id}', '\"usr_2\"') WHERE OWN AND sequence = 4",),
+        [("changed", 4)],
+    ),
+    "for whom": (
+        (
+            "UPDATE audit_entries SET actor = jsonb_set(actor, '{on_behalf_of}', '\"usr_2\"') WHERE OWN AND sequence = 4",
+        ),
+        [("changed", 4)],
+    ),
+    "when": (
+        ("UPDATE audit_entries SET created_at = created_at - interval '1 s' WHERE OWN AND sequence = 4",),
+        [("changed", 4)],
+    ),
+    "of what": (("UPDATE audit_entries SET target_id = 'src_2' WHERE OWN AND sequence = 4",), [("changed", 4)]),
+    "one is gone": (("DELETE FROM audit_entries WHERE OWN AND sequence = 4",), [("missing", 4)]),
+    "the last ones are gone": (("DELETE FROM audit_entries WHERE OWN AND sequence > 7",), [("missing", 8)]),
+    "all are gone": (("DELETE FROM audit_entries WHERE OWN",), [("missing", 1)]),
+    "the head as well": (
+        ("DELETE FROM audit_entries WHERE OWN AND sequence > 7", "UPDATE audit_chains SET last = 7 WHERE OWN"),
+        [("changed", 7)],
+    ),
+    "one gone, others moved up": (
+        (
+            "DELETE FROM audit_entries WHERE OWN AND sequence = 4",
+            _SHIFT,
+            "UPDATE audit_entries SET sequence = -sequence - 1 WHERE OWN AND sequence < 0",
+        ),
+        [("changed", 4), ("missing", 9)],
+    ),
+    "two changed places": (
+        (
+            "UPDATE audit_entries SET sequence = -4 WHERE OWN AND sequence = 4",
+            "UPDATE audit_entries SET sequence = 4 WHERE OWN AND sequence = 5",
+            "UPDATE audit_entries SET sequence = 5 WHERE OWN AND sequence = -4",
+        ),
+        [("reordered", 4), ("reordered", 6)],
+    ),
+    "one put in": (
+        (
+            _SHIFT,
+            "UPDATE audit_entries SET sequence = -sequence + 1 WHERE OWN AND sequence < 0",
+            f"INSERT INTO audit_entries ({_COLUMNS}) SELECT {_COLUMNS} FROM (SELECT (jsonb_populate_record(a, jsonb_build_object("
+            "'id', 'aud_forged', 'sequence', 5))).* FROM audit_entries a WHERE OWN AND sequence = 4) AS forged",
+        ),
+        [("inserted", 5)],
+    ),
+    "one put behind": (
+        (
+            f"INSERT INTO audit_entries ({_COLUMNS}) SELECT {_COLUMNS} FROM (SELECT (jsonb_populate_record(a, jsonb_build_object("
+            "'id', 'aud_forged', 'sequence', 10))).* FROM audit_entries a WHERE OWN AND sequence = 9) AS forged",
+        ),
+        [("changed", 10), ("inserted", 10)],
+    ),
+    "another's": (
+        (
+            "UPDATE audit_entries e SET before = o.before, after = o.after, hash = o.hash FROM audit_entries o "
+            "WHERE e.OWN AND e.sequence = 4 AND o.org = e.org AND o.livemode AND o.sequence = 5".replace(
+                "e.OWN", "e.org = %(org)s AND e.livemode"
+            ),
+        ),
+        [("changed", 4), ("inserted", 5)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("statements", "faults"), TAMPERINGS.values(), ids=TAMPERINGS)
+async def test_it_is_found(place: Place, statements: tuple[str, ...], faults: list[tuple[str, int]]) -> None:
+    tenant = await place.tenant()
+    assert await place.found(tenant) == []
+    await place.tamper(tenant, *statements)
+    assert await place.found(tenant) == faults
+
+
+async def test_the_command_says_which(place: Place) -> None:
+    whole, broken = await place.tenant(), await place.tenant()
+    status, answer = await asyncio.to_thread(place.verified, "--org", whole.org)
+    live, test = answer["chains"]
+    assert (status, answer["whole"], live["entries"], live["last"], test["entries"]) == (0, True, 9, 9, 0)
+    noted = f"9:{live['hash']}"
+    await place.tamper(broken, "UPDATE audit_entries SET action = 'sources.create' WHERE OWN AND sequence = 2")
+    status, answer = await asyncio.to_thread(place.verified)
+    [fault] = [one for chain in answer["chains"] if chain["organisation"] == broken.org for one in chain["faults"]]
+    assert (status, answer["whole"], fault["kind"], fault["sequence"]) == (1, False, "changed", 2)
+    assert fault["entry"].startswith("aud_")
+    await place.tamper(whole, "DELETE FROM audit_entries WHERE OWN", "DELETE FROM audit_chains WHERE OWN")
+    assert await place.found(whole) == [], "who forges the whole chain is found by what was noted of it alone"
+    words = ("--org", whole.org, "--mode", "live", "--noted", noted)
+    status, answer = await asyncio.to_thread(place.verified, *words)
+    assert (status, answer["chains"][0]["faults"]) == (1, [{"kind": "missing", "sequence": 9, "until": 9}])
+
+
+async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
+    tenant = await place.tenant(4)
+    old = datetime.now(UTC) - retention.AUDIT_ENTRIES - timedelta(days=1)
+    async with place.world.container.uow().begin(tenant, CALL) as tx:
+        entry = await tx.audit.add(Change("source", "src_1", "update", {}, {}))
+        await tx.audit.keep(entry, b"sealed")
+    await place.tamper(
+        tenant,
+        f"UPDATE audit_entries SET id = '{id_at(old)[:-4]}000' || sequence WHERE OWN AND sequence < 3",
+        "UPDATE audit_kept SET expires_at = now() WHERE OWN",
+    )
+    await PostgresMaintenance(place.world.container.pool()).purge_audit()
+    assert await place.found(tenant) == []
+    async with place.world.container.uow().read(tenant) as tx:
+        report = await AuditService().verify(tx)
+        assert (report.entries, report.before, report.head.began, await tx.audit.kept(entry)) == (3, 0, 2, None)
+    await place.tamper(tenant, "DELETE FROM audit_entries WHERE OWN AND sequence = 3")
+    assert await place.found(tenant) == [("missing", 3)]
+
+
+async def test_two_who_undo_at_once_undo_it_once(place: Place) -> None:
+    organisation = await place.world.organisation()
+    mine = await place.world.furnished(organisation, livemode=True)
+    undo = next(row for row in OPERATIONS if row.id == "audit.undo")
+    update = next(row for row in OPERATIONS if row.id == "matching.update_judge_settings")
+    answers = await asyncio.gather(*(ask(mine.client, undo, mine.ids) for _ in range(6)))
+    assert sorted(answer.status for answer in answers) == [200, 409, 409, 409, 409, 409]
+    settings = (await mine.client.get(update.path)).json()
+    assert settings["auto_merge_at"] == 0.95
+    assert await place.found(mine.tenant) == []
+
+
+async def test_writers_and_undoers_at_once_leave_the_chain_whole(place: Place) -> None:
+    mine = await place.world.furnished(await place.world.organisation(), livemode=True)
+
+    async def write(writer: int) -> None:
+        for turn in range(5):
+            body = {"auto_merge_at": 0.5 + writer / 20, "auto_dismiss_at": 0.5 + turn / 20}
+            await mine.client.send_json("PATCH", "/v1/matching/judge-settings", body)
+            newest = (await mine.client.get("/v1/audit-events?undoable=true&limit=1")).json()["data"]
+            for entry in newest:
+                path = f"/v1/audit-events/{entry['id']}/undo"
+                answer = await mine.client.post(path, idempotency_key=f"{writer}-{turn}")
+                assert answer.status in (200, 409, 422), answer.body
+
+    await asyncio.gather(*(write(writer) for writer in range(8)))
+    assert await place.found(mine.tenant) == []

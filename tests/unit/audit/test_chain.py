@@ -1,0 +1,150 @@
+"""A chain of audit entries tells every way in which somebody may have been at it (domain/audit/chain.py)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from domain.audit.chain import GENESIS, ChainCheck, ChainHead, ChainReport, FaultKind, canonical, digest_of, linked
+from domain.audit.model import AuditEntry, Change
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.support import builders
+
+TENANT = Tenant("org_1", True)
+
+
+def chain(count: int = 8) -> tuple[ChainHead, list[AuditEntry]]:
+    """A whole one."""
+    entries = []
+    for number in range(count):
+        id = new_id("aud")
+        change = Change("source", "src_1", "update", {"name": f"N{number}"}, {"name": f"N{number + 1}"})
+        entries.append(AuditEntry(id, builders.CALL, change, builders.MOMENT, id))
+    links = linked(TENANT, ChainHead(0, GENESIS), entries)
+    kept = [
+        replace(entry, sequence=sequence, hash=hash) for entry, (sequence, hash) in zip(entries, links, strict=True)
+    ]
+    return ChainHead(count, kept[-1].hash or b""), kept
+
+
+def checked(head: ChainHead | None, entries: list[AuditEntry]) -> ChainReport:
+    """What a check of them finds; they come in the order of their numbers, whatever that is."""
+    check = ChainCheck(TENANT, head)
+    check.look_at(sorted(entries, key=lambda entry: entry.sequence))
+    return check.report()
+
+
+def found(report: ChainReport) -> list[tuple[str, int, int | None]]:
+    return [(fault.kind.value, fault.sequence, fault.until) for fault in report.faults]
+
+
+def _changed(entries: list[AuditEntry]) -> list[AuditEntry]:
+    entries[2] = replace(entries[2], change=replace(entries[2].change, after={"name": "Another"}))
+    return entries
+
+
+def _redated(entries: list[AuditEntry]) -> list[AuditEntry]:
+    entries[2] = replace(entries[2], created_at=entries[2].created_at + timedelta(microseconds=1))
+    return entries
+
+
+def _taken_out(entries: list[AuditEntry]) -> list[AuditEntry]:
+    return [*entries[:2], *entries[4:]]
+
+
+def _cut_off(entries: list[AuditEntry]) -> list[AuditEntry]:
+    return entries[:6]
+
+
+def _swapped(entries: list[AuditEntry]) -> list[AuditEntry]:
+    entries[2], entries[3] = replace(entries[3], sequence=3), replace(entries[2], sequence=4)
+    return entries
+
+
+def _put_in(entries: list[AuditEntry]) -> list[AuditEntry]:
+    forged = replace(entries[2], id=new_id("aud"), hash=bytes(32))
+    later = [replace(entry, sequence=entry.sequence + 1) for entry in entries[2:]]
+    return [*entries[:2], forged, *later]
+
+
+def _put_behind(entries: list[AuditEntry]) -> list[AuditEntry]:
+    return [*entries, replace(entries[0], id=new_id("aud"), sequence=9)]
+
+
+def _emptied(_: list[AuditEntry]) -> list[AuditEntry]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("tampered", "faults"),
+    [
+        (_changed, [(FaultKind.CHANGED, 3, None)]),
+        (_redated, [(FaultKind.CHANGED, 3, None)]),
+        (_taken_out, [(FaultKind.MISSING, 3, 4)]),
+        (_cut_off, [(FaultKind.MISSING, 7, 8)]),
+        (_swapped, [(FaultKind.REORDERED, 3, None), (FaultKind.REORDERED, 5, None)]),
+        (_put_in, [(FaultKind.INSERTED, 3, None)]),
+        (_put_behind, [(FaultKind.CHANGED, 9, None), (FaultKind.INSERTED, 9, 9)]),
+        (_emptied, [(FaultKind.MISSING, 1, 8)]),
+    ],
+    ids=lambda given: given.__name__[1:] if callable(given) else "",
+)
+def test_whoever_was_at_it_is_found(
+    tampered: Callable[[list[AuditEntry]], list[AuditEntry]], faults: list[tuple[str, int, int | None]]
+) -> None:
+    head, entries = chain()
+    assert found(checked(head, entries)) == []
+    assert found(checked(head, tampered(entries))) == faults
+
+
+def test_a_head_that_is_gone_or_another_is_found() -> None:
+    head, entries = chain()
+    assert found(checked(replace(head, hash=GENESIS), entries)) == [("changed", 8, None)]
+    assert found(checked(None, entries)) == [("inserted", 1, 8)]
+    assert found(checked(None, [])) == []
+
+
+def test_what_is_no_longer_kept_is_no_fault() -> None:
+    head, entries = chain()
+    anchored = replace(head, began=3, anchor=entries[2].hash or b"")
+    assert found(checked(anchored, entries[3:])) == []
+    assert checked(anchored, entries[2:]).before == 1
+    assert found(checked(anchored, entries[4:])) == [("missing", 4, 4)]
+    assert found(checked(replace(anchored, anchor=GENESIS), entries[3:])) == [("changed", 4, None)]
+
+
+def test_entries_of_another_tenant_fit_no_chain() -> None:
+    head, entries = chain()
+    check = ChainCheck(Tenant("org_2", True), head)
+    check.look_at(entries)
+    assert len(check.report().faults) == 8
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (1.0, 1),
+        (1e22, 10**22),
+        (1e-7, Decimal("0.0000001")),
+        (-0.0, 0),
+        (0.1, Decimal("0.10")),
+        ({"b": 1, "a": (1, 2)}, {"a": [1, 2], "b": 1}),
+    ],
+)
+def test_what_a_database_writes_otherwise_is_the_same(written: Any, read: Any) -> None:
+    assert canonical(written) == canonical(read)
+
+
+def test_what_differs_is_not_the_same() -> None:
+    texts = [canonical(value) for value in (None, True, 1, "1", "true", [1], {"1": 1}, "", [], {}, 'a"b', "a\\b", "ä")]
+    assert len(set(texts)) == len(texts)
+
+
+def test_a_moment_is_the_same_in_every_zone() -> None:
+    _, [entry] = chain(1)
+    elsewhere = replace(entry, created_at=entry.created_at.astimezone(timezone(timedelta(hours=5))))
+    assert digest_of(TENANT, elsewhere) == digest_of(TENANT, entry)
