@@ -124,6 +124,7 @@ OPERATIONS: Final = (
         query=_PAIR_FILTERS,
         reply=wire.MATCH_PAIR.list,
         paging="both",
+        dataset="match_pairs",
     ),
     Read(
         id="matching.read_pair",
@@ -190,6 +191,7 @@ OPERATIONS: Final = (
         query=_MERGE_FILTERS,
         reply=wire.MERGE.list,
         paging="both",
+        dataset="merges",
     ),
     Read(
         id="matching.read_merge",
@@ -227,6 +229,7 @@ OPERATIONS: Final = (
         handler=read_judge_settings,
         scope="products:read",
         reply=wire.JUDGE_SETTINGS.schema,
+        dataset="judge_settings",
     ),
     Write(
         id="matching.update_judge_settings",

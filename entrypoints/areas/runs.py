@@ -115,6 +115,7 @@ OPERATIONS: Final = (
         reply=wire.RUN.list,
         paging="both",
         errors=("not_found",),
+        dataset="runs",
     ),
     Write(
         id="runs.start",
@@ -184,6 +185,7 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire_rules.CATEGORY_RULES.schema,
         errors=("not_found",),
+        dataset="category_rules",
     ),
     Write(
         id="runs.set_categories",

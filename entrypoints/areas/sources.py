@@ -92,6 +92,7 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.SOURCE.list,
         paging="both",
+        dataset="sources",
     ),
     Write(
         id="sources.create",

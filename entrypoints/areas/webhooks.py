@@ -126,6 +126,7 @@ OPERATIONS: Final = (
         scope="webhooks:read",
         reply=wire.ENDPOINT.list,
         paging="both",
+        dataset="webhook_endpoints",
     ),
     Write(
         id="webhooks.create",
@@ -200,6 +201,7 @@ OPERATIONS: Final = (
         reply=wire.DELIVERY.list,
         query=_FILTERS,
         paging="both",
+        dataset="webhook_deliveries",
     ),
     Read(
         id="webhooks.read_delivery",

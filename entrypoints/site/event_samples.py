@@ -95,6 +95,11 @@ def _special(type: str, table: Table) -> Event | None:
             reason = {"code": "failing", "message": "Nothing succeeded for 72 hours."}
             data = {**schema.example(reply), "id": endpoint, "status": "disabled", "status_reason": reason}
             return Event(type, endpoint, 3, data)
+    if type == "export.completed":
+        reply = next((dict(row.reply or {}) for row in table if row.id == "exports.read"), None)
+        if reply is not None:
+            data = {**schema.example(reply), "id": new_id("exp"), "kind": "products", "status": "succeeded"}
+            return Event(type, data["id"], 1, data)
     return None
 
 
