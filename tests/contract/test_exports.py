@@ -57,12 +57,15 @@ MAY = frozenset({"products:read", "sources:read"})
 class Notes:
     """Two small datasets beside the products."""
 
-    names = ("products", "notes", "nothing")
+    names = ("products", "notes", "nothing", "counted")
     scopes = frozenset({"products:read", "sources:read"})
 
     async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
         if dataset == "notes":
             yield Lines(2, b'{"n":1}\n{"n":2}\n')
+        if dataset == "counted":
+            page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=100))
+            yield Lines(1, json.dumps(sorted(document.id for document in page.items)).encode() + b"\n")
 
 
 class Gate(MemoryObjects):
@@ -210,6 +213,49 @@ async def test_the_cursor_leads_to_what_came_after(desk: Desk) -> None:
     assert "prod_before" not in seen and seen[-1] == "prod_after"
 
 
+async def test_lines_and_cursor_are_of_one_moment(desk: Desk) -> None:
+    """Writers commit before, while and after the snapshot is taken: what the lines have is what the cursor stands behind."""
+    source, stop = builders.source(), asyncio.Event()
+
+    async def write(name: str) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            product = builders.product(source.id, source.catalogue, f"{name}{number}")
+            async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+                await tx.catalogue.save(catalogues.whole(source.id), catalogues.batch_of(product), tx.now)
+                event = builders.event(product.id, type="product.created", version=1, data={"id": product.id})
+                await tx.events.append([event])
+            await asyncio.sleep(0.003)
+
+    writers = [asyncio.create_task(write(name)) for name in "ABC"]
+    sizes = []
+    for _ in range(5):
+        await asyncio.sleep(0.02)
+        asked = await desk.ask(ExportKind.ORGANISATION)
+        desk.objects.gate.clear()
+        working = asyncio.create_task(desk.work())
+        await desk.objects.reached.wait()
+        await asyncio.sleep(0.02)
+        desk.objects.gate.set()
+        await working
+        made = await desk.stored(asked)
+        [counted] = desk.objects.lines(made.files[3].key)
+        lines = sorted(json.loads(line)["id"] for line in desk.objects.lines(made.files[0].key))
+        assert set(json.loads(counted)) <= set(lines) and len(json.loads(counted)) == min(100, len(lines))
+        position = desk.cursors.open(desk.tenant, str(made.changes_cursor))
+        assert position is not None
+        told = await desk.changes._events.recent(View.own(desk.tenant), position.own.position + 1, 1_000, ALL)
+        assert sorted(event.subject for event in told.events if event.type == "product.created") == lines
+        sizes.append(len(lines))
+        desk.objects.reached.clear()
+    stop.set()
+    await asyncio.gather(*writers)
+    assert sizes == sorted(set(sizes)) and sizes[-1] < len(
+        (await desk.backend.events.recent(View.own(desk.tenant), 1 << 40, 5_000, ALL)).events
+    )
+
+
 async def test_nothing_is_an_empty_file(desk: Desk) -> None:
     made = await desk.made()
     assert (made.status, made.rows) == ("succeeded", 0)
@@ -231,9 +277,9 @@ async def test_a_file_for_each_dataset(desk: Desk) -> None:
     await desk.fill(3)
     made = await desk.made(ExportKind.ORGANISATION)
     assert [(file.dataset, file.rows) for file in made.files] == [
-        ("products", 3), ("notes", 2), ("nothing", 0), ("manifest", 3),
+        ("products", 3), ("notes", 2), ("nothing", 0), ("counted", 1), ("manifest", 4),
     ]  # fmt: skip
-    assert made.rows == 5 and desk.objects.lines(made.files[1].key) == [b'{"n":1}', b'{"n":2}']
+    assert made.rows == 6 and desk.objects.lines(made.files[1].key) == [b'{"n":1}', b'{"n":2}']
 
 
 async def test_who_may_ask(desk: Desk) -> None:
