@@ -20,10 +20,6 @@ class ExportStore(Store[Export], Protocol):
         """How many wait or run."""
         ...
 
-    async def spent(self, since: datetime) -> int:
-        """The rows of products' exports that were completed since then."""
-        ...
-
     async def kept(self) -> Sequence[Export]:
         """Those whose files are there, newest first."""
         ...

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from adapters.memory.table import MemoryDatabase, TableStore, Transaction, table_of
-from domain.exports.model import OPEN, Export, ExportKind, ExportStatus
+from domain.exports.model import OPEN, Export, ExportStatus
 from domain.kernel.tenancy import Tenant
 
 EXPORTS = table_of(Export)
-_COUNTED = (ExportStatus.SUCCEEDED, ExportStatus.EXPIRED)
 
 
 class MemoryExports(TableStore[Export]):
@@ -22,13 +21,6 @@ class MemoryExports(TableStore[Export]):
 
     async def open(self) -> int:
         return len(self.rows.where(lambda export: export.status in OPEN))
-
-    async def spent(self, since: datetime) -> int:
-        return sum(
-            export.rows
-            for export in self.rows.where(lambda one: one.kind == ExportKind.PRODUCTS and one.status in _COUNTED)
-            if export.completed_at is not None and export.completed_at >= since
-        )
 
     async def kept(self) -> Sequence[Export]:
         return self.rows.sorted(lambda export: export.status == ExportStatus.SUCCEEDED)

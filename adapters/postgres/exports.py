@@ -8,12 +8,11 @@ from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import lock_number
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table, TableStore
-from domain.exports.model import OPEN, Export, ExportKind, ExportStatus
+from domain.exports.model import OPEN, Export, ExportStatus
 from domain.kernel.tenancy import Tenant
 
 EXPORTS: Final = Table(Export, "exports")
 SQL = statements("exports", columns=EXPORTS.columns())
-_COUNTED: Final = sorted((ExportStatus.SUCCEEDED, ExportStatus.EXPIRED))
 
 
 class PostgresExportStore(TableStore[Export]):
@@ -25,10 +24,6 @@ class PostgresExportStore(TableStore[Export]):
 
     async def open(self) -> int:
         row = await self.session.one(SQL["open"], open=sorted(OPEN))
-        return int(row[0]) if row else 0
-
-    async def spent(self, since: datetime) -> int:
-        row = await self.session.one(SQL["spent"], since=since, kind=ExportKind.PRODUCTS, counted=_COUNTED)
         return int(row[0]) if row else 0
 
     async def kept(self) -> Sequence[Export]:

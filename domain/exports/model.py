@@ -12,8 +12,6 @@ from domain.kernel.tenancy import Tenant
 
 CARRY_OUT: Final = "exports.carry_out"
 """The kind of job that carries an export out."""
-METER: Final = "export_rows"
-"""The plan's meter: rows of products' exports a month, in live mode."""
 OPEN_EXPORTS: Final = 3
 """How many exports of one organisation and mode may wait or run at once."""
 KEPT_EXPORTS: Final = 20

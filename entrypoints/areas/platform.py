@@ -118,6 +118,7 @@ OPERATIONS: Final = (
         scope=None,
         reply=wire.INCIDENT.list,
         paging="forward",
+        apart="They are the service's, and the same for everybody.",
     ),
 )
 

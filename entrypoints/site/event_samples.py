@@ -98,8 +98,9 @@ def _special(type: str, table: Table) -> Event | None:
     if type == "export.completed":
         reply = next((dict(row.reply or {}) for row in table if row.id == "exports.read"), None)
         if reply is not None:
-            data = {**schema.example(reply), "id": new_id("exp"), "kind": "products", "status": "succeeded"}
-            return Event(type, data["id"], 1, data)
+            export = new_id("exp")
+            data = {**schema.example(reply), "id": export, "kind": "products", "status": "succeeded"}
+            return Event(type, export, 1, data)
     return None
 
 

@@ -21,7 +21,6 @@ CREATE TABLE exports (
     PRIMARY KEY (org, livemode, id)
 );
 CREATE INDEX exports_by_status ON exports (org, livemode, status, id);
-CREATE INDEX exports_completed ON exports (org, livemode, completed_at);
 CREATE INDEX exports_due ON exports (expires_at) WHERE status = 'succeeded';
 CREATE INDEX exports_waiting ON exports (created_at) WHERE status = 'pending';
 SELECT protect_tenant_table('exports');

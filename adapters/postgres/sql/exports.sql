@@ -4,10 +4,6 @@ SELECT pg_advisory_xact_lock(%(lock)s)
 -- open --
 SELECT count(*) FROM exports WHERE org = %(org)s AND livemode = %(livemode)s AND status = ANY(%(open)s)
 
--- spent --
-SELECT coalesce(sum(rows), 0) FROM exports
-WHERE org = %(org)s AND livemode = %(livemode)s AND completed_at >= %(since)s AND kind = %(kind)s AND status = ANY(%(counted)s)
-
 -- kept --
 SELECT {columns} FROM exports WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s ORDER BY id DESC
 

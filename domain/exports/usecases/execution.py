@@ -12,7 +12,7 @@ from domain.changes.model import FeedPosition
 from domain.events.model import Event
 from domain.exports.model import AUDITED, FAILURES, LONGEST, MANIFEST, PRODUCTS, Export, ExportFile, ExportKind
 from domain.exports.usecases.expiry import expire, expire_older
-from domain.exports.usecases.metering import charge, left, refused
+from domain.exports.usecases.metering import REFUSED, charge, left
 from domain.exports.usecases.service import LinkedExport
 from domain.exports.usecases.writing import FileWriting, Progress, TooManyRows
 from domain.jobs.model import ClaimedJob
@@ -82,7 +82,7 @@ class ExportExecution:
         except LeaseLost:
             raise
         except TooManyRows:
-            await self._fail(job, context, export, None)
+            await self._fail(job, context, export, REFUSED)
         except QuotaExceeded as refusal:
             await self._fail(job, context, export, refusal.detail)
         except Exception:
@@ -169,17 +169,17 @@ class ExportExecution:
         async with self.uow.begin(job.tenant, context) as tx:
             after = export.succeeded(made.files, made.cursor, tx.now)
             if export.kind == ExportKind.PRODUCTS:
-                await charge(tx, after.rows)
+                await charge(tx, after.id, after.rows)
             for file in made.files:
                 if not await tx.storage.settle(file.key):
                     raise LeaseLost  # swept: this worker slept through its own expiry
             await expire_older(tx)
             await self._end(tx, job, export, after)
 
-    async def _fail(self, job: ClaimedJob, context: AuditContext, export: Export, error: str | None) -> None:
+    async def _fail(self, job: ClaimedJob, context: AuditContext, export: Export, error: str) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
             await expire(tx, export)
-            await self._end(tx, job, export, export.failed(error or refused(tx.now).detail, tx.now))
+            await self._end(tx, job, export, export.failed(error, tx.now))
 
     async def _put_off(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
         """Another attempt, later; the last one that may fail ends the export."""

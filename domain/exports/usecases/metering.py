@@ -1,48 +1,39 @@
-"""How many rows a plan lets out in a month (docs/conventions.md#quotas)."""
+"""How many rows a plan lets out in a month (docs/usage.md): a tenant's exports end one after the other, so none takes another's room."""
 
-from datetime import datetime
-
-from domain.exports.model import METER
 from domain.kernel.errors import QuotaExceeded
 from domain.orgs.quota import exceeded
+from domain.usage.meters import EXPORT_ROWS, month_of
+from domain.usage.usecases.quota import included
 from ports.unit_of_work import Tx
+
+REFUSED = (
+    "The rows of exports that the plan includes for a month are used up, or would be by this export. Export fewer products (filters), "
+    "read GET /v1/products, wait for the next month (UTC), or have the operator put the organisation on another plan (joinery org plan)."
+)
 
 
 async def left(tx: Tx) -> int | None:
-    """How many rows more fit into the month; None for any number: no plan bounds test data. Never below 0."""
-    if not tx.tenant.livemode:
+    """How many rows more fit into the month, never below 0; None for any number."""
+    most = await included(tx, EXPORT_ROWS)
+    if most is None:
         return None
-    included = (await tx.orgs.own()).plan.included(METER)
-    if included is None:
-        return None
-    return max(0, included - await tx.exports.spent(month_of(tx.now)))
+    used = await tx.usage.used(month_of(tx.now.date()))
+    return max(0, most - used.get(EXPORT_ROWS, 0))
 
 
-async def charge(tx: Tx, rows: int) -> None:
-    """Have the rows of an export that succeeds in this transaction count. Raises QuotaExceeded when they do not fit.
-
-    They count by being kept as that export's, so once and no more.
-    """
+async def charge(tx: Tx, export: str, rows: int) -> None:
+    """Count the rows of an export that succeeds in this transaction, and so once. Raises QuotaExceeded when they do not fit."""
     room = await left(tx)
     if room is not None and rows > room:
-        raise refused(tx.now)
+        raise _refused(tx)
+    await tx.usage.count(EXPORT_ROWS, rows, export)
 
 
 async def refuse_spent(tx: Tx) -> None:
     """Raises QuotaExceeded when not one row more fits."""
     if await left(tx) == 0:
-        raise refused(tx.now)
+        raise _refused(tx)
 
 
-def refused(now: datetime) -> QuotaExceeded:
-    """The refusal."""
-    detail = (
-        "The rows that the plan lets out in a month are used up, or would be by this export. Export fewer products (filters), "
-        "read GET /v1/products, wait for the next month, or have the operator put the organisation on another plan."
-    )
-    return exceeded(METER, detail, now)
-
-
-def month_of(now: datetime) -> datetime:
-    """When the month (UTC) began."""
-    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+def _refused(tx: Tx) -> QuotaExceeded:
+    return exceeded(EXPORT_ROWS, REFUSED, tx.now)
