@@ -12,7 +12,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from entrypoints.mirror.errors import MirrorError, Refused
+from entrypoints.mirror.errors import Gone, MirrorError, Refused
 
 PATIENCE: Final = 120.0
 """Seconds for which a request is repeated that is refused for a while, unless the mirror runs for ever."""
@@ -103,7 +103,7 @@ class Api:
         try:
             async with self.files.get(url, timeout=_FILE_TIMEOUT) as answer:
                 if answer.status != 200:
-                    raise MirrorError(f"A file of the export cannot be downloaded ({answer.status}).")
+                    raise Gone(f"A file of the export cannot be downloaded ({answer.status}).")
                 async for piece in answer.content.iter_chunked(_PIECE):
                     seen.update(piece)
                     *whole, rest = (rest + unpack.decompress(piece)).split(b"\n")
@@ -117,7 +117,7 @@ class Api:
         """A small file, unpacked."""
         async with self.files.get(url, timeout=_TIMEOUT) as answer:
             if answer.status != 200:
-                raise MirrorError(f"A file of the export cannot be downloaded ({answer.status}).")
+                raise Gone(f"A file of the export cannot be downloaded ({answer.status}).")
             return zlib.decompress(await answer.read(), _GZIP)
 
     async def _get(self, path: str, query: Mapping[str, str]) -> bytes:

@@ -7,6 +7,10 @@ class MirrorError(CommandError):
     """The copy cannot go on as it is; the sentence says why, and what to do."""
 
 
+class Gone(MirrorError):
+    """The export's files are there no more: another export is needed."""
+
+
 class Refused(MirrorError):
     """The service refused a request for good."""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from entrypoints.mirror.api import Api, Changes, Event
 from entrypoints.mirror.copies import CURSOR, Changed, Copy, Loading
-from entrypoints.mirror.errors import MirrorError, Refused
+from entrypoints.mirror.errors import Gone, MirrorError, Refused
 
 WAIT: Final = 25
 """Seconds that a request waits for the next change."""
@@ -123,6 +123,8 @@ class Mirror:
             except MirrorError as error:
                 if not left:
                     raise
+                if isinstance(error, Gone):
+                    self.copy.set_note(_KEY, None)
                 self.say(f"{error} It is tried again.")
             else:
                 self.copy.set_note(_KEY, None)

@@ -256,6 +256,20 @@ async def test_lines_and_cursor_are_of_one_moment(desk: Desk) -> None:
     )
 
 
+async def test_one_that_finds_no_turn_waits(desk: Desk) -> None:
+    asked = await desk.ask()
+    handler = replace(desk.handler(), turns=asyncio.Semaphore(1))
+    await handler.turns.acquire()
+    [job] = await desk.claim()
+    await handler(job, asyncio.Event())
+    assert (await desk.stored(asked)).status == "pending" and await desk.claim() == []
+    await desk.backend.dispatch.release(job, desk.backend.now())
+    handler.turns.release()
+    [job] = await desk.claim()
+    await handler(job, asyncio.Event())
+    assert (await desk.stored(asked)).status == "succeeded"
+
+
 async def test_nothing_is_an_empty_file(desk: Desk) -> None:
     made = await desk.made()
     assert (made.status, made.rows) == ("succeeded", 0)

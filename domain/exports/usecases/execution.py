@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -37,6 +37,10 @@ _FAILED: Final = (
 )
 _TOLD: Final = 1.0
 """Seconds between two updates of how many rows are written."""
+AT_ONCE: Final = 2
+"""Exports that a worker writes at a time, so that those of many tenants leave its lanes to others' runs."""
+_BUSY: Final = timedelta(seconds=2)
+"""After which one that found no turn is looked at again, by whichever worker."""
 
 Describe = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]
 Link = Callable[[Export, datetime], Awaitable[LinkedExport]]
@@ -67,10 +71,19 @@ class ExportExecution:
     describe: Describe
     lease: timedelta = timedelta(seconds=30)
     told: float = _TOLD
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry the export out to its end. Raises LeaseLost when another worker took it over."""
+        """Carry the export out to its end, or put it off while others take their turn. Raises LeaseLost when another worker took it over."""
         context = AuditContext(Actor("service", "worker"), job.kind)
+        if self.turns.locked():
+            async with self.uow.begin(job.tenant, context) as tx:
+                await tx.jobs.put_off(job, tx.now + _BUSY)
+            return
+        async with self.turns:
+            await self._carry_out(job, context)
+
+    async def _carry_out(self, job: ClaimedJob, context: AuditContext) -> None:
         begun = await self._begin(job, context)
         if begun is None:
             return
