@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import random
@@ -126,6 +127,8 @@ async def exported(org: str) -> None:
             service = exports.service(dependencies)
             asked = await service.create(tx, {"kind": ExportKind.PRODUCTS}, Asking(plan, frozenset({"products:read"})))
         [job] = await dependencies.dispatch.claim(lane_of(org, "exports:live"), 1, timedelta(seconds=30))
+        gc.freeze()  # as workers do
+        gc.set_threshold(100_000, 20, 100)
         handler, lag = exports.execution(dependencies), asyncio.create_task(_lag())
         began, cpu = time.perf_counter(), time.process_time()
         await handler(job, asyncio.Event())
