@@ -67,6 +67,12 @@ KEPT: Final = (
         _ORG,
     ),
     Kept(
+        "exports; their files",
+        ("exports",),
+        f"as long as the organisation; files {_days(EXPORTS)}, of the newest 20 of a mode",
+        f"{_ORG}; files the scheduler, each minute",
+    ),
+    Kept(
         "webhook endpoints",
         ("webhook_endpoints",),
         "until they are deleted",
