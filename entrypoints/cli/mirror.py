@@ -15,7 +15,13 @@ async def mirror(options: argparse.Namespace) -> int:
     url, key = options.url or os.environ.get("JOINERY_URL"), options.key or os.environ.get("JOINERY_KEY")
     if not url or not key:
         raise CommandError("Give the service's address and a key: --url and --key, or JOINERY_URL and JOINERY_KEY.")
+    if not url.startswith(("http://", "https://")) or not key.isascii() or not key.isprintable():
+        raise CommandError("--url is an address such as https://joinery.example, and --key a key such as svc_live_…")
     with opened(options.to) as copy:
-        async with connected(url, key, PATIENCE if options.once else None) as api:
-            await Mirror(api, copy, lambda line: print(line, file=sys.stderr, flush=True)).run(once=options.once)
+        async with connected(url, key, PATIENCE if options.once else None, _say) as api:
+            await Mirror(api, copy, _say).run(once=options.once)
     return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

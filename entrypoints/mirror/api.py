@@ -3,7 +3,7 @@
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -61,12 +61,13 @@ _CHANGES: Final = msgspec.json.Decoder(Changes).decode
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """`patience` bounds in seconds how long a request is repeated that gets no answer; None: for ever."""
+    """`patience` bounds in seconds how long a request is repeated that gets no answer; None: for ever. `say` is told when one is."""
 
     session: aiohttp.ClientSession
     files: aiohttp.ClientSession
     url: str
     patience: float | None
+    say: Callable[[str], None]
 
     async def now(self) -> str:
         """The cursor behind the newest event."""
@@ -142,6 +143,8 @@ class Api:
                 why = str(error) or type(error).__name__
             if self.patience is not None and time.monotonic() - began > self.patience:
                 raise MirrorError(f"The service at {self.url} cannot be asked: {why}.")
+            if wait > 1:  # once is nothing to speak of
+                self.say(f"{path}: {why}; asking again")
             await asyncio.sleep(max(after, wait))
             wait = min(_LONGEST_WAIT, wait * 2)
 
@@ -161,8 +164,8 @@ def _repeated(answer: aiohttp.ClientResponse, content: bytes) -> tuple[str, floa
 
 
 @asynccontextmanager
-async def connected(url: str, key: str, patience: float | None) -> AsyncIterator[Api]:
+async def connected(url: str, key: str, patience: float | None, say: Callable[[str], None]) -> AsyncIterator[Api]:
     """The service at that address, asked with that key; links to files are never shown it."""
     authorised = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession() as files, aiohttp.ClientSession(headers=authorised) as session:
-        yield Api(session, files, url.rstrip("/"), patience)
+        yield Api(session, files, url.rstrip("/"), patience, say)

@@ -133,6 +133,9 @@ def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(stage: Stage, t
     assert "expired" in stage.log("mirror").read_text()
     assert copied(path) == listed(tenancy) and len(copied(path)) == 3
 
+    process = mirrored(stage, tenancy, path, "--once", "--key", "svc_live_wrong")
+    assert process.wait(30) == 1 and "401 authentication_required" in stage.log("mirror").read_text()  # type: ignore[attr-defined]
+
     other = stage.organisation()
     process = mirrored(stage, other, path, "--once")
     assert process.wait(30) == 1  # type: ignore[attr-defined]
