@@ -276,6 +276,18 @@ async def test_nothing_is_an_empty_file(desk: Desk) -> None:
     assert desk.objects.lines(made.files[0].key) == [] and made.files[0].bytes > 0
 
 
+async def test_a_product_larger_than_a_portion(desk: Desk) -> None:
+    source = builders.source()
+    large = builders.product(source.id, source.catalogue, "L", data={"title": "Large", "description": "ö" * 1_700_000})
+    await catalogues.add(desk.backend.uow, desk.tenant, large)
+    await desk.fill(2)
+    made = await desk.made()
+    lines = {json.loads(line)["id"]: line for line in desk.objects.lines(made.files[0].key)}
+    async with desk.backend.uow.read(desk.tenant) as tx:
+        document = await tx.catalogue.product(large.id)
+    assert document is not None and lines[large.id] == document.body and len(lines) == made.rows == 3
+
+
 async def test_only_what_changed_lately(desk: Desk) -> None:
     await desk.fill(2)
     now = desk.backend.now() + timedelta(hours=1)
