@@ -33,6 +33,7 @@ from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.delivery_places import PostgresDeliveryPlaces
 from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.exports import PostgresExportUpkeep
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.mail import PostgresInboundAddresses
@@ -184,6 +185,7 @@ class Container(containers.DeclarativeContainer):
     maintenance = providers.Singleton(PostgresMaintenance, pool)
     storage = providers.Singleton(PostgresStorageUpkeep, pool)
     usage = providers.Singleton(PostgresUsageUpkeep, pool, clock)
+    exports = providers.Singleton(PostgresExportUpkeep, pool)
     network_log = providers.Singleton(PostgresNetworkLog, pool, clock)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, pool)
@@ -248,6 +250,7 @@ class Container(containers.DeclarativeContainer):
         maintenance=maintenance,
         storage=storage,
         usage=usage,
+        exports=exports,
         delivery_log=delivery_log,
         delivery_places=delivery_places,
         sender=sender,

@@ -13,6 +13,7 @@ from ports.clock import Clock
 from ports.codec import Codec
 from ports.connectors import Connectors
 from ports.events import EventReader, EventRendering
+from ports.exports import ExportUpkeep
 from ports.feed_readers import FeedReaders
 from ports.idempotency import IdempotencyMaintenance
 from ports.images import ImageConverter, ImageFetcher
@@ -83,6 +84,7 @@ class Dependencies:
     maintenance: Maintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
+    exports: ExportUpkeep
     delivery_log: DeliveryLog
     delivery_places: DeliveryPlaces
     sender: Sender

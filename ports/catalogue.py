@@ -1,6 +1,6 @@
 """Products, variants and offers in store: read as documents, written by the batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from domain.catalogue.category_rules import CategoryPaths, Filed
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
 from domain.catalogue.overlay import TiedProducts
+from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 
 
@@ -18,6 +19,13 @@ class CatalogueReads(Protocol):
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of the products that the tenant sees."""
+        ...
+
+    def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
+        """All that `products` would list in one transaction, a document a line, in portions of about a MiB.
+
+        Whoever does not read to the end closes it before the connection is used otherwise.
+        """
         ...
 
     async def product(self, id: str) -> Document | None:

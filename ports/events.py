@@ -53,6 +53,10 @@ class EventLog(Protocol):
         """The tenant's own high watermark now: what is appended from here on stands above it."""
         ...
 
+    async def end(self) -> LogPosition:
+        """The end of the tenant's own log as this transaction sees it."""
+        ...
+
     async def network_end(self) -> LogPosition:
         """The end of the network's log in the tenant's mode now. Raises Unavailable: go back to a savepoint then."""
         ...

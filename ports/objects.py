@@ -1,6 +1,6 @@
 """Blobs by key: raw snapshots, uploads, exports and images, with links that are signed for a while."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -34,6 +34,13 @@ class Objects(Protocol):
 
     async def put_file(self, key: str, path: Path) -> None:
         """Store the file's bytes under the key, whole or not at all; an object of that key is replaced."""
+        ...
+
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        """Store what comes under the key, whole or not at all: not when the chunks end by an error, which goes on to the caller.
+
+        Memory is bounded by a few chunks, whatever the object's size. What a writer that is killed leaves, `tidy` removes.
+        """
         ...
 
     async def size(self, key: str) -> int:

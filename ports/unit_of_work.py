@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from domain.audit.model import Change
 from domain.events.model import Event
+from domain.exports.model import Export
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.mappings.model import SourceMapping
@@ -19,6 +20,7 @@ from ports.access import KeyStore
 from ports.audit import AuditLog
 from ports.catalogue import CatalogueStore
 from ports.events import EventLog
+from ports.exports import ExportStore
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
 from ports.mappings import MappingStore
@@ -42,6 +44,7 @@ KEPT_BY: Final[Mapping[type, str]] = {
     SourceMapping: "mappings",
     MatchPair: "pairs",
     Merge: "merges",
+    Export: "exports",
     Endpoint: "webhooks",
     Delivery: "webhooks",
 }
@@ -151,6 +154,9 @@ class Tx(Protocol):
     @property
     def webhooks(self) -> WebhookStore: ...
 
+    @property
+    def exports(self) -> ExportStore: ...
+
 
 class UnitOfWork(Protocol):
     """Only edges call this: a request, a job attempt, a batch of a run."""
@@ -161,6 +167,13 @@ class UnitOfWork(Protocol):
 
     def scratch(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
         """A transaction that is always rolled back: what it writes, only it sees."""
+        ...
+
+    def snapshot(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
+        """Stores for reading, all of one moment, for hours if need be, on a connection of their own. Raises Unavailable.
+
+        What holds it open has the database keep what everybody has replaced since.
+        """
         ...
 
     def read(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:

@@ -41,6 +41,13 @@ class FileObjects:
     async def put_file(self, key: str, path: Path) -> None:
         await asyncio.to_thread(self._copy, self._path(key), path)
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        path = self._path(key)
+        with self._writing() as (file, fresh):
+            async for chunk in chunks:
+                await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(_settle, file, fresh, path)
+
     async def size(self, key: str) -> int:
         try:
             return (await asyncio.to_thread(self._path(key).stat)).st_size

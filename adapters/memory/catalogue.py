@@ -1,8 +1,9 @@
 """Products, variants and offers in memory: whole products as rows, their documents beside them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS, MemoryOverlay, copied
 from adapters.memory.match_queue import queue_changed
@@ -28,8 +29,12 @@ from domain.catalogue.model import (
     Variant,
 )
 from domain.catalogue.overlay import TiedProducts
+from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
+
+_PORTION: Final = 1_000
+"""Documents that are read at a time."""
 
 
 class MemoryCatalogue:
@@ -49,6 +54,14 @@ class MemoryCatalogue:
         seen = self._overlay.seen(self._products.where())
         chosen = {one.id for one in seen if search.matches(one, filter, self._below, self._overlay.merged_into(one.id))}
         return self._documents.page(page_request, lambda document: document.id in chosen)
+
+    async def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
+        page_request, filter = PageRequest(limit=_PORTION), ProductFilter(updated_since=updated_since)
+        while (page := await self.products(filter, page_request)).items:
+            yield Lines(len(page.items), b"".join([document.body + b"\n" for document in page.items]))
+            if page.next_key is None:
+                return
+            page_request = PageRequest(limit=_PORTION, key=page.next_key)
 
     async def product(self, id: str) -> Document | None:
         return self._documents.get(id) or self._documents.get(self._overlay.survivor(id) or id)

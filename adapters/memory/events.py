@@ -93,6 +93,9 @@ class MemoryEvents:
         low = self._transaction.store.low_watermarks.get(self._transaction.tenant, 0)
         return max(low, last_position(self._rows.where()))
 
+    async def end(self) -> LogPosition:
+        return bounds_of(self._transaction.store, self._transaction.tenant).end
+
     async def network_end(self) -> LogPosition:
         return bounds_of(self._transaction.store, network_of(self._transaction.tenant.livemode)).end
 

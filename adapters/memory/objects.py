@@ -42,6 +42,9 @@ class MemoryObjects:
     async def put_file(self, key: str, path: Path) -> None:
         self._write(key, await asyncio.to_thread(path.read_bytes))
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        self._write(key, b"".join([chunk async for chunk in chunks]))
+
     async def size(self, key: str) -> int:
         return len(self._found(key))
 

@@ -72,6 +72,14 @@ class MemoryDatabase:
         """Of logs that lost something: their epoch, and behind which position it began."""
         self.listeners: list[Callable[[Channel, str], None]] = []
 
+    def copied(self) -> "MemoryDatabase":
+        """What is committed now, and stays as it is."""
+        copy = MemoryDatabase()
+        copy._committed = {place: dict(rows) for place, rows in self._committed.items()}
+        copy._sequence = self._sequence
+        copy.low_watermarks, copy.epochs = dict(self.low_watermarks), dict(self.epochs)
+        return copy
+
     def next_number(self) -> int:
         """A number higher than any before; gaps are left by what was rolled back."""
         self._sequence += 1

@@ -9,6 +9,7 @@ from adapters.memory.access import MemoryKeys
 from adapters.memory.audit import MemoryAudit
 from adapters.memory.catalogue import MemoryCatalogue
 from adapters.memory.events import MemoryEvents
+from adapters.memory.exports import MemoryExports
 from adapters.memory.idempotency import MemoryIdempotency
 from adapters.memory.jobs import MemoryJobs
 from adapters.memory.mappings import MemoryMappings
@@ -82,6 +83,7 @@ class MemoryTx:
     usage = cached_property(lambda tx: MemoryUsageMeters(tx.transaction))
     idempotency = cached_property(lambda tx: MemoryIdempotency(tx.transaction))
     request_logs = cached_property(lambda tx: MemoryRequestLogs(tx.transaction))
+    exports = cached_property(lambda tx: MemoryExports(tx.transaction))
     webhooks = cached_property(lambda tx: MemoryWebhooks(tx.transaction, tx.below))
 
 
@@ -115,6 +117,11 @@ class MemoryUnitOfWork:
         async with self.begin(tenant, context) as tx:
             yield tx
             tx.dry = True
+
+    @asynccontextmanager
+    async def snapshot(self, tenant: Tenant) -> AsyncIterator[Tx]:
+        kept = self._database.copied()
+        yield self._assemble(Transaction(kept, tenant, self._clock.now(), read_only=True), READING)
 
     @asynccontextmanager
     async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:

@@ -1,6 +1,6 @@
 """Products, variants and offers in PostgreSQL: read as documents, loaded whole and compared by fingerprint."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -9,6 +9,7 @@ from adapters.postgres import catalogue_overlay as overlay
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
+from adapters.postgres.catalogue_lines import lines
 from adapters.postgres.catalogue_loading import fill
 from adapters.postgres.catalogue_query import SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.listing import page_of
@@ -33,6 +34,7 @@ from domain.catalogue.model import (
 )
 from domain.catalogue.overlay import TiedProducts
 from domain.kernel.bounds import LIST_BYTES
+from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
@@ -82,6 +84,9 @@ class PostgresCatalogueStore:
         page = [documents[id] for id, *_ in found if id in documents]
         following = found[len(page) : len(page) + 1]
         return page + following, replace(page_request, limit=max(1, len(page)))
+
+    def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
+        return lines(self._session, updated_since)
 
     async def product(self, id: str) -> Document | None:
         row = await self._session.one(SQL["product"], id=id) or await self._session.one(SQL["survivor"], id=id)

@@ -104,6 +104,10 @@ class PostgresEventLog:
         found = await self._session.one(SQL["high_watermark"])
         return int(found[0]) if found else 0
 
+    async def end(self) -> LogPosition:
+        row = await self._session.one(SQL["confirmed"])
+        return LogBounds(*row).end if row else LogBounds().end
+
     async def network_end(self) -> LogPosition:
         async with self._session.owning():  # its row is no tenant's, and may lie on another node
             row = await self._session.one(SQL["confirmed"], org=NETWORK)

@@ -32,6 +32,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "mappings": _ALL,
     "uploads": _ALL,
     "source_probes": _ALL,
+    "exports": _ALL,
     "inbound_messages": _ALL,
     "category_rules": _ALL,
     "model_uses": _ALL,
@@ -97,6 +98,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "usage_thresholds": _READ,
     # how far matching is behind
     "match_queue": _READ,
+    "exports": _READ,
     # requests of many organisations, written down in one statement
     "request_logs": "INSERT",
     # no tenant's at all

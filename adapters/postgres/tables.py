@@ -13,6 +13,7 @@ _DECLARED: Final = (
     "catalogue.CATEGORY_RULES",
     "uploads.UPLOADS",
     "probes.PROBES",
+    "exports.EXPORTS",
     "mail.INBOUND_MESSAGES",
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",

@@ -11,6 +11,7 @@ from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import PostgresCatalogueStore
 from adapters.postgres.errors import StaleRoute, translated
 from adapters.postgres.events import PostgresEventLog
+from adapters.postgres.exports import EXPORTS, PostgresExportStore
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.mappings import MAPPINGS, PostgresMappingStore
@@ -38,6 +39,10 @@ from ports.store import Store
 from ports.unit_of_work import Recorded, Tx, refuse_special
 
 _READER = AuditContext(Actor("service", "reader"), "read")
+_SNAPSHOT = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '15min'"
+)
 R = TypeVar("R")
 Again = Callable[[], Awaitable[PooledConnection]]
 
@@ -99,6 +104,7 @@ class PostgresTx:
     usage = cached_property(lambda tx: PostgresUsageMeters(tx.session))
     idempotency = cached_property(lambda tx: PostgresIdempotencyStore(tx.session))
     request_logs = cached_property(lambda tx: PostgresRequestLogStore(tx.session))
+    exports = cached_property(lambda tx: PostgresExportStore(tx.session, EXPORTS))
     webhooks = cached_property(lambda tx: PostgresWebhookStore(tx.session))
 
 
@@ -167,6 +173,18 @@ class PostgresUnitOfWork:
         async with self.begin(tenant, context) as tx:
             yield tx
             tx.dry = True
+
+    @asynccontextmanager
+    async def snapshot(self, tenant: Tenant) -> AsyncIterator[Tx]:
+        with translated():
+            link = await self._pool.apart(tenant)
+            try:
+                async with link.connection.transaction():
+                    await link.connection.execute(_SNAPSHOT)
+                    session = Session(link, tenant, _READER, self._clock.now(), Recorded())
+                    yield PostgresTx(session, self._rendering, self._event_rendering)
+            finally:
+                await link.connection.close()
 
     def read(self, tenant: Tenant) -> "Reading":
         return Reading(self, self._pool, tenant)

@@ -1,6 +1,6 @@
 """Objects in an S3-compatible store, through obstore."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -22,6 +22,10 @@ CHUNK: Final = 256 * 1024
 PAGE: Final = 500
 """Objects that a listing answers at once."""
 _MIN: Final = timedelta(seconds=1)
+_PART: Final = 8 << 20
+"""Bytes of a part of an upload: of the 10,000 that there may be, 78 GiB."""
+_PARTS: Final = 2
+"""How many are on their way at a time, each held in memory."""
 
 
 class S3Objects:
@@ -37,6 +41,12 @@ class S3Objects:
 
     async def put_file(self, key: str, path: Path) -> None:
         await obstore.put_async(self._store, self._address.path(key), path)
+
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        path = self._address.path(key)
+        await obstore.put_async(
+            self._store, path, aiter(chunks), use_multipart=True, chunk_size=_PART, max_concurrency=_PARTS
+        )
 
     async def size(self, key: str) -> int:
         try:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapters.wire.changes import envelope_schema
+from adapters.wire.exports import EXPORT
 from adapters.wire.products import AVAILABILITY, OFFER_LINE, PRODUCT, VARIANT
 from adapters.wire.schema import (
     Schema,
@@ -138,6 +139,13 @@ def _usage() -> Schema:
     )
 
 
+def _export() -> Schema:
+    version = {"version": integer(1, least=1, description="Always 1: an export is completed once.")}
+    properties = {**EXPORT.schema["properties"], **version}
+    whole = {**EXPORT.schema, "properties": properties, "required": [*EXPORT.schema["required"], *version]}
+    return named("export_completed_data", whole)
+
+
 def _data() -> dict[str, Schema]:
     """The data of each type that is sent, or that a sample can be had of."""
     return {
@@ -167,6 +175,7 @@ def _data() -> dict[str, Schema]:
         "catalogue.unverified": _catalogue(),
         "delivery.disabled": ENDPOINT.schema,
         "usage.threshold_reached": _usage(),
+        "export.completed": _export(),
         "webhook.test": record(
             None, {"id": id_of("whe"), "url": text("https://shop.example/hooks"), "version": integer(1, least=1)}
         ),

@@ -42,7 +42,7 @@ _ROWS: Final = (
     (_WEBHOOKS, ON_REQUEST, "webhook.test", ""),
     ("service/billing", WEBHOOKS_ONLY, "", "credits.exhausted credits.expiring credits.low credits.purchased"),
     ("service/usage", WEBHOOKS_ONLY, "usage.threshold_reached", ""),
-    ("service/exports", WEBHOOKS_ONLY, "", "export.completed"),
+    ("service/exports", WEBHOOKS_ONLY, "export.completed", ""),
     ("service/proposals", WEBHOOKS_ONLY, "", "proposal.applied proposal.created"),
 )  # fmt: skip
 

@@ -60,6 +60,12 @@ class PermissionDenied(DomainError):
     code = "permission_denied"
 
 
+class InsufficientScope(DomainError):
+    """This credential may not read everything that the export holds; use one with every read scope."""
+
+    code = "insufficient_scope"
+
+
 class FeatureUnavailable(DomainError):
     """The organisation's plan does not include this feature."""
 

@@ -18,6 +18,10 @@ SNAPSHOTS: Final = timedelta(days=7)
 """From when they were last fetched; those that a run may need are kept for as long as it may."""
 EXPIRED_BATCHES: Final = timedelta(days=7)
 """For how long the name of a batch that was given up takes no parts."""
+EXPORTS: Final = timedelta(days=7)
+"""The files of an export, from when it was completed."""
+UNFINISHED_EXPORTS: Final = timedelta(days=2)
+"""Files of an attempt at an export that nobody goes on with, from when it began."""
 UPLOADS: Final = timedelta(hours=1)
 """The bytes of an announced file that nobody completed, from when it expired."""
 OPEN_BATCHES: Final = timedelta(hours=24)
@@ -65,6 +69,12 @@ KEPT: Final = (
         ),
         "as long as the organisation",
         _ORG,
+    ),
+    Kept(
+        "exports; their files",
+        ("exports",),
+        f"as long as the organisation; files {_days(EXPORTS)}, of the newest 20 of a mode",
+        f"{_ORG}; files the scheduler, each minute",
     ),
     Kept(
         "webhook endpoints",

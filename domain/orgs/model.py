@@ -7,7 +7,7 @@ from typing import Final
 
 KINDS: Final = ("retailer", "vendor")
 FEATURES: Final = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
-AVAILABLE: Final = frozenset({"fat_webhooks", "stream"})
+AVAILABLE: Final = frozenset({"bulk_exports", "fat_webhooks", "stream"})
 """The features that are there by now; a plan may hold the others already, and is not said to include them."""
 
 

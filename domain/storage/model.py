@@ -9,7 +9,7 @@ from domain.kernel.tenancy import Tenant
 
 METER: Final = "stored_bytes"
 """The plan's meter: how many bytes may lie there at once, in each mode by itself."""
-KEPT_IN_OBJECTS: Final = ("snapshots", "uploads", "images")
+KEPT_IN_OBJECTS: Final = ("snapshots", "uploads", "images", "exports")
 """What the keys of objects begin with; pushed records are rows."""
 RECENT: Final = timedelta(minutes=10)
 """A snapshot that was fetched so lately is not freed to make room: the run that fetched it may still be writing it."""
@@ -24,6 +24,7 @@ class StoredKind(StoredEnum):
     UPLOAD = "upload"
     PUSH = "push"
     IMAGE = "image"
+    EXPORT = "export"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ def upload_key(tenant: Tenant, upload: str) -> str:
 def image_key(tenant: Tenant, content: str, once: str) -> str:
     """A new key for a stored image of that content; `once` was never used before."""
     return f"images/{owner(tenant)}/{once}-{content}"
+
+
+def export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
+    """Where an attempt at an export writes a dataset; attempts only rise, so no key is used twice."""
+    return f"exports/{owner(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
 
 
 def push_key(tenant: Tenant, run: str) -> str:

@@ -127,6 +127,7 @@ OPERATIONS: Final = (
         reply=wire.PRODUCTS,
         paging="forward",
         query=_PRODUCT_FILTERS,
+        dataset="products",
     ),
     Read(
         id="catalogue.read_product",
@@ -148,6 +149,7 @@ OPERATIONS: Final = (
         reply=wire.OFFERS,
         paging="forward",
         query=_OFFER_FILTERS,
+        dataset="offers",
     ),
     Read(
         id="catalogue.list_categories",

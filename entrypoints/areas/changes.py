@@ -106,6 +106,7 @@ OPERATIONS: Final = (
         reply=wire.EVENTS,
         paging="forward",
         query=_FILTERS,
+        apart="What has changed is the change feed's: an export has the position from which to read it.",
     ),
     Stream(
         id="changes.stream",

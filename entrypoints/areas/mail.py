@@ -33,6 +33,7 @@ OPERATIONS: Final = (
         reply=wire.INBOUND_MESSAGE.list,
         paging="both",
         errors=("not_found",),
+        dataset="inbound_messages",
     ),
 )
 

@@ -49,6 +49,7 @@ OPERATIONS: Final = (
         reply=wire.MAPPING.list,
         paging="both",
         errors=("not_found",),
+        dataset="mappings",
     ),
     Read(
         id="mappings.read",

@@ -135,6 +135,7 @@ OPERATIONS: Final = (
         query=_PAIR_FILTERS,
         reply=wire.MATCH_PAIR.list,
         paging="both",
+        dataset="match_pairs",
     ),
     Read(
         id="matching.read_pair",
@@ -206,6 +207,7 @@ OPERATIONS: Final = (
         query=_MERGE_FILTERS,
         reply=wire.MERGE.list,
         paging="both",
+        dataset="merges",
     ),
     Read(
         id="matching.read_merge",
@@ -244,6 +246,7 @@ OPERATIONS: Final = (
         handler=read_judge_settings,
         scope="products:read",
         reply=wire.JUDGE_SETTINGS.schema,
+        dataset="judge_settings",
     ),
     Write(
         id="matching.update_judge_settings",

@@ -42,6 +42,7 @@ OPERATIONS: Final = (
         handler=read_own,
         scope="org:read",
         reply=wire.ORGANISATION.schema,
+        dataset="organisation",
     ),
     DetachedRead(
         id="orgs.list_mine",
@@ -53,6 +54,7 @@ OPERATIONS: Final = (
         reply=wire.ORGANISATION.list,
         paging="both",
         agent=None,
+        apart="It is about the caller: the organisation itself is a dataset.",
     ),
     Read(
         id="orgs.list_plans",
@@ -62,6 +64,7 @@ OPERATIONS: Final = (
         handler=list_plans,
         scope=None,
         reply=wire.PLAN.list,
+        apart="Plans are the operator's, and the same for everybody.",
     ),
 )
 

@@ -14,11 +14,13 @@ from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
 from domain.storage.usecases.sweeping import StorageSweeper
 from entrypoints.areas.area import Area
+from entrypoints.areas.exports import keeps_up
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
 from ports.events import EventReader
+from ports.exports import ExportUpkeep
 from ports.jobs import Dispatch
 from ports.webhooks import DeliveryPlaces
 
@@ -37,7 +39,9 @@ async def list_history(call: Reading) -> Reply:
     return call.list(wire.INCIDENT, await call.service.history(call.page_request))
 
 
-def probes(dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, api: str) -> Mapping[str, Probe]:
+def probes(
+    dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, exports: ExportUpkeep, api: str
+) -> Mapping[str, Probe]:
     """What can be looked at in this release; `api` is the address that the API listens on."""
 
     async def answers() -> ComponentState:
@@ -56,7 +60,10 @@ def probes(dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, api:
     async def delivers() -> ComponentState:
         return ComponentState.OPERATIONAL if await places.members() else ComponentState.DOWN
 
-    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}
+    async def exporting() -> ComponentState:
+        return await keeps_up(exports)
+
+    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers, "exports": exporting}
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
@@ -65,6 +72,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         dependencies.dispatch,
         dependencies.events,
         dependencies.delivery_places,
+        dependencies.exports,
         f"http://{settings.host}:{settings.port}",
     )
     service = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock, looks)
@@ -110,6 +118,7 @@ OPERATIONS: Final = (
         scope=None,
         reply=wire.INCIDENT.list,
         paging="forward",
+        apart="They are the service's, and the same for everybody.",
     ),
 )
 

@@ -47,6 +47,7 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.PROBE.list,
         paging="both",
+        dataset="source_probes",
     ),
     Write(
         id="probes.create",

@@ -17,6 +17,7 @@ _MODULES: Final = (
     "catalogue",
     "matching",
     "media",
+    "exports",
     "webhooks",
     "usage",
     "audit",

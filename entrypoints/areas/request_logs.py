@@ -37,6 +37,7 @@ OPERATIONS: Final = (
         query=wire.FILTERS,
         reply=wire.REQUEST_LOG.list,
         paging="both",
+        dataset="request_logs",
     ),
     Read(
         id="request_logs.read",

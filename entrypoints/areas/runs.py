@@ -116,6 +116,7 @@ OPERATIONS: Final = (
         reply=wire.RUN.list,
         paging="both",
         errors=("not_found",),
+        dataset="runs",
     ),
     Write(
         id="runs.start",
@@ -188,6 +189,7 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire_rules.CATEGORY_RULES.schema,
         errors=("not_found",),
+        dataset="category_rules",
     ),
     Write(
         id="runs.set_categories",

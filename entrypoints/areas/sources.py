@@ -93,6 +93,7 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.SOURCE.list,
         paging="both",
+        dataset="sources",
     ),
     Write(
         id="sources.create",

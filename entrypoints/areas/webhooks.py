@@ -127,6 +127,7 @@ OPERATIONS: Final = (
         scope="webhooks:read",
         reply=wire.ENDPOINT.list,
         paging="both",
+        dataset="webhook_endpoints",
     ),
     Write(
         id="webhooks.create",
@@ -209,6 +210,7 @@ OPERATIONS: Final = (
         reply=wire.DELIVERY.list,
         query=_FILTERS,
         paging="both",
+        dataset="webhook_deliveries",
     ),
     Read(
         id="webhooks.read_delivery",

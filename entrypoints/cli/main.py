@@ -91,6 +91,7 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     _store(migrate)
     migrate.set_defaults(run="processes:migrate")
     _backups(commands)
+    _mirrors(commands)
     openapi = commands.add_parser("openapi", help="print the OpenAPI document")
     openapi.set_defaults(run="processes:openapi")
     look = commands.add_parser("doctor", help="tell what is configured, reachable and wrong")
@@ -149,6 +150,15 @@ def _readings(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--least", type=float, default=0.01, metavar="P", help="leave out pairs less probable than this (default: 0.01)"
     )
     pairs.set_defaults(run="match:match")
+
+
+def _mirrors(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    copy = commands.add_parser("mirror", help="keep a copy of a catalogue, through the API alone")
+    copy.add_argument("--url", help="the service's address (default: $JOINERY_URL)")
+    copy.add_argument("--key", help="an API key (default: $JOINERY_KEY)")
+    copy.add_argument("--to", type=Path, required=True, metavar="PATH", help="FILE.sqlite, or a folder")
+    copy.add_argument("--once", action="store_true", help="end as soon as everything is read")
+    copy.set_defaults(run="mirror:mirror")
 
 
 def _backups(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

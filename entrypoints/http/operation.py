@@ -64,6 +64,10 @@ class Operation:
     errors: tuple[str, ...] = ()
     agent: Tool | None = None
     example: Any = None
+    dataset: str | None = None
+    """The file of an organisation's export that holds all that the operation answers; of one with an id in its path, of every one."""
+    apart: str | None = None
+    """Why a list is in no such file."""
 
     body: Body[Any] | None = None
     if_match: bool = False
@@ -116,6 +120,8 @@ class Operation:
             raise ValueError(f"{self.id}: the body schema is not closed")
         if unknown := set(self.ids.values()) - kernel_ids.PREFIXES:
             raise ValueError(f"{self.id}: unknown id prefixes {unknown}")
+        if self.dataset and self.apart:
+            raise ValueError(f"{self.id}: in an export and apart from it")
         if self.if_match and self.method != "PATCH":
             raise ValueError(f"{self.id}: If-Match belongs to PATCH")
 

@@ -95,6 +95,12 @@ def _special(type: str, table: Table) -> Event | None:
             reason = {"code": "failing", "message": "Nothing succeeded for 72 hours."}
             data = {**schema.example(reply), "id": endpoint, "status": "disabled", "status_reason": reason}
             return Event(type, endpoint, 3, data)
+    if type == "export.completed":
+        reply = next((dict(row.reply or {}) for row in table if row.id == "exports.read"), None)
+        if reply is not None:
+            export = new_id("exp")
+            data = {**schema.example(reply), "id": export, "kind": "products", "status": "succeeded"}
+            return Event(type, export, 1, data)
     return None
 
 

@@ -109,6 +109,29 @@ async def test_what_is_put_is_read_back(objects: Objects, file: Callable[[bytes]
     assert await objects.size("snapshots/ab/cdef") == len(data)
 
 
+@pytest.mark.parametrize("sizes", [(), (0,), (700_001,), (5 << 20, 1, 4 << 20, 3 << 20)])
+async def test_what_is_streamed_is_read_back(objects: Objects, sizes: tuple[int, ...]) -> None:
+    pieces = [os.urandom(size) for size in sizes]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    await objects.put_stream("exports/ab/cdef", chunks())
+    assert await content(objects, "exports/ab/cdef") == b"".join(pieces)
+
+
+async def test_a_stream_that_breaks_leaves_nothing(objects: Objects) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield os.urandom(9 << 20)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await objects.put_stream("exports/ab/cdef", chunks())
+    with pytest.raises(ObjectMissing):
+        await objects.size("exports/ab/cdef")
+
+
 async def test_large_objects_come_in_chunks(objects: Objects, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("large", file(bytes(12 * 2**20)))
     sizes = [len(chunk) async for chunk in objects.read("large")]

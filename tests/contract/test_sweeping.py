@@ -183,7 +183,7 @@ async def test_orphans(sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjec
     tenant = fetch.tenant
     keys = [
         snapshot_key(tenant, "left", "0"), upload_key(tenant, "upl_1"), snapshot_key(tenant, "young", "0"),
-        f"exports/{tenant.org}/live/x", "snapshots/notes.txt", snapshot_key(Tenant("org_x", True), "other", "0"),
+        f"notes/{tenant.org}/live/x", "snapshots/notes.txt", snapshot_key(Tenant("org_x", True), "other", "0"),
     ]  # fmt: skip
     for key in keys:
         await objects.put_file(key, fetch.path)

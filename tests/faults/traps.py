@@ -3,16 +3,17 @@
 Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `counted` (its snapshot
 is, and not written), `written` (it is), `fetched` (that is committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
 `end` (the run's end is written, not committed), `ended` (it is). Of an API: `write` and `written`, around the commit of
-the first POST /v1/sources. `none` is nowhere.
+the first POST /v1/sources. Of an export: `exporting` (half of a file is written), `exported` (every file is, and its end not committed).
+`none` is nowhere.
 """
 
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dependency_injector import providers
 
 from adapters.arq.worker import ArqWorker, quiet
 from adapters.files.workspaces import FileWorkspaces
+from domain.exports.model import CARRY_OUT
 from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import AuditContext, Tenant
@@ -28,7 +30,7 @@ from domain.runs import chunks
 from domain.runs.usecases import execution
 from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
-from entrypoints.areas import probes
+from entrypoints.areas import exports, probes
 from entrypoints.container import Container, opened
 from entrypoints.http.server import serve
 from entrypoints.logs import configure
@@ -138,6 +140,17 @@ class Objects(_Wrapped):
         await self._inner.put_file(key, path)
         self._trap.at("written")
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        async def passed() -> AsyncIterator[bytes]:
+            async for chunk in chunks:
+                yield chunk[: len(chunk) // 2]
+                self._trap.at("exporting")
+                yield chunk[len(chunk) // 2 :]
+
+        await self._inner.put_stream(key, passed())
+        if "manifest" in key:
+            self._trap.at("exported")
+
 
 class Connectors(_Wrapped):
     """Connectors with a trap some rows into a table."""
@@ -161,7 +174,9 @@ async def worker(container: Container, settings: Settings, trap: Trap) -> None:
         container.vault(), in_process(Connectors(container.connectors(), trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
     probing = probes.AREA.jobs(container.assembled())
-    drain = Drain(container.dispatch(), {EXECUTE: run_execution, **probing}, lease=LEASE)
+    given = replace(container.assembled(), objects=Objects(container.objects(), trap))
+    exporting = {CARRY_OUT: replace(exports.execution(given), lease=LEASE)}  # type: ignore[type-var]
+    drain = Drain(container.dispatch(), {EXECUTE: run_execution, **probing, **exporting}, lease=LEASE)
     database = Polling(container.dispatch(), container.signals())
     source = Failover(ArqWorker(settings.redis_url), database, 1.0) if settings.redis_url else database
     with stopping_on_signals() as stop:

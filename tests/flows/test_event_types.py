@@ -54,7 +54,8 @@ def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: R
     for type in TYPES_WITH_SAMPLE:
         sandbox.api.post("/v1/test/events", {"type": type})
     thin.test()
-    wanted = {*TYPES_WITH_SAMPLE, "delivery.disabled"}
+    sandbox.api.post("/v1/exports", {"kind": "organisation"})
+    wanted = {*TYPES_WITH_SAMPLE, "delivery.disabled", "export.completed"}
     assert (
         {one.type for one in thin.gets(len(wanted) + 1)} == wanted | {"webhook.test"} == set(EVENT_TYPES) - LIVE_ALONE
     )

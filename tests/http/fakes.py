@@ -222,6 +222,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "maintenance": nothing,
         "storage": nothing,
         "usage": nothing,
+        "exports": nothing,
         "delivery_log": nothing,
         "delivery_places": nothing,
         "sender": nothing,

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.asyncio
 
 async def test_only_codes_that_can_be_answered_are_published(world: World) -> None:
     of_all = answered(whole())
-    unbuilt = {"payment_declined", "insufficient_scope", "support_token_required", "memory_limit", "brand_unverified",
+    unbuilt = {"payment_declined", "support_token_required", "memory_limit", "brand_unverified",
                "ai_budget_reached", "model_unpriced", "currency_unsupported", "price_notice_too_short"}  # fmt: skip
     assert unbuilt <= CODES.keys() - of_all.keys(), "their texts wait for their operations"
-    raised = {error.code for error in DomainError.__subclasses__() if error.code != "insufficient_scope"}
+    raised = {error.code for error in DomainError.__subclasses__()}
     assert raised <= of_all.keys(), "whatever the code can raise has a page"
     overview = (await world.stranger().get("/errors")).body.decode()
     for code in CODES:

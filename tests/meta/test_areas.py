@@ -9,9 +9,9 @@ AREAS = {
 
 # What the layers have beside areas, and what it is for.
 MACHINERY = {
-    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "images", "limits", "maintenance", "match_index", "models", "names", "objects", "pushes", "queue", "schemas",
+    "ports": {"clock", "codec", "connectors", "datasets", "feed_readers", "idempotency", "images", "limits", "maintenance", "match_index", "models", "names", "objects", "packing", "pushes", "queue", "schemas",
               "signals", "spool", "store", "unit_of_work", "web", "workspaces"},
-    "adapters/postgres": {"catalogue_batch", "catalogue_loading", "catalogue_overlay", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "images", "leadership",
+    "adapters/postgres": {"catalogue_batch", "catalogue_lines", "catalogue_loading", "catalogue_overlay", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "images", "leadership",
                           "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "erasing",
                           "shards", "webhook_deliveries", "delivery_places", "network"},
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
+from adapters.memory.exports import MemoryExportUpkeep
 from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.mail import MemoryInboundAddresses
@@ -32,6 +33,7 @@ from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from ports.access import Credentials
 from ports.events import EventReader, NetworkLog
+from ports.exports import ExportUpkeep
 from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.mail import InboundAddresses
@@ -72,6 +74,7 @@ class Backend:
     storage: StorageUpkeep
     usage: UsageUpkeep
     backlog: MatchBacklog
+    exports: ExportUpkeep
     events: EventReader
     network: NetworkLog
     signals: Signals
@@ -129,6 +132,7 @@ def memory_backend() -> Backend:
         storage=MemoryStorageUpkeep(store),
         usage=MemoryUsageUpkeep(store, clock),
         backlog=MemoryMatchBacklog(store, clock),
+        exports=MemoryExportUpkeep(store),
         events=MemoryEventReader(store, WireEventRendering()),
         network=MemoryNetworkLog(store, WireEventRendering(), clock),
         signals=signals,

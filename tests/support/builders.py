@@ -8,6 +8,7 @@ from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
 from domain.ingestion.mapping.learned import digest_of
 from domain.ingestion.model import Column, Unmapped, UnmappedReason
+from domain.exports.model import Export, ExportKind, ExportStatus
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mappings.model import MappingStatus, SourceMapping
@@ -130,6 +131,17 @@ def probe(**changes: Any) -> Probe:
         "created_at": MOMENT,
     }
     return Probe(**fields | changes)
+
+
+def export(**changes: Any) -> Export:
+    """An export of products that waits."""
+    fields: dict[str, Any] = {
+        "id": new_id("exp"),
+        "kind": ExportKind.PRODUCTS,
+        "status": ExportStatus.PENDING,
+        "created_at": MOMENT,
+    }
+    return Export(**fields | changes)
 
 
 def api_key(tenant: Tenant, **changes: Any) -> ApiKey:

@@ -25,6 +25,7 @@ from psycopg.types.json import Jsonb
 from adapters.memory.clock import SystemClock
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.exports import PostgresExportUpkeep
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
@@ -138,6 +139,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         storage=PostgresStorageUpkeep(pool),
         usage=PostgresUsageUpkeep(pool, clock),
         backlog=PostgresMatchBacklog(pool),
+        exports=PostgresExportUpkeep(pool),
         events=PostgresEventReader(pool),
         network=PostgresNetworkLog(pool, clock),
         signals=PostgresSignals(pool),

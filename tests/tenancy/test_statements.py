@@ -34,6 +34,8 @@ ACROSS = {
     "secrets.has_api_keys": "the first process ever asks whether there are any",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
+    "exports.due": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
+    "exports.waiting_since": "the operator's look at how long exports wait",
     "storage.batches": "the operator looks at every organisation's; each is named",
     "storage.due": "the scheduler serves every organisation; each entry is named with its tenant, and freed in its name",
     "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",

@@ -12,6 +12,7 @@ from adapters.wire import schema
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
 from domain.catalogue import categories
+from domain.exports.model import ExportStatus
 from domain.kernel.ids import new_id
 from domain.matching.model import MatchPair, Merge
 from domain.matching.usecases.judge_settings import JudgeSettingsService
@@ -102,7 +103,11 @@ class World:
         mapping = builders.mapping(source.id)
         product = builders.product(source.id, source.catalogue, "P1")
         offer = builders.offer(builders.variant(product, "P1-1"))
-        log, probe = builders.request_log(tenant), builders.probe()
+        log, probe, export = (
+            builders.request_log(tenant),
+            builders.probe(),
+            builders.export(status=ExportStatus.EXPIRED),
+        )
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
         async with self.container.uow().begin(tenant, builders.CALL) as tx:
@@ -111,6 +116,7 @@ class World:
             await tx.mappings.add(mapping)
             await tx.store(Upload).add(upload)
             await tx.store(Probe).add(probe)
+            await tx.exports.add(export)
             await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
             await tx.webhooks.add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
@@ -123,7 +129,7 @@ class World:
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
-            "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
+            "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "exp": export.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
         }  # fmt: skip
         await self._create_others(made)
         return made

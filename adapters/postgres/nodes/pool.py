@@ -193,6 +193,10 @@ class Pool:
         """A connection to the node beside the pool, for whoever holds locks in its session. Raises Unavailable."""
         return await self._pool_of(node).dedicated(scope)
 
+    async def apart(self, tenant: Tenant) -> PooledConnection:
+        """A connection beside the pool, set to that tenant, on its node, for whoever needs one for long. Raises Unavailable."""
+        return await (await self.home_of(tenant.org)).dedicated(tenant)
+
     async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """What one statement answers that works for a tenant; it is done at its new node when it has just been moved."""
         async with self._done(tenant, statement, values) as cursor:

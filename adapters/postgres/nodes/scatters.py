@@ -7,6 +7,8 @@ SCATTERS: Final[Mapping[str, str]] = {
     "events.bounds": "one listener asks how far all logs go that are followed; each is named",
     "events.publishers": "the relay reads every publisher's log",
     "events.publishers_among": "the relay asks of those that wrote; each is named",
+    "exports.due": "the scheduler serves every organisation; each export expires in its name",
+    "exports.waiting_since": "the operator's look at how long exports wait",
     "idempotency.expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named",
     "jobs.dispatched": "the relay serves every organisation's jobs",

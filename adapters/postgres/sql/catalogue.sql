@@ -181,6 +181,12 @@ JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.
 ORDER BY d.product DESC --? some forwards
 ORDER BY d.product ASC --? some backwards
 
+-- products_copied --
+-- All that `products` lists, to be copied out: no page, so no share that a document must keep to, and in no order.
+SELECT d.body FROM product_documents d
+JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = d.product AND p.updated_at >= %(updated_since)s AND p.merged_into IS NULL --? updated_since
+WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own'
+
 -- products_end --
 -- Where a page ends that looked at as much as it may before it was full.
 SELECT id FROM (

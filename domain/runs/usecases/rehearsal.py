@@ -58,6 +58,8 @@ class _Within:
     def read(self, _tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
         return nullcontext(self.tx)
 
+    snapshot = read
+
 
 @dataclass(slots=True)
 class _Outcome:

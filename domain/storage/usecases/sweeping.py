@@ -18,7 +18,7 @@ from ports.unit_of_work import UnitOfWork
 _LOG: Final = logging.getLogger("joinery.storage")
 _CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "storage.sweep")
 _BATCH: Final = 200
-_SWEPT: Final = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE})
+_SWEPT: Final = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE, StoredKind.EXPORT})
 _AGAIN: Final = timedelta(days=1)
 """When an entry is looked at again that is old enough to go and still needed."""
 

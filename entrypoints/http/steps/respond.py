@@ -19,7 +19,7 @@ from ports.unit_of_work import Recorded
 PREVIEW_TYPE: Final = b"application/vnd.furniops.preview+json"
 LONGEST_TAGS: Final = 4096
 """Characters of an If-None-Match that is looked through; a longer one matches nothing, which costs its sender a body."""
-_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def hash_of(body: bytes) -> str:
@@ -74,10 +74,10 @@ class ResponseBuilder:
 
     def _body(self, value: Any, version: str) -> tuple[bytes, bool]:
         """The body's bytes in the version's shape, and whether it had to be rewritten."""
-        made: bytes = value if isinstance(value, bytes) else _encode(value)
+        made: bytes = value if isinstance(value, bytes) else encode(value)
         if value is None or self._versions.unchanged(version):
             return made, False
-        return _encode(self._versions.shape(msgspec.json.decode(made), version)), True
+        return encode(self._versions.shape(msgspec.json.decode(made), version)), True
 
     @staticmethod
     def _etag(reply: Reply, body: bytes, shape: str) -> str:
@@ -100,7 +100,7 @@ class ResponseBuilder:
         """What the operation would do (docs/conventions.md#dry-run-and-explain)."""
         headers = self._headers(state, Reply(), state.route.not_modified)
         headers.append((b"content-type", PREVIEW_TYPE))
-        return Response(200, headers, _encode(preview_of(state.operation.id, recorded)))
+        return Response(200, headers, encode(preview_of(state.operation.id, recorded)))
 
     def replay(self, state: RequestState, stored: StoredAnswer) -> Response:
         """The stored answer once more."""

@@ -1,0 +1,1 @@
+"""Exports: everything there is at one moment, as files to download."""

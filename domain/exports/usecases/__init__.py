@@ -1,0 +1,1 @@
+"""What people ask of exports, and how they are carried out."""

@@ -1,0 +1,213 @@
+"""Carrying out an export: begun, written out of one snapshot, ended; whoever takes it over begins anew, under new keys."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from domain.changes.model import FeedPosition
+from domain.events.model import Event
+from domain.exports.model import AUDITED, FAILURES, LONGEST, MANIFEST, PRODUCTS, Export, ExportFile, ExportKind
+from domain.exports.usecases.expiry import expire, expire_older
+from domain.exports.usecases.metering import REFUSED, charge, left
+from domain.exports.usecases.service import LinkedExport
+from domain.exports.usecases.writing import FileWriting, Progress, TooManyRows
+from domain.jobs.model import ClaimedJob
+from domain.jobs.usecases.draining import delay
+from domain.kernel import retention
+from domain.kernel.errors import LeaseLost, QuotaExceeded
+from domain.kernel.lines import Lines
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.storage.model import StoredKind, StoredObject, export_key
+from ports.codec import Codec
+from ports.datasets import Datasets
+from ports.events import FeedCursors
+from ports.objects import Objects
+from ports.packing import Packing
+from ports.unit_of_work import Tx, UnitOfWork
+
+_LOG: Final = logging.getLogger("joinery.exports")
+_DIED: Final = "Writing the export came to a sudden end several times, or took too long, so it is not tried again."
+_FAILED: Final = (
+    "The export could not be written, several times: the database or the object store gave way, or the service met an "
+    "error of its own. Its operators can see it in the log; ask for a new export later."
+)
+_TOLD: Final = 1.0
+"""Seconds between two updates of how many rows are written."""
+AT_ONCE: Final = 2
+"""Exports that a worker writes at a time, so that those of many tenants leave its lanes to others' runs."""
+_BUSY: Final = timedelta(seconds=2)
+"""After which one that found no turn is looked at again, by whichever worker."""
+
+Describe = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]
+Link = Callable[[Export, datetime], Awaitable[LinkedExport]]
+Network = Callable[[Tenant], Awaitable[FeedPosition]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    files: tuple[ExportFile, ...]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportExecution:
+    """The handler of `exports.carry_out` jobs.
+
+    `now` answers the feed's position by now; `link` and `describe` make the resource that the event carries.
+    """
+
+    uow: UnitOfWork
+    objects: Objects
+    packing: Packing
+    datasets: Datasets
+    codec: Codec
+    cursors: FeedCursors
+    now: Network
+    link: Link
+    describe: Describe
+    lease: timedelta = timedelta(seconds=30)
+    told: float = _TOLD
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry the export out to its end, or put it off while others take their turn. Raises LeaseLost when another worker took it over."""
+        context = AuditContext(Actor("service", "worker"), job.kind)
+        if self.turns.locked():
+            async with self.uow.begin(job.tenant, context) as tx:
+                await tx.jobs.put_off(job, tx.now + _BUSY)
+            return
+        async with self.turns:
+            await self._carry_out(job, context)
+
+    async def _carry_out(self, job: ClaimedJob, context: AuditContext) -> None:
+        begun = await self._begin(job, context)
+        if begun is None:
+            return
+        export, progress = begun
+        try:
+            async with asyncio.timeout(LONGEST.total_seconds()), self._telling(job, context, export, progress):
+                made = await self._write(job, export, progress)
+            await self._succeed(job, context, export, made)
+        except LeaseLost:
+            raise
+        except TooManyRows:
+            await self._fail(job, context, export, REFUSED)
+        except QuotaExceeded as refusal:
+            await self._fail(job, context, export, refusal.detail)
+        except Exception:
+            _LOG.exception("an export failed", extra={"export": export.id})
+            await self._put_off(job, context, export)
+
+    async def _begin(self, job: ClaimedJob, context: AuditContext) -> tuple[Export, Progress] | None:
+        async with self.uow.begin(job.tenant, context) as tx:
+            before = await tx.exports.get(str(job.args["export"]), lock=True)
+            if before is None or before.over:
+                await tx.jobs.finish(job)
+                return None
+            export = before.died() if job.lapsed else before
+            for key in before.keys:  # what the attempt before has left
+                await tx.storage.free(key)
+            if export.hopeless(tx.now):
+                await self._end(tx, job, before, export.failed(_DIED, tx.now))
+                return None
+            names = (*self._datasets(export), MANIFEST)
+            keys = tuple(export_key(job.tenant, export.id, job.attempt, name) for name in names)
+            for key in keys:
+                free_after = tx.now + retention.UNFINISHED_EXPORTS
+                await tx.storage.keep(StoredObject(key, StoredKind.EXPORT, 0, free_after))
+            export = export.begun(keys, tx.now)
+            await tx.exports.save(export)
+            progress = Progress(most=await left(tx) if export.kind == ExportKind.PRODUCTS else None)
+            await tx.jobs.hold(job, self.lease)
+            return export, progress
+
+    def _datasets(self, export: Export) -> tuple[str, ...]:
+        return (PRODUCTS,) if export.kind == ExportKind.PRODUCTS else tuple(self.datasets.names)
+
+    async def _write(self, job: ClaimedJob, export: Export, progress: Progress) -> _Made:
+        """Every file, out of one snapshot. What is published by others is told of from before it: twice rather than never."""
+        files: list[ExportFile] = []
+        writing = FileWriting(self.objects, self.packing, progress)
+        published = (await self.now(job.tenant)).network
+        async with self.uow.snapshot(job.tenant) as tx:
+            cursor = self.cursors.sign(job.tenant, FeedPosition(await tx.events.end(), published))
+            for dataset, key in zip(self._datasets(export), export.keys, strict=False):
+                files.append(await writing.write(dataset, key, self._lines(tx, export, dataset)))
+        files.append(await writing.write(MANIFEST, export.keys[-1], self._manifest(files), counts=False))
+        return _Made(tuple(files), cursor)
+
+    def _lines(self, tx: Tx, export: Export, dataset: str) -> AsyncGenerator[Lines, None]:
+        if dataset == PRODUCTS:
+            return tx.catalogue.lines(export.filters.updated_since)
+        return self.datasets.lines(tx, dataset)
+
+    async def _manifest(self, files: list[ExportFile]) -> AsyncGenerator[Lines, None]:
+        for file in files:
+            told = {"dataset": file.dataset, "rows": file.rows, "bytes": file.bytes, "sha256": file.sha256}
+            yield Lines(1, self.codec.encode(told) + b"\n")
+
+    @asynccontextmanager
+    async def _telling(
+        self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress
+    ) -> AsyncIterator[None]:
+        """Have it seen meanwhile how many rows are written."""
+        task = asyncio.create_task(self._tell(job, context, export, progress))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _tell(self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress) -> None:
+        told = 0
+        while True:
+            await asyncio.sleep(self.told)
+            if progress.rows == told:
+                continue
+            try:
+                async with self.uow.begin(job.tenant, context) as tx:
+                    await tx.exports.save(export.counted(progress.rows))
+                    await tx.jobs.hold(job, self.lease)
+                told = progress.rows
+            except LeaseLost:
+                return  # whoever drains the lane stops the work
+            except Exception:
+                _LOG.warning("how far an export is could not be told", exc_info=True, extra={"export": export.id})
+
+    async def _succeed(self, job: ClaimedJob, context: AuditContext, export: Export, made: _Made) -> None:
+        async with self.uow.begin(job.tenant, context) as tx:
+            after = export.succeeded(made.files, made.cursor, tx.now)
+            if export.kind == ExportKind.PRODUCTS:
+                await charge(tx, after.id, after.rows)
+            for file in made.files:
+                if not await tx.storage.settle(file.key):
+                    raise LeaseLost  # swept: this worker slept through its own expiry
+            await expire_older(tx)
+            await self._end(tx, job, export, after)
+
+    async def _fail(self, job: ClaimedJob, context: AuditContext, export: Export, error: str) -> None:
+        async with self.uow.begin(job.tenant, context) as tx:
+            await expire(tx, export)
+            await self._end(tx, job, export, export.failed(error, tx.now))
+
+    async def _put_off(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
+        """Another attempt, later; the last one that may fail ends the export."""
+        after = export.put_off()
+        if after.failures >= FAILURES:
+            await self._fail(job, context, after, _FAILED)
+            return
+        async with self.uow.begin(job.tenant, context) as tx:
+            await tx.exports.save(after)
+            await tx.jobs.put_off(job, tx.now + delay(after.failures))
+
+    async def _end(self, tx: Tx, job: ClaimedJob, before: Export, after: Export) -> None:
+        """The outcome, its audit entry, its event and the job's end, in one transaction that another attempt's would undo."""
+        await tx.exports.save(after)
+        await tx.audit.add(AUDITED.updated(before, after))
+        told = self.describe(await self.link(after, tx.now), tx.tenant, tx.now)
+        await tx.events.append([Event("export.completed", after.id, 1, told)])
+        await tx.jobs.finish(job)

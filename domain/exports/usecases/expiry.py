@@ -1,0 +1,53 @@
+"""Files of exports go with time: the export says so first, then the storage sweeper deletes them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from domain.exports.model import AUDITED, KEPT_EXPORTS, Export, ExportStatus
+from domain.kernel.tenancy import Actor, AuditContext
+from ports.clock import Clock
+from ports.exports import ExportUpkeep
+from ports.unit_of_work import Tx, UnitOfWork
+
+_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "exports.expire")
+_BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ExportExpiry:
+    """What the leading scheduler ticks; two at once do no harm."""
+
+    uow: UnitOfWork
+    upkeep: ExportUpkeep
+    clock: Clock
+
+    async def tick(self) -> int:
+        """Let go of the files of all exports that are due; answers how many."""
+        count = 0
+        while due := await self.upkeep.due(self.clock.now(), _BATCH):
+            for tenant, id in due:
+                async with self.uow.begin(tenant, _CONTEXT) as tx:
+                    export = await tx.exports.get(id, lock=True)
+                    if export is not None and export.status == ExportStatus.SUCCEEDED:
+                        await _expired(tx, export)
+            count += len(due)
+        return count
+
+
+async def expire_older(tx: Tx) -> None:
+    """Let go of the files of all but the newest exports: one more is about to be kept."""
+    for export in (await tx.exports.kept())[KEPT_EXPORTS - 1 :]:
+        await _expired(tx, export)
+
+
+async def expire(tx: Tx, export: Export) -> None:
+    """Let go of what an export has in the object store."""
+    for key in export.keys:
+        await tx.storage.free(key)
+
+
+async def _expired(tx: Tx, export: Export) -> None:
+    await expire(tx, export)
+    after = export.expired(tx.now)
+    await tx.exports.save(after)
+    await tx.audit.add(AUDITED.updated(export, after))

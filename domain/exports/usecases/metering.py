@@ -1,0 +1,39 @@
+"""How many rows a plan lets out in a month (docs/usage.md): a tenant's exports end one after the other, so none takes another's room."""
+
+from domain.kernel.errors import QuotaExceeded
+from domain.orgs.quota import exceeded
+from domain.usage.meters import EXPORT_ROWS, month_of
+from domain.usage.usecases.quota import included
+from ports.unit_of_work import Tx
+
+REFUSED = (
+    "The rows of exports that the plan includes for a month are used up, or would be by this export. Export fewer products (filters), "
+    "read GET /v1/products, wait for the next month (UTC), or have the operator put the organisation on another plan (joinery org plan)."
+)
+
+
+async def left(tx: Tx) -> int | None:
+    """How many rows more fit into the month, never below 0; None for any number."""
+    most = await included(tx, EXPORT_ROWS)
+    if most is None:
+        return None
+    used = await tx.usage.used(month_of(tx.now.date()))
+    return max(0, most - used.get(EXPORT_ROWS, 0))
+
+
+async def charge(tx: Tx, export: str, rows: int) -> None:
+    """Count the rows of an export that succeeds in this transaction, and so once. Raises QuotaExceeded when they do not fit."""
+    room = await left(tx)
+    if room is not None and rows > room:
+        raise _refused(tx)
+    await tx.usage.count(EXPORT_ROWS, rows, export)
+
+
+async def refuse_spent(tx: Tx) -> None:
+    """Raises QuotaExceeded when not one row more fits."""
+    if await left(tx) == 0:
+        raise _refused(tx)
+
+
+def _refused(tx: Tx) -> QuotaExceeded:
+    return exceeded(EXPORT_ROWS, REFUSED, tx.now)

@@ -1,0 +1,138 @@
+"""What people do with exports: ask for one, see how far it is, get links to its files."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.exports.model import (
+    AUDITED,
+    LINK_LIFETIME,
+    OPEN_EXPORTS,
+    Export,
+    ExportFile,
+    ExportFilters,
+    ExportKind,
+    ExportStatus,
+    NewExport,
+    job_of,
+)
+from domain.exports.usecases.metering import refuse_spent
+from domain.kernel.errors import (
+    Conflict,
+    FeatureUnavailable,
+    InsufficientScope,
+    NotFound,
+    PermissionDenied,
+    Unprocessable,
+)
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
+from domain.orgs.model import Plan
+from ports.datasets import Datasets
+from ports.objects import Objects
+from ports.unit_of_work import Tx
+
+FEATURE = "bulk_exports"
+_READ_PRODUCTS = "products:read"
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks for an export: the plan of the organisation, and what the credential may do."""
+
+    plan: Plan
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedExport:
+    """An export, and where each of its files may be downloaded, in their order."""
+
+    export: Export
+    urls: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The export's."""
+        return self.export.id
+
+
+@dataclass(frozen=True, slots=True)
+class ExportService:
+    """Exports of one tenant."""
+
+    objects: Objects
+    datasets: Datasets
+
+    async def list_exports(self, tx: Tx, page_request: PageRequest) -> Page[LinkedExport]:
+        """The tenant's exports, newest first."""
+        page = await tx.exports.page(page_request)
+        items = [await self.linked(export, tx.now) for export in page.items]
+        return Page(tuple(items), page.has_more, page.next_key)
+
+    async def get(self, tx: Tx, id: str) -> LinkedExport:
+        """One export. Raises NotFound."""
+        export = await tx.exports.get(id)
+        if export is None:
+            raise NotFound
+        return await self.linked(export, tx.now)
+
+    async def create(self, tx: Tx, new: NewExport, asking: Asking) -> LinkedExport:
+        """Queue an export.
+
+        Raises PermissionDenied, FeatureUnavailable and QuotaExceeded for products, InsufficientScope and Unprocessable for
+        the organisation; Conflict while as many as may be wait or run.
+        """
+        kind = new["kind"]
+        filters = ExportFilters(**new.get("filters", {}))
+        if kind == ExportKind.ORGANISATION:
+            _refuse_missing(self.datasets.scopes - asking.scopes)
+            if filters != ExportFilters():
+                detail = "An export of the whole organisation takes no filters. Leave them out, or export the products."
+                raise Unprocessable.of("filters", "invalid_value", detail)
+        else:
+            _refuse_products(asking)
+            await refuse_spent(tx)
+        await tx.exports.take_turns()
+        if await tx.exports.open() >= OPEN_EXPORTS:
+            raise Conflict(
+                f"{OPEN_EXPORTS} exports wait or run already, the most there may be in a mode; wait until one has ended."
+            )
+        export = Export(new_id("exp"), kind, ExportStatus.PENDING, tx.now, filters)
+        await tx.exports.add(export)
+        await tx.audit.add(AUDITED.created(export))
+        await tx.jobs.add(job_of(export, tx.tenant))
+        return LinkedExport(export)
+
+    async def linked(self, export: Export, now: datetime) -> LinkedExport:
+        """The export with links that work for a while, and no longer than its files are there."""
+        if export.status != ExportStatus.SUCCEEDED:
+            return LinkedExport(export)
+        until = now + LINK_LIFETIME
+        if export.expires_at is not None:
+            until = min(until, export.expires_at)
+        return LinkedExport(export, tuple([await self._link(export, file, until) for file in export.files]))
+
+    async def _link(self, export: Export, file: ExportFile, until: datetime) -> str:
+        name = f"{export.id}-{file.dataset}.jsonl.gz"
+        return await self.objects.sign_get(file.key, filename=name, expires_at=until)
+
+
+def _refuse_products(asking: Asking) -> None:
+    if _READ_PRODUCTS not in asking.scopes:
+        raise PermissionDenied(
+            f"Your credential lacks the scope {_READ_PRODUCTS}, which an export of products needs beside exports:write."
+        )
+    if FEATURE not in asking.plan.features:
+        raise FeatureUnavailable(
+            f"Your organisation's plan ({asking.plan.code}) does not include {FEATURE}. Read GET /v1/products page by page, or "
+            "ask the operator for a larger plan."
+        )
+
+
+def _refuse_missing(scopes: Collection[str]) -> None:
+    if scopes:
+        listed = ", ".join(sorted(scopes))
+        raise InsufficientScope(
+            f"An export of the organisation needs every dataset's scope; your credential lacks {listed}."
+        )

@@ -1,0 +1,136 @@
+"""GET, POST /v1/exports; GET /v1/exports/{id}."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeAlias
+
+from adapters.files.packing import GzipPacker
+from adapters.wire import exports as wire
+from domain.changes.usecases.service import ChangesService
+from domain.exports.model import CARRY_OUT
+from domain.exports.usecases.execution import ExportExecution
+from domain.exports.usecases.expiry import ExportExpiry
+from domain.exports.usecases.service import Asking, ExportService
+from domain.jobs.usecases.draining import Handler
+from domain.jobs.usecases.ticks import Tick
+from domain.platform.model import ComponentState
+from entrypoints.areas.area import Area
+from entrypoints.datasets import ListDatasets
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import Read, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+from ports.exports import ExportUpkeep
+
+Reading: TypeAlias = ReadContext[ExportService]
+Writing: TypeAlias = WriteContext[ExportService]
+LATE: Final = timedelta(minutes=5)
+"""How long an export may wait for a worker before the component counts as degraded."""
+
+
+async def list_all(call: Reading) -> Reply:
+    """The tenant's exports."""
+    return call.list(wire.EXPORT, await call.service.list_exports(call.tx, call.page_request))
+
+
+async def create(call: Writing) -> Reply:
+    """Queue an export."""
+    asking = Asking(call.principal.organisation.plan, call.principal.scopes)
+    return call.made(wire.EXPORT, await call.service.create(call.tx, call.command, asking))
+
+
+async def read(call: Reading) -> Reply:
+    """One export."""
+    return call.one(wire.EXPORT, await call.service.get(call.tx, call.ids["id"]))
+
+
+def _areas() -> Sequence[Area]:
+    from entrypoints.areas.registry import AREAS  # noqa: PLC0415  the registry imports this module, too
+
+    return AREAS
+
+
+def service(dependencies: Dependencies) -> ExportService:
+    """The use cases of exports."""
+    return ExportService(dependencies.objects, ListDatasets(_areas, dependencies))
+
+
+def execution(dependencies: Dependencies) -> Handler:
+    """What carries exports out."""
+    return ExportExecution(
+        uow=dependencies.uow,
+        objects=dependencies.objects,
+        packing=GzipPacker,
+        datasets=ListDatasets(_areas, dependencies),
+        codec=dependencies.codec,
+        cursors=dependencies.feed_cursors,
+        now=ChangesService(dependencies.events, dependencies.tailer).now,
+        link=service(dependencies).linked,
+        describe=wire.described,
+    )
+
+
+async def keeps_up(upkeep: ExportUpkeep) -> ComponentState:
+    """Whether exports are taken up soon after they were asked for."""
+    since = await upkeep.waiting_since()
+    late = since is not None and datetime.now(UTC) - since > LATE
+    return ComponentState.DEGRADED if late else ComponentState.OPERATIONAL
+
+
+def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
+    expiry = ExportExpiry(dependencies.uow, dependencies.exports, dependencies.clock)
+    return [Tick("expired exports", 60, expiry.tick)]
+
+
+OPERATIONS: Final = (
+    Read(
+        id="exports.list",
+        path="/v1/exports",
+        summary="List exports",
+        description="The exports that were asked for in this mode, newest first.",
+        handler=list_all,
+        scope="exports:read",
+        reply=wire.EXPORT.list,
+        paging="both",
+        apart="Its links end within the hour.",
+    ),
+    Write(
+        id="exports.create",
+        method="POST",
+        path="/v1/exports",
+        summary="Start an export",
+        description="Queues an export: gzip JSON Lines of one moment, to download. `products` has a line for each product, as "
+        "GET /v1/products answers it; it needs `products:read`, and its rows count against the plan's `export_rows`. `organisation` has a file "
+        "for each list of the API and needs the read scope of each; it takes no filters and is in every plan. Read it until `status` is "
+        "`succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
+        handler=create,
+        scope="exports:write",
+        rate="export",
+        body=wire.NEW_EXPORT,
+        body_feature="bulk_exports",
+        reply=wire.EXPORT.schema,
+        status=202,
+        errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
+    ),
+    Read(
+        id="exports.read",
+        path="/v1/exports/{id}",
+        ids={"id": "exp"},
+        summary="Read an export",
+        description="How far it is, and once it succeeded links to its files; they work for an hour, and reading it again gives new ones.",
+        handler=read,
+        scope="exports:read",
+        reply=wire.EXPORT.schema,
+        errors=("not_found",),
+    ),
+)
+
+AREA: Final = Area(
+    name="exports",
+    title="Exports",
+    description="Everything there is at one moment, as files to download.",
+    service=service,
+    operations=OPERATIONS,
+    jobs=lambda dependencies: {CARRY_OUT: execution(dependencies)},
+    ticks=_ticks,
+)

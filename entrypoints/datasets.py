@@ -1,0 +1,164 @@
+"""The datasets of an organisation's export: the lists of the operation table, walked by their own handlers."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, cast
+
+import msgspec
+
+from adapters.wire.cursors import Cursors
+from adapters.wire.resource import View
+from adapters.wire.versions import SUPPORTED
+from domain.access.model import SCOPES, Principal
+from domain.kernel.lines import Lines
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Actor
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import Operation
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext
+from entrypoints.http.request_state import RequestState
+from entrypoints.http.steps.respond import encode
+from ports.unit_of_work import Tx
+
+_PAGE: Final = 100
+_VIA: Final = "export"
+
+
+class _List(msgspec.Struct):
+    """A page that a handler answers as bytes; its items stay as they are."""
+
+    data: list[msgspec.Raw]
+    next_cursor: str | None
+
+
+_DECODE: Final = msgspec.json.Decoder(_List).decode
+
+
+@dataclass(slots=True)
+class _PageContext(ReadContext[Any]):
+    """What a list's handler is given when nobody has sent a request: the organisation itself looks at a page."""
+
+    caller: Principal
+    path_ids: Mapping[str, str]
+    wanted: PageRequest
+
+    @property
+    def principal(self) -> Principal:
+        """The organisation, which may read all that is its own."""
+        return self.caller
+
+    @property
+    def view(self) -> View:
+        """As the organisation, at the moment of the snapshot."""
+        return View(self.caller.tenant, self.now)
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """Whose list it is."""
+        return self.path_ids
+
+    @property
+    def query(self) -> Mapping[str, Any]:
+        """No filter."""
+        return {}
+
+    @property
+    def page_request(self) -> PageRequest:
+        """The page."""
+        return self.wanted
+
+    @property
+    def version(self) -> str:
+        """The newest shape."""
+        return SUPPORTED.latest
+
+    def cursor(self, key: str | None) -> str | None:
+        """A page's next key as it is: nobody else goes on with it."""
+        return key
+
+
+@dataclass(frozen=True)
+class ListDatasets:
+    """Datasets (ports/datasets.py): every operation that names one (`Operation.dataset`)."""
+
+    areas: Callable[[], Iterable[Area]]
+    dependencies: Dependencies
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The datasets, in the order of the operation table."""
+        return tuple(self._rows)
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What reading them takes."""
+        return frozenset(row.scope for row, _ in self._rows.values() if row.scope)
+
+    async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
+        """All of a dataset, a page at a time."""
+        row, area = self._rows[dataset]
+        service, organisation = self._service(area), await tx.orgs.own()
+        caller = Principal(tx.tenant, Actor("service", "worker"), _VIA, "owner", SCOPES, organisation)
+        async for ids in self._owners(tx, row):
+            key: str | None = None
+            while True:
+                page = PageRequest(limit=_PAGE, key=key)
+                context = self._context(tx, service, caller, ids, page)
+                items, key = _items(await row.handler(context))
+                if items:
+                    yield Lines(len(items), b"".join([item + b"\n" for item in items]))
+                if key is None:
+                    break
+
+    def _context(
+        self, tx: Tx, service: Any, caller: Principal, ids: Mapping[str, str], page: PageRequest
+    ) -> _PageContext:
+        nothing = cast("RequestState", None)  # there was no request; what handlers ask of one is answered above
+        cursors, base_url = cast("Cursors", None), self.dependencies.settings.base_url
+        return _PageContext(service, nothing, cursors, base_url, tx.now, tx, caller, ids, page)
+
+    async def _owners(self, tx: Tx, row: Operation) -> AsyncIterator[Mapping[str, str]]:
+        """Whose lists are walked: everything that the id in the path can name."""
+        if not row.ids:
+            yield {}
+            return
+        [(name, prefix)] = row.ids.items()
+        owner = next(one for one, (other, _) in self._rows.items() if not other.ids and _prefix(other) == prefix)
+        async for lines in self.lines(tx, owner):
+            for line in lines.data.splitlines():
+                yield {name: msgspec.json.decode(line)["id"]}
+
+    @cached_property
+    def _rows(self) -> Mapping[str, tuple[Operation, Area]]:
+        found = {row.dataset: (row, area) for area in self.areas() for row in area.operations if row.dataset}
+        return cast("Mapping[str, tuple[Operation, Area]]", found)
+
+    @cached_property
+    def _services(self) -> dict[str, Any]:
+        return {}
+
+    def _service(self, area: Area) -> Any:
+        if area.name not in self._services:
+            self._services[area.name] = area.service(self.dependencies)
+        return self._services[area.name]
+
+
+def _prefix(row: Operation) -> str | None:
+    """The prefix of the ids of what the list holds."""
+    item = (row.reply or {}).get("properties", {}).get("data", {}).get("items", {})
+    pattern = item.get("properties", {}).get("id", {}).get("pattern", "")
+    return str(pattern).lstrip("^").partition("_")[0] or None
+
+
+def _items(reply: Reply) -> tuple[list[bytes], str | None]:
+    """What a page holds, as the API answers each, and the key behind it; what is no list is one line."""
+    body = reply.body
+    if isinstance(body, bytes):
+        page = _DECODE(body)
+        return [bytes(item) for item in page.data], page.next_cursor
+    if body.get("object") != "list":
+        return [encode(body)], None
+    return [encode(item) for item in body["data"]], body["next_cursor"]

@@ -1,0 +1,475 @@
+"""Exports from queue to files on every backend: whole or told, taken over, bounded, metered, and gone in time."""
+
+import asyncio
+import gzip
+import hashlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from adapters.files.packing import GzipPacker
+from adapters.memory.clock import SettableClock
+from adapters.memory.objects import MemoryObjects
+from adapters.wire.codec import JsonCodec
+from adapters.wire.cursors import FeedCursors
+from adapters.wire.events import WireEventRendering
+from adapters.wire.exports import described
+from domain.catalogue.model import ProductFilter
+from domain.changes.model import ALL, View
+from domain.changes.usecases.service import ChangesService
+from domain.changes.usecases.tailing import LogTailer
+from domain.exports.model import FAILURES, KEPT_EXPORTS, OPEN_EXPORTS, Export, ExportKind, NewExport
+from domain.exports.usecases.execution import ExportExecution
+from domain.exports.usecases.expiry import ExportExpiry, expire_older
+from domain.exports.usecases.service import Asking, ExportService
+from domain.jobs.model import ClaimedJob, lane_of
+from domain.kernel.errors import (
+    Conflict,
+    FeatureUnavailable,
+    InsufficientScope,
+    LeaseLost,
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+    Unprocessable,
+)
+from domain.kernel.ids import new_id
+from domain.kernel.lines import Lines
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Meter
+from domain.secrets.keys import SigningKeys
+from domain.storage.usecases.sweeping import StorageSweeper
+from ports.unit_of_work import Tx
+from tests.support import builders, catalogues
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+SHORT, PAST_IT = timedelta(milliseconds=150), timedelta(milliseconds=250)
+MAY = frozenset({"products:read", "sources:read"})
+
+
+class Notes:
+    """Two small datasets beside the products."""
+
+    names = ("products", "notes", "nothing", "counted")
+    scopes = frozenset({"products:read", "sources:read"})
+
+    async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
+        if dataset == "notes":
+            yield Lines(2, b'{"n":1}\n{"n":2}\n')
+        if dataset == "counted":
+            page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=100))
+            yield Lines(1, json.dumps(sorted(document.id for document in page.items)).encode() + b"\n")
+
+
+class Gate(MemoryObjects):
+    """Objects that stop at their first one until the gate is open, or break while `broken`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.reached, self.broken = asyncio.Event(), asyncio.Event(), 0
+        self.gate.set()
+
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        async def passed() -> AsyncIterator[bytes]:
+            async for chunk in chunks:
+                self.reached.set()
+                await self.gate.wait()
+                if self.broken:
+                    self.broken -= 1
+                    raise OSError("the store is full")
+                yield chunk
+
+        await super().put_stream(key, passed())
+
+    def stored(self) -> set[str]:
+        return {key for key in self._objects}
+
+    def lines(self, key: str) -> list[bytes]:
+        return gzip.decompress(self._objects[key]).splitlines()
+
+
+@dataclass
+class Desk:
+    """An organisation, and what carries its exports out."""
+
+    backend: Backend
+    tenant: Tenant
+    asking: Asking
+    objects: Gate = field(default_factory=Gate)
+    cursors: FeedCursors = field(default_factory=lambda: FeedCursors(SigningKeys(b"k" * 32)))
+
+    def __post_init__(self) -> None:
+        self.service = ExportService(self.objects, Notes())
+        events = self.backend.events
+        tailer = LogTailer(events, WireEventRendering(), self.backend.signals)
+        self.changes = ChangesService(events, tailer)
+
+    def handler(self, lease: timedelta = timedelta(seconds=30), told: float = 0.02) -> ExportExecution:
+        return ExportExecution(
+            uow=self.backend.uow, objects=self.objects, packing=GzipPacker, datasets=Notes(), codec=JsonCodec(),
+            cursors=self.cursors, now=self.changes.now, link=self.service.linked, describe=described, lease=lease,
+            told=told,
+        )  # fmt: skip
+
+    async def ask(self, kind: ExportKind = ExportKind.PRODUCTS, **more: object) -> Export:
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            new: NewExport = {"kind": kind, **more}  # type: ignore[typeddict-item]
+            return (await self.service.create(tx, new, self.asking)).export
+
+    async def claim(self, lease: timedelta = timedelta(seconds=30)) -> list[ClaimedJob]:
+        mode = "live" if self.tenant.livemode else "test"
+        return list(await self.backend.dispatch.claim(lane_of(self.tenant.org, f"exports:{mode}"), 50, lease))
+
+    async def work(self) -> None:
+        """Do what waits, once each."""
+        for job in await self.claim():
+            await self.handler()(job, asyncio.Event())
+
+    async def made(self, kind: ExportKind = ExportKind.PRODUCTS, **more: object) -> Export:
+        asked = await self.ask(kind, **more)
+        await self.work()
+        return await self.stored(asked)
+
+    async def stored(self, export: Export) -> Export:
+        async with self.backend.uow.read(self.tenant) as tx:
+            return (await self.service.get(tx, export.id)).export
+
+    async def listed(self, **filter: object) -> list[bytes]:
+        async with self.backend.uow.read(self.tenant) as tx:
+            page = await tx.catalogue.products(ProductFilter(**filter), PageRequest(limit=100))  # type: ignore[arg-type]
+            return sorted(document.body for document in page.items)
+
+    async def fill(self, count: int, key: str = "P") -> None:
+        source = builders.source()
+        products = [builders.product(source.id, source.catalogue, f"{key}{n}") for n in range(count)]
+        for product in products:
+            builders.offer(builders.variant(product, f"{product.key}-1"))
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            await tx.sources.add(source)
+        await catalogues.add(self.backend.uow, self.tenant, *products)
+
+    async def told(self) -> list[tuple[str, str]]:
+        """Every event of an export: (status, error)."""
+        page = await self.changes._events.recent(View.own(self.tenant), 1 << 40, 50, ALL)
+        bodies = [json.loads(event.body)["data"] for event in page.events if event.type == "export.completed"]
+        return [(body["status"], body.get("error", "")) for body in bodies]
+
+    async def sweep(self) -> None:
+        clock = SettableClock()
+        clock.advance(self.backend.now() - clock.now())
+        await StorageSweeper(self.backend.uow, self.backend.storage, self.objects, clock).free()
+
+
+async def desk_of(backend: Backend, *, livemode: bool = True, rows: int = 1_000, **changes: object) -> Desk:
+    plan = builders.plan(new_id("job"), meters={"export_rows": Meter(rows, 1, 1)}, **changes)
+    await backend.offer(plan)
+    organisation = await backend.organisation(plan=plan)
+    return Desk(backend, Tenant(organisation.id, livemode), Asking(plan, MAY))
+
+
+@pytest_asyncio.fixture
+async def desk(backend: Backend) -> Desk:
+    return await desk_of(backend)
+
+
+async def test_a_line_for_each_product_as_it_is_listed(desk: Desk) -> None:
+    await desk.fill(7)
+    asked = await desk.ask()
+    assert (asked.status, asked.files) == ("pending", ())
+    assert (await desk.backend.exports.waiting_since()) is not None
+    await desk.work()
+    made = await desk.stored(asked)
+    assert (made.status, made.rows, made.error) == ("succeeded", 7, None)
+    products, manifest = made.files
+    assert sorted(desk.objects.lines(products.key)) == await desk.listed()
+    [said] = [json.loads(line) for line in desk.objects.lines(manifest.key)]
+    data = desk.objects._objects[products.key]
+    assert said == {"dataset": "products", "rows": 7, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    assert products.bytes == len(data) and manifest.dataset == "manifest" and manifest.rows == 1
+    assert await desk.told() == [("succeeded", "")]
+    assert await desk.claim() == []
+
+
+async def test_the_cursor_leads_to_what_came_after(desk: Desk) -> None:
+    async def append(subject: str) -> None:
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            await tx.events.append([builders.event(subject)])
+
+    await append("prod_before")
+    made = await desk.made()
+    await append("prod_after")
+    assert made.changes_cursor is not None
+    position = desk.cursors.open(desk.tenant, made.changes_cursor)
+    page = await desk.changes.page(desk.tenant, position, 100, ALL)
+    subjects = [json.loads(f"[{body.decode()}]") for body in page.bodies]
+    seen = [event["subject"] for events in subjects for event in events]
+    assert "prod_before" not in seen and seen[-1] == "prod_after"
+
+
+async def test_lines_and_cursor_are_of_one_moment(desk: Desk) -> None:
+    """Writers commit before, while and after the snapshot is taken: what the lines have is what the cursor stands behind."""
+    source, stop = builders.source(), asyncio.Event()
+
+    async def write(name: str) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            product = builders.product(source.id, source.catalogue, f"{name}{number}")
+            async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+                await tx.catalogue.save(catalogues.whole(source.id), catalogues.batch_of(product), tx.now)
+                event = builders.event(product.id, type="product.created", version=1, data={"id": product.id})
+                await tx.events.append([event])
+            await asyncio.sleep(0.003)
+
+    writers = [asyncio.create_task(write(name)) for name in "ABC"]
+    sizes = []
+    for _ in range(5):
+        await asyncio.sleep(0.02)
+        asked = await desk.ask(ExportKind.ORGANISATION)
+        desk.objects.gate.clear()
+        working = asyncio.create_task(desk.work())
+        await desk.objects.reached.wait()
+        await asyncio.sleep(0.02)
+        desk.objects.gate.set()
+        await working
+        made = await desk.stored(asked)
+        [counted] = desk.objects.lines(made.files[3].key)
+        lines = sorted(json.loads(line)["id"] for line in desk.objects.lines(made.files[0].key))
+        assert set(json.loads(counted)) <= set(lines) and len(json.loads(counted)) == min(100, len(lines))
+        position = desk.cursors.open(desk.tenant, str(made.changes_cursor))
+        assert position is not None
+        told = await desk.changes._events.recent(View.own(desk.tenant), position.own.position + 1, 1_000, ALL)
+        assert sorted(event.subject for event in told.events if event.type == "product.created") == lines
+        sizes.append(len(lines))
+        desk.objects.reached.clear()
+    stop.set()
+    await asyncio.gather(*writers)
+    assert sizes == sorted(set(sizes)) and sizes[-1] < len(
+        (await desk.backend.events.recent(View.own(desk.tenant), 1 << 40, 5_000, ALL)).events
+    )
+
+
+async def test_one_that_finds_no_turn_waits(desk: Desk) -> None:
+    asked = await desk.ask()
+    handler = replace(desk.handler(), turns=asyncio.Semaphore(1))
+    await handler.turns.acquire()
+    [job] = await desk.claim()
+    await handler(job, asyncio.Event())
+    assert (await desk.stored(asked)).status == "pending" and await desk.claim() == []
+    await desk.backend.dispatch.release(job, desk.backend.now())
+    handler.turns.release()
+    [job] = await desk.claim()
+    await handler(job, asyncio.Event())
+    assert (await desk.stored(asked)).status == "succeeded"
+
+
+async def test_nothing_is_an_empty_file(desk: Desk) -> None:
+    made = await desk.made()
+    assert (made.status, made.rows) == ("succeeded", 0)
+    assert desk.objects.lines(made.files[0].key) == [] and made.files[0].bytes > 0
+
+
+async def test_a_product_larger_than_a_portion(desk: Desk) -> None:
+    source = builders.source()
+    large = builders.product(source.id, source.catalogue, "L", data={"title": "Large", "description": "ö" * 1_700_000})
+    await catalogues.add(desk.backend.uow, desk.tenant, large)
+    await desk.fill(2)
+    made = await desk.made()
+    lines = {json.loads(line)["id"]: line for line in desk.objects.lines(made.files[0].key)}
+    async with desk.backend.uow.read(desk.tenant) as tx:
+        document = await tx.catalogue.product(large.id)
+    assert document is not None and lines[large.id] == document.body and len(lines) == made.rows == 3
+
+
+async def test_only_what_changed_lately(desk: Desk) -> None:
+    await desk.fill(2)
+    now = desk.backend.now() + timedelta(hours=1)
+    source = builders.source()
+    fresh = builders.product(source.id, source.catalogue, "fresh")
+    await catalogues.add(desk.backend.uow, desk.tenant, fresh, now=now)
+    made = await desk.made(filters={"updated_since": now})
+    assert desk.objects.lines(made.files[0].key) == await desk.listed(updated_since=now)
+    assert made.rows == 1 and made.filters.updated_since == now
+
+
+async def test_a_file_for_each_dataset(desk: Desk) -> None:
+    await desk.fill(3)
+    made = await desk.made(ExportKind.ORGANISATION)
+    assert [(file.dataset, file.rows) for file in made.files] == [
+        ("products", 3), ("notes", 2), ("nothing", 0), ("counted", 1), ("manifest", 4),
+    ]  # fmt: skip
+    assert made.rows == 6 and desk.objects.lines(made.files[1].key) == [b'{"n":1}', b'{"n":2}']
+
+
+async def test_who_may_ask(desk: Desk) -> None:
+    desk.asking = replace(desk.asking, scopes=frozenset({"sources:read"}))
+    with pytest.raises(PermissionDenied, match="products:read"):
+        await desk.ask()
+    with pytest.raises(InsufficientScope, match="products:read"):
+        await desk.ask(ExportKind.ORGANISATION)
+    desk.asking = Asking(builders.plan(features=frozenset()), MAY)
+    with pytest.raises(FeatureUnavailable):
+        await desk.ask()
+    with pytest.raises(Unprocessable):
+        await desk.ask(ExportKind.ORGANISATION, filters={"updated_since": builders.MOMENT})
+    assert (await desk.ask(ExportKind.ORGANISATION, filters={})).status == "pending"
+    with pytest.raises(NotFound):
+        await desk.stored(replace(await desk.ask(ExportKind.ORGANISATION), id=new_id("exp")))
+
+
+async def test_so_many_may_be_open_however_many_ask_at_once(desk: Desk) -> None:
+    outcomes = await asyncio.gather(*(desk.ask() for _ in range(8)), return_exceptions=True)
+    assert sum(isinstance(one, Export) for one in outcomes) == OPEN_EXPORTS
+    assert all(isinstance(one, Export | Conflict) for one in outcomes)
+    await desk.work()
+    assert (await desk.ask()).status == "pending"
+
+
+async def test_rows_move_while_it_runs(desk: Desk) -> None:
+    await desk.fill(4)
+    desk.objects.gate.clear()
+    asked = await desk.ask()
+    working = asyncio.create_task(desk.work())
+    await desk.objects.reached.wait()
+    async with asyncio.timeout(10):
+        while (await desk.stored(asked)).rows != 4:
+            await asyncio.sleep(0.01)
+    assert (await desk.stored(asked)).status == "running"
+    desk.objects.gate.set()
+    await working
+    assert (await desk.stored(asked)).status == "succeeded"
+
+
+async def test_who_comes_too_late_changes_nothing(desk: Desk) -> None:
+    await desk.fill(2)
+    asked = await desk.ask()
+    desk.objects.gate.clear()
+    [job] = await desk.claim(SHORT)
+    late = asyncio.create_task(desk.handler(SHORT, told=60)(job, asyncio.Event()))
+    await desk.objects.reached.wait()
+    first = (await desk.stored(asked)).keys
+    await desk.backend.pass_time(PAST_IT)
+    [again] = await desk.claim()
+    assert again.lapsed and again.attempt == 2
+    desk.objects.gate.set()
+    slow = desk.handler()
+    await slow(again, asyncio.Event())
+    ended = await desk.stored(asked)
+    with pytest.raises(LeaseLost):
+        await late
+    assert ended.status == "succeeded" and ended.deaths == 1 and ended == await desk.stored(asked)
+    assert not set(ended.keys) & set(first)
+    await desk.sweep()
+    assert desk.objects.stored() == set(ended.keys)
+    assert await desk.told() == [("succeeded", "")]
+
+
+async def test_an_export_whose_attempts_die_is_told_to_have_failed(desk: Desk) -> None:
+    asked = await desk.ask()
+    for _ in range(3):
+        desk.objects.gate.clear()
+        desk.objects.reached.clear()
+        [job] = await desk.claim(SHORT)
+        dying = asyncio.create_task(desk.handler(SHORT, told=60)(job, asyncio.Event()))
+        await desk.objects.reached.wait()
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        await desk.backend.pass_time(PAST_IT)
+    desk.objects.gate.set()
+    await desk.work()
+    ended = await desk.stored(asked)
+    assert (ended.status, ended.deaths) == ("failed", 3) and "sudden end" in str(ended.error)
+    [(status, error)] = await desk.told()
+    assert status == "failed" and error == ended.error
+    await desk.sweep()
+    assert desk.objects.stored() == set()
+
+
+async def test_a_deploy_is_no_failure(desk: Desk) -> None:
+    asked = await desk.ask()
+    desk.objects.gate.clear()
+    [job] = await desk.claim()
+    working = asyncio.create_task(desk.handler()(job, asyncio.Event()))
+    await desk.objects.reached.wait()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    await desk.backend.dispatch.release(job, desk.backend.now())
+    desk.objects.gate.set()
+    await desk.work()
+    ended = await desk.stored(asked)
+    assert (ended.status, ended.deaths, ended.failures) == ("succeeded", 0, 0)
+
+
+async def test_a_store_that_gives_way(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("domain.exports.usecases.execution.delay", lambda _: timedelta())
+    await desk.fill(1)
+    desk.objects.broken = 1
+    asked = await desk.ask()
+    await desk.work()
+    waiting = await desk.stored(asked)
+    assert (waiting.status, waiting.failures, waiting.rows) == ("pending", 1, 0)
+    await desk.work()
+    assert (await desk.stored(asked)).status == "succeeded"
+
+    desk.objects.broken = FAILURES
+    asked = await desk.ask()
+    for _ in range(FAILURES):
+        await desk.work()
+    ended = await desk.stored(asked)
+    assert ended.status == "failed" and "object store" in str(ended.error) and ended.files == ()
+    assert [status for status, _ in await desk.told()] == ["failed", "succeeded"]
+    await desk.sweep()
+    assert all(asked.id not in key for key in desk.objects.stored())
+
+
+async def test_rows_count_once_and_no_more_than_the_plan_lets_out(backend: Backend) -> None:
+    desk = await desk_of(backend, rows=5)
+    await desk.fill(3)
+    assert (await desk.made()).status == "succeeded"
+    refused = await desk.made()
+    assert refused.status == "failed" and "plan" in str(refused.error) and refused.rows == 0
+    assert (await desk.made(ExportKind.ORGANISATION)).status == "succeeded"
+    await desk.fill(1, "Q")
+    now = desk.backend.now() + timedelta(hours=1)
+    source = builders.source()
+    fresh = [builders.product(source.id, source.catalogue, f"F{n}") for n in range(2)]
+    await catalogues.add(desk.backend.uow, desk.tenant, *fresh, now=now)
+    assert (await desk.made(filters={"updated_since": now})).status == "succeeded"
+    with pytest.raises(QuotaExceeded) as refusal:
+        await desk.ask()
+    assert refusal.value.extra == {"meter": "export_rows"} and refusal.value.retry_after
+    test = Desk(backend, Tenant(desk.tenant.org, False), desk.asking)
+    await test.fill(6)
+    assert (await test.made()).rows == 6
+
+
+async def test_files_go_in_time(desk: Desk) -> None:
+    await desk.fill(1)
+    made = await desk.made()
+    async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+        linked = await desk.service.linked(made, tx.now)
+        assert len(linked.urls) == 2
+        await tx.exports.save(replace(made, expires_at=tx.now))
+    clock = SettableClock()
+    clock.advance(desk.backend.now() + timedelta(seconds=1) - clock.now())
+    assert await ExportExpiry(desk.backend.uow, desk.backend.exports, clock).tick() >= 1
+    gone = await desk.stored(made)
+    assert (gone.status, gone.files, gone.rows) == ("expired", (), 1) and gone.changes_cursor
+    await desk.sweep()
+    assert desk.objects.stored() == set()
+
+
+async def test_only_the_newest_are_kept(desk: Desk) -> None:
+    async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+        made = [builders.export().succeeded((), "cursor", tx.now) for _ in range(KEPT_EXPORTS + 1)]
+        await tx.exports.add_all(made)
+        await expire_older(tx)
+        kept = [export.id for export in await tx.exports.kept()]
+    assert kept == sorted((export.id for export in made), reverse=True)[: KEPT_EXPORTS - 1]

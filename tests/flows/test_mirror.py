@@ -1,0 +1,142 @@
+"""`joinery mirror` beside writers: whenever it is killed, its copy equals the catalogue byte for byte in the end."""
+
+import random
+import signal
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.flows.feeds import record
+from tests.flows.stage import Stage, Tenancy, eventually
+
+
+class Item(msgspec.Struct):
+    """What of a product is looked at here."""
+
+    id: str
+
+
+class Page(msgspec.Struct):
+    """A page whose products stay as they are."""
+
+    data: list[msgspec.Raw]
+    next_cursor: str | None
+
+
+def listed(tenancy: Tenancy) -> dict[str, bytes]:
+    """The catalogue by id, each product as its bytes stand in the answer."""
+    found: dict[str, bytes] = {}
+    after = ""
+    while True:
+        answer = tenancy.api.call("GET", f"/v1/products?limit=100{after}")
+        page = msgspec.json.decode(answer.body, type=Page)
+        found |= {msgspec.json.decode(raw, type=Item).id: bytes(raw) for raw in page.data}
+        if page.next_cursor is None:
+            return found
+        after = f"&starting_after={page.next_cursor}"
+
+
+def copied(path: Path) -> dict[str, bytes]:
+    """What the copy holds."""
+    if path.is_dir():
+        return {one.stem: one.read_bytes() for one in (path / "products").glob("*.json")}
+    with sqlite3.connect(path) as database:
+        return {id: body.encode() for id, body in database.execute("SELECT id, body FROM products")}
+
+
+def mirrored(stage: Stage, tenancy: Tenancy, path: Path, *more: str) -> "object":
+    argv = ("-m", "entrypoints.cli.main", "mirror", "--to", str(path), *more)
+    told = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(tenancy.api.secret)}
+    return stage.start("mirror", argv, **told)
+
+
+def once(stage: Stage, tenancy: Tenancy, path: Path) -> None:
+    """Everything there is by now."""
+    process = mirrored(stage, tenancy, path, "--once")
+    assert process.wait(60) == 0, stage.log("mirror").read_text()  # type: ignore[attr-defined]
+    stage.running.remove(process)  # type: ignore[arg-type]
+
+
+def beside_writers(stage: Stage, tenancy: Tenancy, path: Path, writers: int, calls: int, kills: int) -> None:
+    sources = [tenancy.api.source("push", config={"currency": "usd"}) for _ in range(writers)]
+    began = threading.Barrier(writers + 1)
+
+    def write(number: int) -> list[str]:
+        dice, runs = random.Random(number), []
+        began.wait()
+        for call in range(calls):
+            some = [
+                record(
+                    f"{number}-{dice.randrange(25)}", title=f"Oak {call}", price=dice.randrange(9, 900), quantity=call
+                )
+                for _ in range(8)
+            ]
+            unique = {one["product"]["external_id"]: one for one in some}
+            runs.append(tenancy.api.push(sources[number], list(unique.values()))["id"])
+        return runs
+
+    with ThreadPoolExecutor(writers) as pool:
+        writing = [pool.submit(write, number) for number in range(writers)]
+        began.wait()
+        for _ in range(kills):
+            follower = mirrored(stage, tenancy, path)
+            eventually(
+                lambda: path.exists() and copied(path) if path.is_dir() else _filled(path), "something is copied"
+            )
+            stage.stop(follower, number=signal.SIGKILL)  # type: ignore[arg-type]
+        runs = [run for written in writing for run in written.result()]
+    for run in runs:
+        assert tenancy.api.ended(run, within=120)["status"] == "succeeded"
+    once(stage, tenancy, path)
+    assert copied(path) == listed(tenancy) and len(copied(path)) > 3 * writers
+
+
+def _filled(path: Path) -> bool:
+    try:
+        return path.exists() and bool(copied(path))
+    except sqlite3.Error:
+        return False
+
+
+def test_a_file_beside_eight_writers(stage: Stage, fjord: Tenancy, tmp_path: Path) -> None:
+    fjord.api.ended(fjord.api.push(fjord.api.source("push", config={"currency": "usd"}), [record("first")])["id"])
+    beside_writers(stage, fjord, tmp_path / "copy.sqlite", writers=8, calls=3, kills=2)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["copy.sqlite", "copy"])
+def test_for_long(stage: Stage, fjord: Tenancy, tmp_path: Path, name: str) -> None:
+    fjord.api.ended(fjord.api.push(fjord.api.source("push", config={"currency": "usd"}), [record("first")])["id"])
+    beside_writers(stage, fjord, tmp_path / name, writers=8, calls=40, kills=12)
+
+
+def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(stage: Stage, tmp_path: Path) -> None:
+    tenancy = stage.organisation(plan="free")
+    source = tenancy.api.source("push", config={"currency": "usd"})
+    tenancy.api.ended(tenancy.api.push(source, [record("A"), record("B")])["id"])
+    path = tmp_path / "copy"
+    once(stage, tenancy, path)
+    assert copied(path) == listed(tenancy) and len(copied(path)) == 2
+    tenancy.api.ended(tenancy.api.push(source, [record("A", title="Renamed"), record("C")])["id"])
+    (path / "products" / "prod_strange.json").write_text("{}")
+    once(stage, tenancy, path)
+    assert copied(path) == listed(tenancy) | {"prod_strange": b"{}"}
+
+    stage.rows(
+        "UPDATE event_logs SET low = last, epoch = epoch + 1, began = last WHERE org = %(org)s", org=tenancy.tenant.org
+    )
+    once(stage, tenancy, path)
+    assert "expired" in stage.log("mirror").read_text()
+    assert copied(path) == listed(tenancy) and len(copied(path)) == 3
+
+    process = mirrored(stage, tenancy, path, "--once", "--key", "svc_live_wrong")
+    assert process.wait(30) == 1 and "401 authentication_required" in stage.log("mirror").read_text()  # type: ignore[attr-defined]
+
+    other = stage.organisation()
+    process = mirrored(stage, other, path, "--once")
+    assert process.wait(30) == 1  # type: ignore[attr-defined]
+    assert "another place" in stage.log("mirror").read_text() and len(copied(path)) == 3
