@@ -74,6 +74,7 @@ OPERATIONS: Final = (
         query=_FILTERS,
         reply=wire.AUDIT_EVENT.list,
         paging="both",
+        dataset="audit_events",
     ),
     Write(
         id="audit.undo",

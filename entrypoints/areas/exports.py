@@ -111,6 +111,7 @@ OPERATIONS: Final = (
         reply=wire.EXPORT.schema,
         status=202,
         errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
+        undo="What was let out is out; its files go by themselves.",
     ),
     Read(
         id="exports.read",

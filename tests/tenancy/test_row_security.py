@@ -146,7 +146,7 @@ async def test_nothing_is_handed_to_another_tenant(rows: Rows) -> None:
                 moved = "org = {}, livemode = {}" if table.has_mode else "org = {}"
                 given = sql.SQL(moved).format(sql.Literal(other.org), sql.Literal(other.livemode))
                 await _refused(session, _statement("UPDATE {} SET ", table) + given)
-                await _refused(session, _copied(table, other))
+                await _refused(session, await _copied(rows.owner, table, other))
 
 
 async def test_no_tenant_no_rows(rows: Rows) -> None:
@@ -172,12 +172,15 @@ def _statement(words: str, table: TenantTable) -> sql.Composed:
     return sql.SQL(words).format(sql.Identifier(table.name))
 
 
-def _copied(table: TenantTable, other: Tenant) -> sql.Composed:
+async def _copied(owner: psycopg.AsyncConnection[Any], table: TenantTable, other: Tenant) -> sql.Composed:
     """Insert a copy of one's own row as the other's."""
     changed: dict[str, Any] = {"org": other.org} | ({"livemode": other.livemode} if table.has_mode else {})
-    words = "INSERT INTO {} SELECT (jsonb_populate_record(t, {})).* FROM {} t LIMIT 1"
+    given = "attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''"
+    cursor = await owner.execute(f"SELECT attname FROM pg_attribute WHERE {given}".encode(), (table.name,))
+    columns = sql.SQL(", ").join(sql.Identifier(name) for (name,) in await cursor.fetchall())
+    words = "INSERT INTO {} ({}) SELECT {} FROM (SELECT (jsonb_populate_record(t, {})).* FROM {} t LIMIT 1) AS copied"
     name = sql.Identifier(table.name)
-    return sql.SQL(words).format(name, sql.Literal(psycopg.types.json.Jsonb(changed)), name)
+    return sql.SQL(words).format(name, columns, columns, sql.Literal(psycopg.types.json.Jsonb(changed)), name)
 
 
 async def _refused(session: Session, statement: sql.Composed) -> None:

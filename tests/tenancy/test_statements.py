@@ -41,10 +41,15 @@ ACROSS = {
     "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",
     "storage.holdings": "the operator's sums over all organisations",
     "storage.waiting": "the operator's sums over all organisations",
+    "usage.to_resume": "the scheduler serves every organisation; each is named",
+    "usage.unfolded": "the scheduler serves every organisation; each is named, and folded in its name",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 ACROSS_IN_CODE = {
+    ("erasing.py", "SELECT livemode, id FROM webhook_endpoints"): "an organisation leaves in both modes; it is named",
+    ("erasing.py", "SELECT id FROM events WHERE owner"): "copies in the network's log, by whose they are",
+    ("erasing.py", "UPDATE webhook_deliveries SET body"): "what others were sent of its events; each event is named",
     ("maintenance.py", "DELETE FROM audit_kept WHERE expires_at"): "upkeep by age alone",
     ("maintenance.py", "UPDATE audit_chains AS c SET began"): "upkeep by age alone; each chain by its own entries",
     ("maintenance.py", "DELETE FROM audit_entries AS e"): "upkeep by age alone; each chain's by where it begins",
