@@ -14,7 +14,7 @@ from domain.access.model import SCOPES, Principal
 from domain.kernel.lines import Lines
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor
-from entrypoints.areas.area import Area
+from entrypoints.areas.area import Area, services_of
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Operation
 from entrypoints.http.reply import Reply
@@ -100,7 +100,7 @@ class ListDatasets:
     async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
         """All of a dataset, a page at a time."""
         row, area = self._rows[dataset]
-        service, organisation = self._service(area), await tx.orgs.own()
+        service, organisation = self._services[area.name], await tx.orgs.own()
         caller = Principal(tx.tenant, Actor("service", "worker"), _VIA, "owner", SCOPES, organisation)
         async for ids in self._owners(tx, row):
             key: str | None = None
@@ -137,13 +137,8 @@ class ListDatasets:
         return cast("Mapping[str, tuple[Operation, Area]]", found)
 
     @cached_property
-    def _services(self) -> dict[str, Any]:
-        return {}
-
-    def _service(self, area: Area) -> Any:
-        if area.name not in self._services:
-            self._services[area.name] = area.service(self.dependencies)
-        return self._services[area.name]
+    def _services(self) -> Mapping[str, Any]:
+        return services_of(self.areas(), self.dependencies)
 
 
 def _prefix(row: Operation) -> str | None:

@@ -1,6 +1,6 @@
 """One area of the service, as every process reads it: the API, its description, workers and the scheduler."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,3 +33,12 @@ class Area:
         """Refuse operations of other areas."""
         if strange := [row.id for row in self.operations if row.area != self.name]:
             raise ValueError(f"{self.name}: {strange} are another area's")
+
+
+def services_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Any]:
+    """The use cases of every area, by its name."""
+    listed = list(areas)
+    services = {area.name: area.service(dependencies) for area in listed if area.across is None}
+    operations = [row for area in listed for row in area.operations]
+    across = {area.name: area.across(services, operations) for area in listed if area.across is not None}
+    return services | across

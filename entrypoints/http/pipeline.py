@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.kernel.errors import NotFound
+from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import content_coding
 from entrypoints.http.absence import Absence
@@ -63,13 +64,6 @@ def checks(
     )
 
 
-def services_of(table: Table, dependencies: Dependencies) -> dict[str, Any]:
-    """The use cases of every area, by its name."""
-    services = {area.name: area.service(dependencies) for area in table.areas if area.across is None}
-    across = {area.name: area.across(services, table.operations) for area in table.areas if area.across is not None}
-    return services | across
-
-
 class Pipeline:
     """Answers requests under /v1."""
 
@@ -82,7 +76,7 @@ class Pipeline:
     ) -> None:
         settings, cursors = dependencies.settings, Cursors(dependencies.keys.cursors)
         self.table, self._clock = table, dependencies.clock
-        self.services = services_of(table, dependencies)
+        self.services = services_of(table.areas, dependencies)
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.absence = Absence(table)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
