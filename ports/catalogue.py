@@ -22,7 +22,7 @@ class CatalogueReads(Protocol):
         ...
 
     def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
-        """All that `products` would list in one transaction, a document a line, in portions of about a MiB.
+        """All that `products` would list in one transaction, a document a line, in portions of about two MiB.
 
         Whoever does not read to the end closes it before the connection is used otherwise.
         """

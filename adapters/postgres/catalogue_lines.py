@@ -14,7 +14,7 @@ from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import rendered
 from domain.kernel.lines import Lines
 
-PORTION: Final = 1 << 20
+PORTION: Final = 1 << 21
 """Bytes after which a portion ends: with the document that reaches them."""
 _SIGNATURE: Final = 19
 """Before the first row: eleven bytes of signature, flags, and the length of an extension that there never is."""
