@@ -1,5 +1,7 @@
 """What an operator does on the command line acts on the processes that run."""
 
+import gzip
+import hashlib
 import json
 import subprocess
 import sys
@@ -100,6 +102,16 @@ def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
         env={"PYTHONPATH": str(ROOT), **stage.env}, capture_output=True, timeout=30, check=False, text=True,
     )  # fmt: skip
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
+    out = stage.home / "leaves"
+    told = _joinery(stage, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
+    files = {file["dataset"]: file for file in told["live"]}
+    packed = (out / "live" / "products.jsonl.gz").read_bytes()
+    assert (
+        hashlib.sha256(packed).hexdigest() == files["products"]["sha256"] and len(packed) == files["products"]["bytes"]
+    )
+    [line] = gzip.decompress(packed).splitlines()
+    assert json.loads(line) == leaves.api.get("/v1/products")["data"][0]
+    assert files["sources"]["rows"] == files["webhook_endpoints"]["rows"] == 1 and files["audit_events"]["rows"] > 1
     gone = _joinery(stage, "org", "delete", "--org", leaves.tenant.org, "--confirm", name)
     assert gone["rows"]["products"] == 1 and gone["objects"] >= 1
     assert _traces(stage, text, *ids) == []
