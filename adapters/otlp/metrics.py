@@ -82,7 +82,7 @@ def told(family: Metric, since: int, now: int) -> export.Metric | None:
 
 
 def _numbers(samples: Iterable[Sample], since: int, now: int) -> list[export.NumberDataPoint]:
-    return [export.NumberDataPoint(dict(one.labels), since, now, one.value) for one in samples]
+    return [export.NumberDataPoint(dict(one.labels), since, now, float(one.value)) for one in samples]
 
 
 def _histograms(family: Metric, since: int, now: int) -> list[export.HistogramDataPoint]:
