@@ -63,9 +63,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         try:
             _let_wait(stage)
             scheduler = stage.start("scheduler")
+            stage.api()
             waiting = eventually(lambda: _waiting(ports["JOINERY_SCHEDULER_METRICS_PORT"]), "a job waits", within=40)
             stage.start("worker")
-            stage.api()
             with receiver(stage) as at:
                 run, secret = _one_of_everything(stage, at)
                 shown = exposition([waiting, *(text for port in ports.values() if (text := _text(port)))])
@@ -150,7 +150,7 @@ def test_spans_hold_no_secret_and_nothing_that_was_looked_for(watched: Watched) 
 def test_the_collector_hears_what_metrics_shows(watched: Watched) -> None:
     watched.stage.stop(watched.scheduler)  # a process tells its figures once more when it stops
     eventually(
-        lambda: ("joinery-scheduler", "joinery_tick_age_intervals") in watched.collector.metrics(), "figures are told"
+        lambda: ("joinery-scheduler", "joinery_scheduler_leading") in watched.collector.metrics(), "figures are told"
     )
     [leading] = watched.collector.metrics()["joinery-scheduler", "joinery_scheduler_leading"].gauge.data_points
     assert leading.as_double in (0.0, 1.0)
