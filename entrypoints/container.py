@@ -74,9 +74,12 @@ from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings, SettingsError
 from ports.codec import Codec
 from ports.limits import Limits
+from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
 from ports.schemas import Schemas
+from ports.telemetry import Telemetry
+from ports.tracing import Tracing
 
 FILE_LIMITS: Final = FileLimits()
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
@@ -156,10 +159,36 @@ def readiness_of(pool: Pool) -> Mapping[str, Readiness]:
     return {"database": database}
 
 
+def telemetry_of(settings: Settings, process: str) -> Telemetry | None:
+    """What tells the collector that JOINERY_OTLP_URL names; None, and nothing is imported, without one. Raises SettingsError."""
+    if settings.watching.otlp_url is None:
+        return None
+    try:
+        from adapters.otlp.telemetry import OtlpTelemetry  # noqa: PLC0415  an extra, and slow to import
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            "JOINERY_OTLP_URL is set, but what speaks to collectors is not installed: pip install 'joinery[otlp]'."
+        ) from error
+    return OtlpTelemetry(settings.watching.otlp_url, f"joinery-{process}", product_version())
+
+
+def tracing_of(telemetry: Telemetry | None) -> Tracing | None:
+    """Spans, if there is a collector."""
+    return telemetry.tracing if telemetry is not None else None
+
+
+def metrics_export_of(telemetry: Telemetry | None) -> Callable[[Collect], MetricsExport] | None:
+    """Figures, if there is a collector."""
+    return telemetry.export if telemetry is not None else None
+
+
 class Container(containers.DeclarativeContainer):
     """Every provider is a synchronous singleton; what must be opened or closed is so by `opened`."""
 
     settings = providers.Dependency(instance_of=Settings)
+    process = providers.Dependency(instance_of=str, default="command")
+    telemetry = providers.Singleton(telemetry_of, settings, process)
+    tracing = providers.Singleton(tracing_of, telemetry)
     clock = providers.Singleton(SystemClock)
     vault = providers.Singleton(vault_of, settings)
     keys = providers.Singleton(WorkingKeys, settings.provided.secrets)
@@ -170,7 +199,7 @@ class Container(containers.DeclarativeContainer):
     rendering = providers.Singleton(WireRendering, settings.provided.base_url)
     codec = providers.Singleton(JsonCodec)
     event_rendering = providers.Singleton(WireEventRendering)
-    uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, event_rendering)
+    uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, event_rendering, tracing)
     credentials = providers.Singleton(PostgresCredentials, pool)
     registry = providers.Singleton(PostgresOrgRegistry, pool)
     memberships = providers.Singleton(PostgresMemberships, pool)
@@ -259,19 +288,25 @@ class Container(containers.DeclarativeContainer):
         image_fetcher=image_fetcher,
         image_converter=image_converter,
         models=models,
+        tracing=tracing,
+        metrics_export=providers.Singleton(metrics_export_of, telemetry),
         waiting=providers.Singleton(waiting_of, pool),
         readiness=providers.Singleton(readiness_of, pool),
     )
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Container]:
+async def opened(settings: Settings, process: str = "command") -> AsyncIterator[Container]:
     """A container that works with the key ring; its connections are closed on leaving. Raises SecretUnknown.
+
+    `process` is what a collector knows it as.
 
     While the database is away, or not migrated, it is opened all the same: who then needs the keys hears Unavailable.
     """
-    container = Container(settings=providers.Object(settings))
+    container = Container(settings=providers.Object(settings), process=providers.Object(process))
     async with AsyncExitStack() as stack:
+        if (telemetry := container.telemetry()) is not None:
+            stack.push_async_callback(telemetry.close)
         stack.push_async_callback(container.pool().close)
         stack.push_async_callback(container.http().close)
         stack.push_async_callback(container.sender().close)

@@ -21,6 +21,7 @@ from ports.jobs import Dispatch
 from ports.limits import Limits
 from ports.maintenance import Maintenance
 from ports.match_index import MatchBacklog
+from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
 from ports.orgs import Memberships
@@ -31,6 +32,7 @@ from ports.secrets import SealedValues, Vault
 from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.storage import StorageUpkeep
+from ports.tracing import Tracing
 from ports.unit_of_work import UnitOfWork
 from ports.usage import UsageUpkeep
 from ports.web import Documents, Web
@@ -50,7 +52,8 @@ def nobody_waits() -> int:
 class Dependencies:
     """`waiting` tells how many requests wait for a database connection, `readiness` what /readyz asks by name.
 
-    `models` is None where the operator has configured none to be asked.
+    `models` is None where the operator has configured none to be asked, `tracing` and
+    `metrics_export` where no collector is named.
     """
 
     settings: Settings
@@ -93,5 +96,7 @@ class Dependencies:
     image_fetcher: ImageFetcher
     image_converter: ImageConverter
     models: Models | None = None
+    tracing: Tracing | None = None
+    metrics_export: Callable[[Collect], MetricsExport] | None = None
     waiting: Callable[[], int] = nobody_waits
     readiness: Mapping[str, Readiness] = field(default_factory=dict)

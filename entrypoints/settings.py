@@ -32,6 +32,21 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
+class Watching:
+    """Where each kind of process shows its figures: its port at the address `host`, 0 for none of its own.
+
+    `webhooks` is that of workers that only deliver. `otlp_url` is the collector that is told spans and figures.
+    """
+
+    host: str = "127.0.0.1"
+    api: int = 0
+    worker: int = 0
+    webhooks: int = 0
+    scheduler: int = 0
+    otlp_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a process is given from outside (variables `JOINERY_…`)."""
 
@@ -44,7 +59,7 @@ class Settings:
     docs_url: str
     host: str = "127.0.0.1"
     port: int = 8080
-    metrics_port: int = 0
+    watching: Watching = Watching()
     plugins_file: str = "plugins.toml"
     allow_private_hosts: frozenset[str] = frozenset()
     trusted_proxies: frozenset[str] = frozenset()
@@ -180,6 +195,35 @@ def _prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
     return {one[1]: (int(one[2]), int(one[3])) for one in found if one}
 
 
+def _otlp_url(env: Mapping[str, str]) -> str | None:
+    """Messages never repeat what is given: people put passwords into addresses."""
+    url = env.get("JOINERY_OTLP_URL", "").strip().rstrip("/")
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:
+        known = None
+    if not known or parts.username or parts.query or parts.fragment:
+        raise SettingsError(
+            "JOINERY_OTLP_URL must be the http or https address of a collector without user, query and fragment, such as "
+            "`http://localhost:4318`; what lets you in goes into OTEL_EXPORTER_OTLP_HEADERS."
+        )
+    return url
+
+
+def _watching(env: Mapping[str, str]) -> Watching:
+    return Watching(
+        host=env.get("JOINERY_METRICS_HOST", "").strip() or "127.0.0.1",
+        api=integer(env, "JOINERY_METRICS_PORT", 0),
+        worker=integer(env, "JOINERY_WORKER_METRICS_PORT", 0),
+        webhooks=integer(env, "JOINERY_WEBHOOKS_METRICS_PORT", 0),
+        scheduler=integer(env, "JOINERY_SCHEDULER_METRICS_PORT", 0),
+        otlp_url=_otlp_url(env),
+    )
+
+
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
     """The secrets that the environment names, the current one first. Raises SettingsError."""
     current = env.get("JOINERY_SECRET", "")
@@ -211,7 +255,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         docs_url=env.get("JOINERY_DOCS_URL", base_url).rstrip("/"),
         host=host,
         port=port,
-        metrics_port=integer(env, "JOINERY_METRICS_PORT", 0),
+        watching=_watching(env),
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),

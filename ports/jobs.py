@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from domain.jobs.model import ClaimedJob, NewJob
+from domain.jobs.model import Backlog, ClaimedJob, NewJob
 
 
 class JobStore(Protocol):
@@ -51,6 +51,10 @@ class Dispatch(Protocol):
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
         """Give an unfinished job back, to be claimed again at that time."""
+        ...
+
+    async def backlog(self) -> Sequence[Backlog]:
+        """What is open now, by kinds of lanes; what nobody waits for yet is left out."""
         ...
 
     async def reset_dispatched(self) -> None:

@@ -145,6 +145,10 @@ class DeliveryLog(Protocol):
         """What was sent for the delivery."""
         ...
 
+    async def trace(self, tenant: Tenant, run: str) -> str | None:
+        """What the tenant's run was traced as; None when it was not, or is not known."""
+        ...
+
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
         """Those of the products that are filed under or below one of the categories."""
         ...

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
-from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
+from domain.jobs.model import LANES_OF_ONE, Backlog, ClaimedJob, NewJob, kind_of, lane_of, parted
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from ports.clock import Clock
@@ -25,6 +25,7 @@ class JobRow:
     attempt: int = 0
     dispatched: bool = False
     lease_until: datetime | None = None
+    trace: str | None = None
 
     def held(self, now: datetime) -> bool:
         """Whether a worker's lease is in force."""
@@ -63,7 +64,7 @@ class MemoryJobs:
         if same:
             return same[0].id
         number, run_at = self._transaction.store.next_number(), job.run_at or self._transaction.now
-        row = JobRow(new_id("job"), number, job, run_at)
+        row = JobRow(new_id("job"), number, job, run_at, trace=self._transaction.trace)
         await self._rows.add(row)
         self._transaction.recorded.jobs.append(job)
         self._transaction.channels.add((Channel.JOBS, ""))
@@ -144,7 +145,7 @@ class MemoryDispatch:
     def _take(self, row: JobRow, until: datetime) -> ClaimedJob:
         self._write(replace(row, attempt=row.attempt + 1, lease_until=until, dispatched=True))
         job, lapsed = row.job, row.lease_until is not None
-        return ClaimedJob(row.id, job.kind, job.lane, job.tenant, job.args, row.attempt + 1, lapsed)
+        return ClaimedJob(row.id, job.kind, job.lane, job.tenant, job.args, row.attempt + 1, lapsed, row.trace)
 
     def _held(self, job: ClaimedJob) -> JobRow | None:
         row = self._store.committed(JOBS, job.tenant).get(job.id)
@@ -162,6 +163,16 @@ class MemoryDispatch:
         if row is not None:
             self._write(row.again(run_at))
             self._store.notify(Channel.JOBS, "")
+
+    async def backlog(self) -> Sequence[Backlog]:
+        now, found = self._clock.now(), defaultdict[str, list[Backlog]](list)
+        for row in self._open():
+            lanes = kind_of(row.job.lane)
+            if row.held(now):
+                found[lanes].append(Backlog(lanes, 0, 1, None))
+            elif row.run_at <= now:
+                found[lanes].append(Backlog(lanes, 1, 0, row.run_at))
+        return [Backlog.of(parts) for _, parts in sorted(found.items())]
 
     async def reset_dispatched(self) -> None:
         for row in self._open():

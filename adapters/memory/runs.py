@@ -1,6 +1,7 @@
 """Runs in memory."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
@@ -17,6 +18,15 @@ def _reads(run: Run) -> bool:
     return run.trigger != RunTrigger.STOCK_CHECK
 
 
+@dataclass(frozen=True, slots=True)
+class TracedRun:
+    """What a run was traced as last."""
+
+    run: str
+    trace: str
+
+
+TRACED: Final = Table[TracedRun]("traced_runs", lambda traced: traced.run)
 RUNS: Final = Table[Run](
     "runs", lambda run: run.id, unique=_claim, conflict="Another run of this source and stream is queued or running."
 )
@@ -27,6 +37,20 @@ class MemoryRuns(TableStore[Run]):
 
     def __init__(self, transaction: Transaction) -> None:
         super().__init__(transaction, RUNS)
+        self._traced = transaction.rows(TRACED)
+        self._trace = transaction.trace
+
+    async def add(self, row: Run) -> None:
+        await super().add(row)
+        await self._note(row)
+
+    async def save(self, row: Run, *, expected_version: int | None = None) -> None:
+        await super().save(row, expected_version=expected_version)
+        await self._note(row)
+
+    async def _note(self, run: Run) -> None:
+        if self._trace is not None:
+            await self._traced.put(TracedRun(run.id, self._trace))
 
     def _newest(self, matches: Callable[[Run], bool]) -> Run | None:
         return max(self.rows.where(matches), key=lambda run: run.id, default=None)

@@ -137,8 +137,16 @@ class MemoryDatabase:
 class Transaction:
     """The changes of one unit of work, in one tenant, until they are committed or dropped."""
 
-    def __init__(self, store: MemoryDatabase, tenant: Tenant, now: datetime, *, read_only: bool = False) -> None:
-        self.store, self.tenant, self.now = store, tenant, now
+    def __init__(
+        self,
+        store: MemoryDatabase,
+        tenant: Tenant,
+        now: datetime,
+        *,
+        read_only: bool = False,
+        trace: str | None = None,
+    ) -> None:
+        self.store, self.tenant, self.now, self.trace = store, tenant, now, trace
         self.changes: Changes = {}
         self.recorded = Recorded()
         self.channels: set[tuple[Channel, str]] = set()

@@ -30,6 +30,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.store import Store
+from ports.tracing import Tracing
 from ports.unit_of_work import Tx, refuse_special
 
 READING: Final = AuditContext(Actor("service", "reader"), "read")
@@ -99,12 +100,15 @@ class MemoryUnitOfWork:
         clock: Clock,
         rendering: Rendering | None = None,
         below: Callable[[str], frozenset[str]] = categories.below,
+        tracing: Tracing | None = None,
     ) -> None:
         self._database, self._clock, self._rendering, self._below = database, clock, rendering, below
+        self._tracing = tracing
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        tx = self._assemble(Transaction(self._database, tenant, self._clock.now()), context)
+        trace = self._tracing.current() if self._tracing is not None else None
+        tx = self._assemble(Transaction(self._database, tenant, self._clock.now(), trace=trace), context)
         commit = False
         try:
             yield tx

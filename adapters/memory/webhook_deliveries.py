@@ -7,6 +7,7 @@ from typing import Final
 
 from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.orgs import ORGS
+from adapters.memory.runs import TRACED
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.usage import REACHED, count
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint
@@ -69,6 +70,10 @@ class MemoryDeliveryLog:
             if kept.endpoint.rotation is not None and kept.endpoint.rotation.expires_at <= now
         ]
         return [(tenant, id) for _, tenant, id in sorted(over, key=lambda one: one[0])[:limit]]
+
+    async def trace(self, tenant: Tenant, run: str) -> str | None:
+        found = self._store.committed(TRACED, tenant).get(run)
+        return found.trace if found else None
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
         wanted = frozenset(one for category in categories for one in self._below(category))

@@ -1,6 +1,6 @@
 """The jobs table in PostgreSQL: queued in the tenant's transaction, claimed by lease, fenced by attempt."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
-from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
+from domain.jobs.model import LANES_OF_ONE, Backlog, ClaimedJob, NewJob, lane_of, parted, with_trace, without_trace
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -40,7 +40,7 @@ class PostgresJobStore:
             kind=job.kind,
             lane=job.lane,
             key=job.key,
-            args=jsonb(job.args),
+            args=jsonb(with_trace(job.args, session.trace)),
             run_at=job.run_at or session.now,
             now=session.now,
         )
@@ -130,10 +130,7 @@ class PostgresDispatch:
             await cursor.execute(SQL["lock_lane"] + ";" + SQL["claim"], params)
             cursor.nextset()
             rows = sorted(await cursor.fetchall())
-        return [
-            ClaimedJob(id_, kind, lane_, Tenant(org, livemode), args, attempt, lapsed)
-            for id_, kind, lane_, org, livemode, args, attempt, lapsed in rows
-        ]
+        return [_claimed(*row) for row in rows]
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
         return await self._pool.run(job.tenant, SQL["renew"], _of(job) | {"lease": lease}) == 1
@@ -142,8 +139,22 @@ class PostgresDispatch:
         await self._pool.run(job.tenant, SQL["put_off"], _of(job) | {"run_at": run_at})
         await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
+    async def backlog(self) -> Sequence[Backlog]:
+        found: dict[str, list[Backlog]] = {}
+        for rows in await self._pool.each(reading(SQL["backlog"])):
+            for row in rows:
+                found.setdefault(row[0], []).append(Backlog(*row))
+        return [Backlog.of(parts) for _, parts in sorted(found.items())]
+
     async def reset_dispatched(self) -> None:
         await self._pool.each(_reset)
+
+
+def _claimed(
+    id_: str, kind: str, lane: str, org: str, livemode: bool, stored: Mapping[str, Any], attempt: int, lapsed: bool
+) -> ClaimedJob:
+    args, trace = without_trace(stored)
+    return ClaimedJob(id_, kind, lane, Tenant(org, livemode), args, attempt, lapsed, trace)
 
 
 async def _reset(link: PooledConnection) -> None:

@@ -20,13 +20,22 @@ RUNS: Final = Table(
     Run,
     "runs",
     exceptions={"input": Column("input", as_json, _input)},
+    beside={"trace": None},
     conflicts={"runs_open": "The source already has an open run of this stream; wait for it to end."},
 )
 SQL = statements("runs", run=RUNS.columns())
 
 
 class PostgresRunStore(TableStore[Run]):
-    """The tenant's runs."""
+    """The tenant's runs. What follows from one later, such as a delivery, finds in its row what it was traced as."""
+
+    async def add(self, row: Run, **more: Any) -> None:
+        await super().add(row, trace=self.session.trace, **more)
+
+    async def save(self, row: Run, *, expected_version: int | None = None, **more: Any) -> None:
+        if self.session.trace is not None:
+            more["trace"] = self.session.trace
+        await super().save(row, expected_version=expected_version, **more)
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "whole"} if stream else {"whole"}))

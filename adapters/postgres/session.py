@@ -31,7 +31,7 @@ _TURN: Final = 0.005
 class Session:
     """A tenant's connection. Every statement is given `org` and `livemode`; security policies stand behind it.
 
-    `again` gives the connection to go on with when the tenant turns out to be elsewhere: between any two statements, or,
+    `trace` is the context of what is done in it, where that is traced. `again` gives the connection to go on with when the tenant turns out to be elsewhere: between any two statements, or,
     `once`, before the first of a transaction is done.
     """
 
@@ -42,6 +42,7 @@ class Session:
     recorded: Recorded
     again: Callable[[], Awaitable[PooledConnection]] | None = None
     once: bool = False
+    trace: str | None = None
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:

@@ -36,6 +36,7 @@ from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.events import EventRendering
 from ports.store import Store
+from ports.tracing import Tracing
 from ports.unit_of_work import Recorded, Tx, refuse_special
 
 _READER = AuditContext(Actor("service", "reader"), "read")
@@ -145,8 +146,15 @@ class _Transaction:
 class PostgresUnitOfWork:
     """Units of work on one pool."""
 
-    def __init__(self, pool: Pool, clock: Clock, rendering: Rendering, event_rendering: EventRendering) -> None:
-        self._pool, self._clock = pool, clock
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Clock,
+        rendering: Rendering,
+        event_rendering: EventRendering,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self._pool, self._clock, self._tracing = pool, clock, tracing
         self._rendering, self._event_rendering = rendering, event_rendering
 
     @asynccontextmanager
@@ -193,7 +201,8 @@ class PostgresUnitOfWork:
         self, link: PooledConnection, tenant: Tenant, context: AuditContext, again: Again, *, once: bool = False
     ) -> PostgresTx:
         """The stores of a tenant on a connection that is set to it; `again` and `once` as of Session."""
-        session = Session(link, tenant, context, self._clock.now(), Recorded(), again, once)
+        trace = self._tracing.current() if self._tracing is not None else None
+        session = Session(link, tenant, context, self._clock.now(), Recorded(), again, once, trace)
         return PostgresTx(session, self._rendering, self._event_rendering)
 
 

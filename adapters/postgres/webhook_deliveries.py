@@ -94,6 +94,10 @@ class PostgresDeliveryLog:
         rows = await self._rows(SQL["body"], tenant, id=delivery)
         return rows[0][0] if rows else None
 
+    async def trace(self, tenant: Tenant, run: str) -> str | None:
+        rows = await self._rows(SQL["trace"], tenant, id=run)
+        return rows[0][0] if rows else None
+
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
         terms = [category_term(category) for category in categories]
         rows = await self._rows(SQL["filed_under"], tenant, products=list(products), terms=terms)

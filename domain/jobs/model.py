@@ -1,6 +1,6 @@
 """A job: what to do, in which lane, when, and who holds it for how long."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -8,6 +8,8 @@ from typing import Any, Final
 from domain.kernel.tenancy import Tenant
 
 _OF: Final = "/"
+_TRACE: Final = "traceparent"
+"""Under which name the arguments that are stored hold what a job follows from; kinds of jobs have none of that name."""
 LANES_OF_ONE: Final = 16
 """How many lanes of one organisation are under way at a time, so that it leaves room for others."""
 
@@ -39,7 +41,8 @@ class NewJob:
 class ClaimedJob:
     """A job that this worker holds until its lease ends. `attempt` fences it: who claims it next has a higher one.
 
-    `lapsed`: whoever held it before let the lease run out, so that attempt may have ended without a word.
+    `lapsed`: whoever held it before let the lease run out, so that attempt may have ended without a word. `trace` is the
+    context of what queued it, where that is traced.
     """
 
     id: str
@@ -49,3 +52,37 @@ class ClaimedJob:
     args: Mapping[str, Any]
     attempt: int
     lapsed: bool = False
+    trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What is open in lanes of one kind (`source` of `source:<id>`): due and in nobody's hands, in hand, and due since when."""
+
+    lanes: str
+    waiting: int
+    held: int
+    oldest: datetime | None
+
+    @classmethod
+    def of(cls, parts: Sequence["Backlog"]) -> "Backlog":
+        """Of several places, as one."""
+        oldest = min((part.oldest for part in parts if part.oldest is not None), default=None)
+        return cls(parts[0].lanes, sum(part.waiting for part in parts), sum(part.held for part in parts), oldest)
+
+
+def kind_of(lane: str) -> str:
+    """What kind of lane it is: what stands before its colon."""
+    return lane.partition(":")[0]
+
+
+def with_trace(args: Mapping[str, Any], trace: str | None) -> Mapping[str, Any]:
+    """The arguments as they are stored."""
+    return args if trace is None else {**args, _TRACE: trace}
+
+
+def without_trace(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+    """The arguments as they were given, and what the job follows from."""
+    if _TRACE not in args:
+        return args, None
+    return {name: value for name, value in args.items() if name != _TRACE}, args[_TRACE]

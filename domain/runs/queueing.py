@@ -20,6 +20,7 @@ CHECK: Final = "runs.check"
 
 REFILE: Final = "runs.refile"
 """The kind of job that files a source's products by its category rules; with the same `args`."""
+RUN_KINDS: Final = (EXECUTE, CHECK, REFILE)
 _KINDS: Final = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from domain.events.model import OFF_THE_FEED, omitted
+from domain.kernel.ids import is_id
 
 CREATED: Final = "created"
 _LATER: Final = ("updated", "changed")
+_CORRELATION: Final = b'"correlation_id":"'
 _FACETS: Final = ("price", "stock", "availability")
 """The order in which facets are listed."""
 
@@ -29,6 +31,13 @@ def combinable(earlier: str, later: str) -> bool:
         and kind in (CREATED, *_LATER)
         and later_kind in _LATER
     )
+
+
+def run_of(body: bytes) -> str | None:
+    """The run that an envelope in JSON tells of, if it tells of one; without decoding it, for it may be large."""
+    _, found, rest = body.rpartition(_CORRELATION)
+    id_ = rest.partition(b'"')[0].decode("ascii", "replace") if found else ""
+    return id_ if is_id("run", id_) else None
 
 
 def thin(event: Mapping[str, Any]) -> Envelope:

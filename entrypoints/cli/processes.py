@@ -15,10 +15,10 @@ from entrypoints.container import Container, opened
 from entrypoints.logs import configure
 
 
-async def _serving(run: Callable[[Container, settings.Settings], Awaitable[None]]) -> int:
+async def _serving(process: str, run: Callable[[Container, settings.Settings], Awaitable[None]]) -> int:
     configured = settings.from_environment()
     configure(configured.log_level)
-    async with opened(configured) as container:
+    async with opened(configured, process) as container:
         watching = asyncio.create_task(container.keyring().watch(), name="watching the key ring")
         try:
             await run(container, configured)
@@ -33,7 +33,7 @@ async def api(options: argparse.Namespace) -> int:
     del options
     from entrypoints.http.server import serve  # noqa: PLC0415  only what a process needs is imported
 
-    return await _serving(serve)
+    return await _serving("api", serve)
 
 
 async def worker(options: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ async def worker(options: argparse.Namespace) -> int:
     duties = frozenset(options.duties or ("runs", "webhooks"))
     from entrypoints.worker.service import run_worker  # noqa: PLC0415  only what a process needs is imported
 
-    return await _serving(partial(run_worker, duties=duties))
+    return await _serving("worker" if "runs" in duties else "webhooks", partial(run_worker, duties=duties))
 
 
 async def scheduler(options: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ async def scheduler(options: argparse.Namespace) -> int:
     del options
     from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415  only what a process needs is imported
 
-    return await _serving(run_scheduler)
+    return await _serving("scheduler", run_scheduler)
 
 
 async def mail(options: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ async def mail(options: argparse.Namespace) -> int:
     from entrypoints.mail.service import run_mail  # noqa: PLC0415  only what a process needs is imported
     from entrypoints.mail.settings import mail_settings  # noqa: PLC0415  the same
 
-    return await _serving(partial(run_mail, mail=mail_settings()))
+    return await _serving("mail", partial(run_mail, mail=mail_settings()))
 
 
 async def migrate(options: argparse.Namespace) -> int:

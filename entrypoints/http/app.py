@@ -1,10 +1,10 @@
 """The Quart application, made from explicit parts: no globals, so that any number can stand side by side."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from prometheus_client import start_http_server
 from quart import Quart, request
 from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
@@ -32,6 +32,7 @@ from entrypoints.http.pressure import Thresholds
 from entrypoints.http.public_threads import OneThread
 from entrypoints.http.status_page import StatusPage
 from entrypoints.http.table import Table
+from entrypoints.metrics import exposed
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
@@ -172,7 +173,7 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
 
     async def metrics() -> QuartResponse:
         client = from_scope(request.scope, no_body)
-        if dependencies.settings.metrics_port or not Proxies.is_local(client.client, client.headers):
+        if dependencies.settings.watching.api or not Proxies.is_local(client.client, client.headers):
             raise NotFound(_NOWHERE)
         await behind.refresh()
         return to_quart(health.metrics(pipeline.metrics.text()))
@@ -182,7 +183,7 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
 
 
 def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
-    servers: list[Any] = []
+    exposing, port = contextlib.AsyncExitStack(), dependencies.settings.watching.api
     tailer = dependencies.tailer
     tailing: list[asyncio.Task[None]] = []
 
@@ -190,10 +191,8 @@ def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline,
         tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
-        if dependencies.settings.metrics_port:
-            servers.append(
-                start_http_server(dependencies.settings.metrics_port, "127.0.0.1", pipeline.metrics.registry)
-            )
+        await exposing.enter_async_context(exposed(pipeline.metrics, dependencies, port))
+        if port or dependencies.metrics_export:
             tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
 
     async def stop() -> None:
@@ -203,9 +202,7 @@ def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline,
         await asyncio.gather(*tailing, return_exceptions=True)
         await pipeline.pressure.stop()
         await pipeline.logs.stop()
-        for server, thread in servers:
-            server.shutdown()
-            await asyncio.to_thread(thread.join)
+        await exposing.aclose()
 
     app.before_serving(start)
     app.after_serving(stop)

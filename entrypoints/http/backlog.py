@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 from domain.matching.indexed import Backlog
-from entrypoints.http.metrics import Metrics
+from entrypoints.metrics import Metrics
 from ports.match_index import MatchBacklog
 
 LOG: Final = logging.getLogger("joinery.http")

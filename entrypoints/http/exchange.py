@@ -26,6 +26,7 @@ READ: Final = (
     "x-forwarded-for",
     "forwarded",
     "origin",
+    "traceparent",
 )
 _KNOWN: Final = {name.encode(): name for name in READ}
 

@@ -15,7 +15,7 @@ from entrypoints.http.addresses import Proxies
 from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.metrics import Metrics
+from entrypoints.http.metrics import RequestMetrics
 from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pressure import Pressure, Thresholds
 from entrypoints.http.problems import Problems
@@ -35,7 +35,9 @@ from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
 from entrypoints.http.table import Table
+from entrypoints.http.tracing import traced
 from entrypoints.http.waiters import Waiters
+from entrypoints.metrics import with_surroundings
 
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS: Final = (
@@ -75,7 +77,7 @@ class Pipeline:
         thresholds: Thresholds | None = None,
     ) -> None:
         settings, cursors = dependencies.settings, Cursors(dependencies.keys.cursors)
-        self.table, self._clock = table, dependencies.clock
+        self.table, self._clock, self._tracing = table, dependencies.clock, dependencies.tracing
         self.services = services_of(table.areas, dependencies)
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.absence = Absence(table)
@@ -86,13 +88,14 @@ class Pipeline:
         self.bodies = HeldBodies()
         self._packing = BodyThreads()
         self.metrics = self._measured()
+        with_surroundings(self.metrics, dependencies)
         self._checks = checks(dependencies, cursors, versions, self.pressure, self.bodies)
         responses = ResponseBuilder(versions)
         self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)
         self._log = LogRequest(self.logs, versions.latest)
 
-    def _measured(self) -> Metrics:
-        metrics, pressure, logs, streams, bodies = Metrics(), self.pressure, self.logs, self.streams, self.bodies
+    def _measured(self) -> RequestMetrics:
+        metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
         metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
         metrics.gauge("joinery_http_bodies_open", "Request bodies that are still arriving.", lambda: bodies.open)
         metrics.gauge("joinery_http_body_bytes", "Bytes of the bodies of requests in hand.", lambda: bodies.bytes)
@@ -107,6 +110,10 @@ class Pipeline:
         if request.method == "OPTIONS":
             return preflight(self.table, request)
         state = RequestState(request, self.table.find(request.method, request.path), self._clock.now())
+        return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
+
+    async def _answer(self, state: RequestState) -> Response:
+        request = state.request
         self.pressure.in_flight += 1
         try:
             response = await self._response(state)

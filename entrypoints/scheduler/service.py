@@ -9,6 +9,8 @@ from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Duty, Leader, Ticks
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container
+from entrypoints.metrics import exposed, with_surroundings
+from entrypoints.scheduler.metrics import SchedulerMetrics
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
@@ -18,8 +20,11 @@ async def run_scheduler(container: Container, settings: Settings) -> None:
     dependencies = container.assembled()
     ticks = Ticks([tick for area in AREAS for tick in area.ticks(dependencies)])
     network = NetworkRelay(container.network_log(), dependencies.signals)
-    duties: list[Duty] = [ticks.run, network.run]
+    metrics = SchedulerMetrics(dependencies.dispatch, ticks, network)
+    with_surroundings(metrics, dependencies)
+    duties: list[Duty] = [ticks.run, network.run, metrics.watch]
     if settings.redis_url:
         duties.append(Relay(dependencies.dispatch, ArqQueue(settings.redis_url), dependencies.signals).run)
-    with stopping_on_signals() as stop:
-        await Leader(partial(leadership, settings.database_url), duties).run(stop)
+    async with exposed(metrics, dependencies, settings.watching.scheduler):
+        with stopping_on_signals() as stop:
+            await Leader(partial(leadership, settings.database_url), duties).run(stop)

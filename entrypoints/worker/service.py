@@ -7,16 +7,23 @@ from typing import Final
 
 from adapters.arq.worker import ArqWorker, quiet
 from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.observing import JobObserver
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
+from domain.runs.queueing import RUN_KINDS
+from domain.runs.usecases.counting import CountedRuns
 from domain.webhooks.usecases.deliverer import Deliverer
+from domain.webhooks.usecases.observing import DeliveryObserver
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.serving import Serving
 from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container, product_version
+from entrypoints.metrics import exposed, with_surroundings
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
+from entrypoints.worker.metrics import WorkerMetrics
+from ports.metrics import WorkMetrics
 from ports.webhooks import DeliveryPlace
 
 WARM_AFTER: Final = 2.0
@@ -28,19 +35,22 @@ async def run_worker(container: Container, settings: Settings, duties: frozenset
     quiet()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+    dependencies, metrics = container.assembled(), WorkerMetrics()
+    with_surroundings(metrics, dependencies)
+    port = settings.watching.worker if "runs" in duties else settings.watching.webhooks
     with stopping_on_signals() as stop:
-        doing = [_DUTIES[duty](container, settings, stop) for duty in sorted(duties)]
-        async with asyncio.TaskGroup() as group:
-            for one in doing:
-                group.create_task(one)
+        async with exposed(metrics, dependencies, port), asyncio.TaskGroup() as group:
+            for duty in sorted(duties):
+                group.create_task(_DUTIES[duty](container, settings, metrics, stop))
 
 
-async def _run_runs(container: Container, settings: Settings, stop: asyncio.Event) -> None:
+async def _run_runs(container: Container, settings: Settings, metrics: WorkMetrics, stop: asyncio.Event) -> None:
     dependencies = container.assembled()
     await asyncio.to_thread(container.workspaces().sweep)
     warming = asyncio.create_task(_warm(container), name="warming readers")
     handlers = {kind: handler for area in AREAS for kind, handler in area.jobs(dependencies).items()}
-    drain = Drain(dependencies.dispatch, handlers)
+    handlers |= {kind: CountedRuns(handlers[kind], dependencies.uow, metrics) for kind in RUN_KINDS}
+    drain = Drain(dependencies.dispatch, handlers, observer=JobObserver(metrics, dependencies.tracing))
     database = Polling(dependencies.dispatch, dependencies.signals)
     source = Failover(ArqWorker(settings.redis_url), database) if settings.redis_url else database
     try:
@@ -56,10 +66,12 @@ async def _warm(container: Container) -> None:
     await container.feed_readers().warm()
 
 
-async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
+async def _deliver(container: Container, _settings: Settings, metrics: WorkMetrics, stop: asyncio.Event) -> None:
     tailing = asyncio.create_task(container.tailer().run(), name="tailing the log")
     try:
-        await Serving(container.assembled().delivery_places, partial(deliverer_of, container)).run(stop)
+        await Serving(container.assembled().delivery_places, partial(deliverer_of, container, metrics=metrics)).run(
+            stop
+        )
     finally:
         tailing.cancel()
         await asyncio.gather(tailing, return_exceptions=True)
@@ -68,7 +80,7 @@ async def _deliver(container: Container, _settings: Settings, stop: asyncio.Even
 _DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}
 
 
-def deliverer_of(container: Container, place: DeliveryPlace) -> Deliverer:
+def deliverer_of(container: Container, place: DeliveryPlace, metrics: WorkMetrics | None = None) -> Deliverer:
     """The process's deliverer of a place; its log tailer must be run beside it."""
     given = container.assembled()
     posting = Posting(
@@ -80,6 +92,7 @@ def deliverer_of(container: Container, place: DeliveryPlace) -> Deliverer:
         given.feed_cursors,
         given.clock,
         f"Joinery/{product_version()}",
+        observer=DeliveryObserver(place.log, metrics, given.tracing),
     )
     service = webhooks.service(given)
     return Deliverer(given.tailer, place.log, place.shards, posting, service, given.uow, given.signals, given.clock)

@@ -23,6 +23,7 @@ from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
 from adapters.memory.storage import MemoryStorageUpkeep
 from adapters.memory.table import MemoryDatabase
+from adapters.memory.tracing import MemoryTracing
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
 from adapters.wire.catalogue import WireRendering
@@ -84,6 +85,8 @@ class Backend:
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
     offer: Callable[[Plan], Awaitable[None]]
+    tracing: MemoryTracing
+    """What units of work are told by what they are part of; nothing, outside of spans."""
     """Put a plan on offer, or change it, as an operator does."""
     plan: str = "standard"
     served: Callable[[str], Awaitable[bool]] = _served
@@ -109,7 +112,7 @@ class Backend:
 
 def memory_backend() -> Backend:
     """Everything in memory, on a clock that stands still."""
-    store, clock, signals = MemoryDatabase(), SettableClock(), MemorySignals()
+    store, clock, signals, tracing = MemoryDatabase(), SettableClock(), MemorySignals(), MemoryTracing()
     store.listeners.append(signals.notify)
 
     async def pass_time(by: timedelta) -> None:
@@ -120,7 +123,7 @@ def memory_backend() -> Backend:
 
     return Backend(
         name="memory",
-        uow=MemoryUnitOfWork(store, clock, WireRendering()),
+        uow=MemoryUnitOfWork(store, clock, WireRendering(), tracing=tracing),
         registry=MemoryOrgRegistry(store),
         memberships=MemoryMemberships(store),
         credentials=MemoryCredentials(store),
@@ -142,4 +145,5 @@ def memory_backend() -> Backend:
         now=clock.now,
         pass_time=pass_time,
         offer=offer,
+        tracing=tracing,
     )

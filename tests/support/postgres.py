@@ -11,6 +11,7 @@ import random
 import shutil
 import tempfile
 from adapters.postgres.match_index import PostgresMatchBacklog
+from adapters.memory.tracing import MemoryTracing
 from adapters.postgres.usage import PostgresUsageUpkeep
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -114,7 +115,7 @@ async def database(where: str = "embedded") -> str:
 
 def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
     """Everything in PostgreSQL, on the machine's clock; a plan is put on offer at every address."""
-    clock = SystemClock()
+    clock, tracing = SystemClock(), MemoryTracing()
 
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())
@@ -127,7 +128,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
 
     return Backend(
         name="postgres",
-        uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering()),
+        uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering(), tracing),
         registry=PostgresOrgRegistry(pool),
         memberships=PostgresMemberships(pool),
         credentials=PostgresCredentials(pool),
@@ -149,6 +150,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         now=lambda: datetime.now(UTC),
         pass_time=pass_time,
         offer=offer,
+        tracing=tracing,
     )
 
 

@@ -19,6 +19,7 @@ ACROSS = {
     "events.publishers_among": "one relay reads for every organisation; each of those asked for is named",
     "idempotency.expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named, in both modes",
+    "jobs.backlog": "operators look at what waits of all organisations",
     "jobs.lanes_due": "the relay serves every organisation's jobs",
     "jobs.next_due": "the relay serves every organisation's jobs",
     "jobs.orgs_of_lane": "whose a lane is that an earlier release named",

@@ -11,6 +11,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "exports.waiting_since": "the operator's look at how long exports wait",
     "idempotency.expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named",
+    "jobs.backlog": "operators look at what waits of all",
     "jobs.dispatched": "the relay serves every organisation's jobs",
     "jobs.lanes_due": "the relay serves every organisation's jobs",
     "jobs.mark_dispatched": "the relay serves every organisation's jobs; each is named",

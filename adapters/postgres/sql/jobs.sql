@@ -42,6 +42,11 @@ RETURNING org, lane
 -- next_due --
 SELECT min(coalesce(j.lease_until, j.run_at)) FROM here.jobs AS j WHERE j.dispatched_at IS NULL OR j.lease_until IS NOT NULL
 
+-- backlog --
+SELECT split_part(j.lane, ':', 1), count(*) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now()),
+    count(*) FILTER (WHERE j.lease_until >= now()), min(j.run_at) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now())
+FROM here.jobs AS j WHERE j.run_at <= now() OR j.lease_until >= now() GROUP BY 1
+
 -- orgs_of_lane --
 SELECT DISTINCT j.org FROM here.jobs AS j WHERE j.lane = %(lane)s
 

@@ -32,6 +32,9 @@ SELECT network, unnest(positions) FROM (
 -- body --
 SELECT body FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
+-- trace --
+SELECT trace FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
+
 -- filed_under --
 SELECT DISTINCT product FROM product_terms
 WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s) AND product = ANY(%(products)s)

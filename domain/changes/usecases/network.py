@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from time import monotonic
 from typing import Final
 
 from domain.changes.model import BEGINNING, LogBounds, LogPosition, network_of
@@ -36,6 +37,14 @@ class NetworkRelay:
         self._turns: set[Tenant] = set()
         self._missed: set[Tenant] = set()
         self._swept = float("-inf")
+        self._late: dict[Tenant | None, float] = {}
+        """Whose events have been waiting since when; None stands for everybody, while nobody can be asked."""
+
+    @property
+    def lag(self) -> float:
+        """Seconds since when something has been waiting to be copied, 0 when nothing does."""
+        now = monotonic()
+        return now - min(list(self._late.values()), default=now)
 
     async def run(self) -> None:
         """Copy until cancelled; trouble with a database is waited out. Each term of leading asks anew how far it has come."""
@@ -45,6 +54,7 @@ class NetworkRelay:
                 try:
                     await self._listen(listener)
                 except Exception:
+                    self._late.setdefault(None, monotonic())
                     LOG.exception("the network's logs could not be filled, again in %.0f s", _RETRY)
                     self._swept = float("-inf")
                     await asyncio.sleep(_RETRY)
@@ -75,6 +85,7 @@ class NetworkRelay:
         """Copy what is new of these publishers' logs, as they stand in their bounds."""
         self._missed.clear()
         waiting = {owner: bounds for owner, bounds in publishers.items() if self._looked.get(owner) != bounds.end}
+        self._late |= {owner: monotonic() for owner in waiting if owner not in self._late}
         while waiting:
             for livemode in (True, False):
                 owners = {owner: waiting[owner] for owner in waiting if owner.livemode == livemode}
@@ -86,6 +97,9 @@ class NetworkRelay:
             left = {owner: bounds for owner, bounds in told.items() if self._looked.get(owner) != bounds.end}
             waiting = {owner: left[owner] for owner in sorted(left, key=lambda owner: owner in self._turns)}
             self._turns.clear()
+        for owner in publishers.keys() - self._missed:
+            self._late.pop(owner, None)
+        self._late.pop(None, None)
 
     async def _copy(self, livemode: bool, owners: Mapping[Tenant, LogBounds]) -> bool:
         """One transaction's worth of them, of each its share; False when somebody else was faster.

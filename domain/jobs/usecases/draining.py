@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from domain.jobs.model import ClaimedJob
+from domain.jobs.usecases.observing import JobObserver
 from domain.kernel.errors import LeaseLost
 from ports.jobs import Dispatch
 
@@ -43,9 +44,11 @@ class Drain:
         lease: timedelta = LEASE,
         batch: int = BATCH,
         turn: timedelta = TURN,
+        observer: JobObserver | None = None,
     ) -> None:
         self._dispatch, self._handlers = dispatch, handlers
         self._lease, self._batch, self._turn = lease, batch, turn
+        self._observer = observer
         self._stopping = False
 
     def stop(self) -> None:
@@ -82,7 +85,7 @@ class Drain:
         if handler is None:
             LOG.error("job %s: no handler for kind %s", job.id, job.kind)
             return await self._release(job, _now() + delay(job.attempt))
-        work = asyncio.ensure_future(handler(job, batch.lost))
+        work = asyncio.ensure_future(self._observed(handler, job, batch.lost))
         batch.work = work
         try:
             await work
@@ -102,6 +105,10 @@ class Drain:
             await self._release(job, _now() + wait)
         finally:
             batch.done()
+
+    def _observed(self, handler: Handler, job: ClaimedJob, lost: asyncio.Event) -> Awaitable[None]:
+        """What the handler does, as it is; within the observer's span if there is one."""
+        return handler(job, lost) if self._observer is None else _within(self._observer, handler, job, lost)
 
     async def _release(self, job: ClaimedJob, run_at: datetime) -> None:
         try:
@@ -163,6 +170,11 @@ class _Batch:
             if self.work is not None:
                 self.work.cancel()
         self._waiting = [waiting for waiting in self._waiting if waiting.id != job.id]
+
+
+async def _within(observer: JobObserver, handler: Handler, job: ClaimedJob, lost: asyncio.Event) -> None:
+    with observer.attempt(job):
+        await handler(job, lost)
 
 
 @contextlib.asynccontextmanager

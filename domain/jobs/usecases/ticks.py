@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Final
 
 JITTER: Final = 0.1
@@ -36,19 +37,30 @@ class Ticks:
 
     def __init__(self, ticks: Sequence[Tick], *, random_part: Callable[[float, float], float] = random.uniform) -> None:
         self._ticks, self._between = ticks, random_part
+        self._well: dict[str, float] = {}
 
     async def run(self) -> None:
         """Tick until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for tick in self._ticks:
-                group.create_task(self._beat(tick), name=f"tick {tick.name}")
-            await asyncio.Event().wait()
+        self._well = dict.fromkeys((tick.name for tick in self._ticks), monotonic())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for tick in self._ticks:
+                    group.create_task(self._beat(tick), name=f"tick {tick.name}")
+                await asyncio.Event().wait()
+        finally:
+            self._well = {}
+
+    def ages(self) -> Mapping[str, float]:
+        """For how many intervals of its own each tick has not ended well, or since they began; of none while they do not run."""
+        now, every = monotonic(), {tick.name: tick.every for tick in self._ticks}
+        return {name: (now - well) / every[name] for name, well in list(self._well.items())}
 
     async def _beat(self, tick: Tick) -> None:
         await asyncio.sleep(self._between(0, min(tick.every, FIRST_WITHIN)))
         while True:
             try:
                 await tick.run()
+                self._well[tick.name] = monotonic()
             except Exception:
                 LOG.exception("tick %s failed, again in about %.0f s", tick.name, tick.every)
             await asyncio.sleep(tick.every * self._between(1 - JITTER, 1 + JITTER))

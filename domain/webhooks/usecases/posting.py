@@ -22,6 +22,7 @@ from domain.webhooks.model import (
 from domain.webhooks.schedule import DELAYS, TIMEOUT, judge
 from domain.webhooks.signing import key_of, signature
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
+from domain.webhooks.usecases.observing import DeliveryObserver
 from domain.webhooks.usecases.payloads import Payloads
 from ports.clock import Clock
 from ports.events import FeedCursors
@@ -48,7 +49,9 @@ class Posting:
         clock: Clock,
         agent: str,
         delays: Sequence[timedelta] = DELAYS,
+        observer: DeliveryObserver | None = None,
     ) -> None:
+        self._observer = observer or DeliveryObserver(log)
         self._events, self._log, self._sender, self._payloads = events, log, sender, payloads
         self._vault, self._cursors = vault, cursors
         self._clock, self._agent, self._delays = clock, agent, delays
@@ -60,17 +63,20 @@ class Posting:
         if body is None:
             return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED), None
         queue.attempt_began(item, body)
+        place = await self._observer.place(subscriber, body)
         at, started = self._clock.now(), asyncio.get_running_loop().time()
-        sent = await self._sender.post(
-            subscriber.endpoint.url,
-            body,
-            self._headers(queue, item, body, at),
-            livemode=subscriber.tenant.livemode,
-            seconds=TIMEOUT,
-        )
-        duration = asyncio.get_running_loop().time() - started
-        tries = item.delivery.tries + 1
-        verdict = judge(sent.failure, sent.status, sent.headers, tries, self._clock.now(), self._delays)
+        with self._observer.attempt(place, subscriber, item.delivery) as span:
+            sent = await self._sender.post(
+                subscriber.endpoint.url,
+                body,
+                self._headers(queue, item, body, at),
+                livemode=subscriber.tenant.livemode,
+                seconds=TIMEOUT,
+            )
+            duration = asyncio.get_running_loop().time() - started
+            tries = item.delivery.tries + 1
+            verdict = judge(sent.failure, sent.status, sent.headers, tries, self._clock.now(), self._delays)
+            self._observer.ended(span, sent, verdict.failure, duration)
         return verdict, _attempt(sent, verdict, at, duration)
 
     def _headers(self, queue: EndpointQueue, item: Item, body: bytes, at: datetime) -> dict[str, str]:

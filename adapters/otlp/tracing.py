@@ -1,0 +1,101 @@
+"""Spans to a collector: kept in a bounded queue, sent in batches by a thread of their own."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from adapters.otlp.collector import CLOSING, TIMEOUT, Collector, quiet
+from domain.kernel.trace_context import TraceContext, context_of
+from ports.tracing import Note, SpanKind
+
+QUEUE: Final = 8_192
+"""Spans that wait to be sent; while the collector takes none, further ones are dropped."""
+BATCH: Final = 512
+EVERY: Final = 1_000
+"""Milliseconds between batches."""
+LONGEST: Final = 500
+"""Characters of a note."""
+_KINDS: Final = {
+    SpanKind.SERVER: trace.SpanKind.SERVER,
+    SpanKind.CONSUMER: trace.SpanKind.CONSUMER,
+    SpanKind.CLIENT: trace.SpanKind.CLIENT,
+}
+_NOWHERE: Final = Context()
+
+
+def _span_context(told: TraceContext) -> trace.SpanContext:
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if told.sampled else trace.TraceFlags.DEFAULT)
+    return trace.SpanContext(int(told.trace, 16), int(told.span, 16), is_remote=True, trace_flags=flags)
+
+
+class OtlpSpan:
+    """ports.tracing.Span."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+
+    def note(self, **notes: Note | None) -> None:
+        for name, value in notes.items():
+            if value is not None:
+                self._span.set_attribute(name.replace("__", "."), value)
+
+    def failed(self, why: str) -> None:
+        self._span.set_attribute("error.type", why)
+        self._span.set_status(trace.StatusCode.ERROR)
+
+
+class OtlpTracing:
+    """Tracing. Which share of traces is recorded OTEL_TRACES_SAMPLER says, all of them unless it is set."""
+
+    def __init__(self, collector: Collector) -> None:
+        quiet()
+        exporter = OTLPSpanExporter(f"{collector.url}/v1/traces", timeout=TIMEOUT, compression=Compression.Gzip)
+        self._sending = BatchSpanProcessor(exporter, QUEUE, EVERY, BATCH, TIMEOUT * 1000)
+        self._provider = TracerProvider(
+            resource=collector.resource,
+            shutdown_on_exit=False,
+            span_limits=SpanLimits(max_span_attribute_length=LONGEST),
+        )
+        self._provider.add_span_processor(self._sending)
+        self._tracer = self._provider.get_tracer("joinery", collector.version)
+
+    @contextlib.contextmanager
+    def span(
+        self, name: str, kind: SpanKind, *, parent: str | None = None, link: str | None = None
+    ) -> Iterator[OtlpSpan]:
+        above, beside = context_of(parent), context_of(link)
+        within = trace.set_span_in_context(trace.NonRecordingSpan(_span_context(above))) if above else _NOWHERE
+        links = [trace.Link(_span_context(beside))] if beside else None
+        with self._tracer.start_as_current_span(
+            name, within, _KINDS[kind], links=links, record_exception=False, set_status_on_exception=False
+        ) as span:
+            made = OtlpSpan(span)
+            try:
+                yield made
+            except BaseException as error:
+                made.failed(type(error).__name__)
+                raise
+
+    def current(self) -> str | None:
+        found = trace.get_current_span().get_span_context()
+        if not found.is_valid:
+            return None
+        return str(TraceContext(f"{found.trace_id:032x}", f"{found.span_id:016x}", found.trace_flags.sampled))
+
+    def close(self) -> None:
+        """Send what waits, for a moment at most: a collector that hangs keeps no process from stopping. Blocks."""
+        closing = threading.Thread(
+            target=self._provider.shutdown, name="last spans", daemon=True
+        )  # it waits for half a minute
+        closing.start()
+        closing.join(CLOSING)

@@ -1,0 +1,155 @@
+"""What follows from what: a request's trace in its jobs, a run's in its deliveries; and what waits, counted for operators."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.jobs.model import ClaimedJob, NewJob, lane_of
+from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.observing import JobObserver
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.kernel.trace_context import context_of
+from domain.webhooks.payload import run_of
+from domain.webhooks.usecases.observing import WITHIN, DeliveryObserver
+from entrypoints.worker.metrics import WorkerMetrics
+from ports.tracing import SpanKind
+from ports.webhooks import Sent, Subscriber
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+LEASE = timedelta(seconds=30)
+
+
+async def test_a_jobs_attempts_are_parts_of_what_queued_it(backend: Backend, tenant: Tenant) -> None:
+    lane, seen = f"source:{new_id('src')}", list[ClaimedJob]()
+    further = NewJob("further", f"media:{new_id('src')}", tenant, {"a": 1})
+    with backend.tracing.span("request", SpanKind.SERVER):
+        queued_by = backend.tracing.current()
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.jobs.add(NewJob("work", lane, tenant, {"run": "run_1"}))
+
+    async def handler(job: ClaimedJob, _: asyncio.Event) -> None:
+        seen.append(job)
+        async with backend.uow.begin(tenant, CALL) as tx:
+            if len(seen) == 1:
+                return await tx.jobs.put_off(job, tx.now)
+            await tx.jobs.add(further)
+            await tx.jobs.finish(job)
+        raise OSError("after all")
+
+    metrics = WorkerMetrics()
+    drain = Drain(backend.dispatch, {"work": handler}, lease=LEASE, observer=JobObserver(metrics, backend.tracing))
+    await drain.drain(lane_of(tenant.org, lane))
+    request, first, second = backend.tracing.spans
+    assert [dict(job.args) for job in seen] == [{"run": "run_1"}] * 2, "handlers see what was given"
+    assert first.parent == second.parent == request.context == context_of(queued_by)
+    assert (first.failure, second.failure) == (None, "OSError")
+    assert first.notes["joinery.job.attempt"] == 1 and first.notes["joinery.correlation_id"] == "run_1"
+    assert first.notes["joinery.org"] == tenant.org
+    [next_job] = await backend.dispatch.claim(lane_of(tenant.org, further.lane), 1, LEASE)
+    assert context_of(next_job.trace) == second.context and next_job.args == {"a": 1}
+    text = metrics.text().decode()
+    assert 'joinery_job_attempts_total{kind="work",outcome="failed"} 1.0' in text
+    assert 'joinery_job_attempts_total{kind="work",outcome="done"} 1.0' in text
+
+
+async def test_without_tracing_nothing_is_kept(backend: Backend, tenant: Tenant) -> None:
+    lane = f"source:{new_id('src')}"
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.jobs.add(NewJob("work", lane, tenant))
+    [job] = await backend.dispatch.claim(lane_of(tenant.org, lane), 1, LEASE)
+    assert job.trace is None and job.args == {}
+    source = builders.source()
+    run = builders.run(source.id)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.sources.add(source)
+        await tx.runs.add(run)
+    assert await backend.delivery_log.trace(tenant, run.id) is None
+
+
+async def test_a_run_is_found_as_it_was_traced_last_and_by_its_own_tenant_alone(
+    backend: Backend, tenant: Tenant
+) -> None:
+    source = builders.source()
+    run = builders.run(source.id)
+    with backend.tracing.span("request", SpanKind.SERVER) as request:
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.sources.add(source)
+            await tx.runs.add(run)
+    assert context_of(await backend.delivery_log.trace(tenant, run.id)) == request.context
+    with backend.tracing.span("runs.execute", SpanKind.CONSUMER) as attempt:
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.runs.save(run)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.runs.save(run)
+    assert context_of(await backend.delivery_log.trace(tenant, run.id)) == attempt.context
+    assert await backend.delivery_log.trace(await backend.tenant(), run.id) is None
+
+
+def _subscriber(tenant: Tenant, **changes: Any) -> Subscriber:
+    from domain.changes.model import FeedPosition
+    from domain.webhooks.model import SealedSecrets
+
+    return Subscriber(tenant, builders.endpoint(**changes), SealedSecrets(b"sealed"), FeedPosition(), fat=False)
+
+
+async def test_deliveries_are_parts_of_their_run_up_to_a_bound(backend: Backend, tenant: Tenant) -> None:
+    source = builders.source()
+    run = builders.run(source.id)
+    with backend.tracing.span("runs.execute", SpanKind.CONSUMER) as attempt:
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.sources.add(source)
+            await tx.runs.add(run)
+    body = (
+        b'{"data":{"title":"a \\"correlation_id\\":\\"run_x\\""},"correlation_id":"%s","causation_id":null}'
+        % run.id.encode()
+    )
+    subscriber = _subscriber(tenant, url="https://me.example/hooks/secret-path?token=secret-value")
+    metrics = WorkerMetrics()
+    observer = DeliveryObserver(backend.delivery_log, metrics, backend.tracing)
+    for number in range(WITHIN + 1):
+        place = await observer.place(subscriber, body)
+        with observer.attempt(place, subscriber, builders.delivery(subscriber.endpoint.id)) as span:
+            observer.ended(
+                span, Sent(None, 500) if number == 0 else Sent(None, 200), "http_status" if number == 0 else None, 0.1
+            )
+    first, second, *_, last = list(backend.tracing.spans)[1:]
+    assert (
+        first.parent == second.parent == attempt.context and first.failure == "http_status" and second.failure is None
+    )
+    assert last.parent is None and last.link == attempt.context and last.context.trace != attempt.context.trace
+    assert first.notes["server.address"] == "me.example" and first.notes["joinery.correlation_id"] == run.id
+    assert "secret" not in repr(first.notes)
+    assert f'joinery_delivery_attempts_total{{outcome="succeeded"}} {WITHIN}.0' in metrics.text().decode()
+
+
+async def test_the_run_that_an_envelope_tells_of() -> None:
+    run = new_id("run")
+    assert run_of(f'{{"correlation_id":"{run}"}}'.encode()) == run
+    for body in (
+        b"",
+        b'{"correlation_id":"',
+        b'{"correlation_id":"run_short"}',
+        b'{"correlation_id":"\xff"}',
+        b'{"id":"x"}',
+    ):
+        assert run_of(body) is None
+
+
+async def test_what_waits_is_counted_by_kinds_of_lanes(backend: Backend, tenant: Tenant) -> None:
+    """Others may use the backend at the same time: kinds of our own are looked at."""
+    kind = new_id("src")
+    async with backend.uow.begin(tenant, CALL) as tx:
+        for number in range(3):
+            await tx.jobs.add(NewJob("k", f"{kind}:{number}", tenant))
+        await tx.jobs.add(NewJob("k", f"{kind}:later", tenant, run_at=backend.now() + timedelta(hours=1)))
+    [job] = await backend.dispatch.claim(lane_of(tenant.org, f"{kind}:0"), 1, LEASE)
+    [found] = [one for one in await backend.dispatch.backlog() if one.lanes == kind]
+    assert (found.waiting, found.held) == (2, 1) and found.oldest is not None and found.oldest <= backend.now()
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.jobs.finish(job)

@@ -1,0 +1,31 @@
+"""What `deploy/` ships for Prometheus and Grafana."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def rules() -> list[dict[str, Any]]:
+    """Every alert."""
+    whole = yaml.safe_load((DEPLOY / "prometheus" / "joinery.rules.yml").read_text("utf-8"))
+    return [rule for group in whole["groups"] for rule in group["rules"]]
+
+
+def panels() -> list[dict[str, Any]]:
+    """Every panel that shows something."""
+    whole = json.loads((DEPLOY / "grafana" / "joinery.json").read_text("utf-8"))
+    return [panel for panel in whole["panels"] if panel["type"] != "row"]
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Where each stands, and the expression."""
+    for rule in rules():
+        yield rule["alert"], rule["expr"]
+    for panel in panels():
+        for target in panel["targets"]:
+            yield f"{panel['title']} {target['refId']}", target["expr"]

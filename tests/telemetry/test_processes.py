@@ -1,0 +1,204 @@
+"""One request's way through the service's real processes, as a collector and Prometheus see it."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from subprocess import Popen
+from urllib.request import urlopen
+
+import pytest
+
+pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
+
+from benchmarks.receiving import Receiving
+from domain.jobs.model import NewJob
+from domain.kernel.ids import new_id
+from domain.matching.queueing import LANE
+from domain.runs.model import RunStatus
+from domain.webhooks.model import AttemptFailure
+from entrypoints.container import Container
+from tests.support import builders
+from tests.flows.feeds import record
+from tests.flows.stage import Stage, eventually, free_port
+from tests.postgres.databases import fresh_database
+from tests.support.collector import Collector, Told, collecting
+from tests.support.receiver import hook, receiver
+from tests.telemetry.promql import Exposition, exposition, faults
+from tests.telemetry.shipped import panels, queries, rules
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+PORTS = ("JOINERY_METRICS_PORT", "JOINERY_WORKER_METRICS_PORT", "JOINERY_SCHEDULER_METRICS_PORT")
+WORDS = {
+    "lane": frozenset({LANE}),
+    "outcome": frozenset({"done", "failed", "lost", "stopped", "succeeded", *(one.value for one in AttemptFailure)}),
+    "status": frozenset(one.value for one in RunStatus),
+}
+"""What labels say at other times."""
+SECRETS = ("of-the-receiver", "what-i-look-for")
+
+
+@dataclass
+class Watched:
+    """Processes that have done one of everything, and whoever watches them."""
+
+    stage: Stage
+    collector: Collector
+    scheduler: "Popen[bytes]"
+    run: str
+    secret: str
+    shown: Exposition
+    """What all processes showed, the scheduler at its start as well, when something waited."""
+
+    def spans(self, process: str) -> list[Told]:
+        return [span for span in self.collector.spans() if span.process == process]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    ports = {name: free_port() for name in PORTS}
+    with collecting() as collector:
+        env = {"JOINERY_OTLP_URL": collector.url, **{name: str(port) for name, port in ports.items()}}
+        stage = Stage(asyncio.run(fresh_database("telemetry")), tmp_path_factory.mktemp("telemetry"), env)
+        try:
+            _let_wait(stage)
+            scheduler = stage.start("scheduler")
+            stage.api()
+            waiting = eventually(lambda: _waiting(ports["JOINERY_SCHEDULER_METRICS_PORT"]), "a job waits", within=40)
+            stage.start("worker")
+            with receiver(stage) as at:
+                run, secret = _one_of_everything(stage, at)
+                shown = exposition([waiting, *(text for port in ports.values() if (text := _text(port)))])
+                yield Watched(stage, collector, scheduler, run, secret, shown)
+        finally:
+            stage.stop()
+
+
+def _text(port: int) -> str | None:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return None
+
+
+def _waiting(port: int) -> str | None:
+    text = _text(port)
+    return text if text and 'joinery_jobs_waiting{lane="source"}' in text else None
+
+
+def _let_wait(stage: Stage) -> None:
+    """A job that is due, of a run that there is not: the worker will find out."""
+    tenant = stage.organisation().tenant
+
+    async def add(container: Container) -> None:
+        async with container.uow().begin(tenant, builders.CALL) as tx:
+            await tx.jobs.add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
+
+    stage.within(add)
+
+
+def _one_of_everything(stage: Stage, at: Receiving) -> tuple[str, str]:
+    """A pushed product, told to a receiver, and a search; answers the run and the key."""
+    tenancy = stage.organisation(livemode=False)
+    api = tenancy.api
+    endpoint = hook(api, at, ("product.created",), does={"status": 200, "text": "of-the-receiver"})
+    source = api.source("push", config={"currency": "usd"})
+    assert api.call("GET", "/v1/products?q=what-i-look-for&limit=1").status == 200
+    answer = api.call("POST", f"/v1/sources/{source}/records", {"records": [record("A1")]}, traceparent=PARENT)
+    assert answer.status in (200, 201, 202), answer.body
+    run = str(answer.json()["id"])
+    assert api.ended(run)["status"] == "succeeded"
+
+    sent = endpoint.delivery(lambda one: one["attempts"])
+    assert sent["status"] == "succeeded", sent["attempts"]
+    return run, str(api.secret)
+
+
+def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> None:
+    def delivered() -> list[Told]:
+        found = [span for span in watched.spans("joinery-worker") if span.name == "webhook delivery"]
+        return found if watched.spans("joinery-api") else []
+
+    [delivery] = eventually(delivered, "spans are told")
+    spans = {span.span: span for span in watched.collector.spans()}
+    job = spans[delivery.parent]
+    request = eventually(
+        lambda: {span.span: span for span in watched.collector.spans()}.get(job.parent), "the request's span"
+    )
+    assert {delivery.trace, job.trace, request.trace} == {PARENT[3:35]} and request.parent == PARENT[36:52]
+    assert (request.name, job.name) == ("POST /v1/sources/{id}/records", "runs.execute")
+    assert request.notes["http.route"] == "/v1/sources/{id}/records" and request.notes["joinery.request_id"].startswith(
+        "req_"
+    )
+    assert request.notes["http.response.status_code"] in (200, 201, 202) and not request.failed
+    assert job.notes["joinery.job.attempt"] == 1 and job.notes["joinery.job.lane"].startswith("source:src_")
+    assert {job.notes["joinery.correlation_id"], delivery.notes["joinery.correlation_id"]} == {watched.run}
+    assert len({span.notes["joinery.org"] for span in (request, job, delivery)}) == 1
+    assert delivery.notes["server.address"] == "127.0.0.2" and delivery.notes["joinery.event.type"] == "product.created"
+
+
+def test_spans_hold_no_secret_and_nothing_that_was_looked_for(watched: Watched) -> None:
+    told = eventually(
+        lambda: [span for span in watched.spans("joinery-api") if span.name == "GET /v1/products"], "the search"
+    )
+    assert told
+    whole = repr([message for _, _, message in watched.collector.requests])
+    assert [secret for secret in (*SECRETS, watched.secret, watched.secret[12:30]) if secret in whole] == []
+
+
+def test_the_collector_hears_what_metrics_shows(watched: Watched) -> None:
+    watched.stage.stop(watched.scheduler)  # a process tells its figures once more when it stops
+    eventually(
+        lambda: ("joinery-scheduler", "joinery_scheduler_leading") in watched.collector.metrics(), "figures are told"
+    )
+    [leading] = watched.collector.metrics()["joinery-scheduler", "joinery_scheduler_leading"].gauge.data_points
+    assert leading.as_double in (0.0, 1.0)
+
+
+def test_queries_name_what_is_shown(watched: Watched) -> None:
+    told = {place: faults(query, watched.shown, WORDS) for place, query in queries()}
+    assert len(told) > 40 and {place: found for place, found in told.items() if found} == {}
+
+
+def test_what_is_not_shown_is_found(watched: Watched) -> None:
+    wrong = {
+        "sum(joinery_no_such_metric)": "joinery_no_such_metric is not shown",
+        'sum(joinery_runs_total{state="failed"})': "joinery_runs_total has no label state",
+        'sum(joinery_runs_total{status="faild"})': "joinery_runs_total: status is never faild",
+        "sum by (org) (rate(joinery_runs_total[5m]))": "nothing has the label org to group by",
+        "sum(rate(joinery_pool_waiting[5m]))": "joinery_pool_waiting is a gauge: it has no rate",
+    }
+    assert {query: faults(query, watched.shown, WORDS) for query in wrong} == {
+        query: [told] for query, told in wrong.items()
+    }
+    for nonsense in ("sum(", "sum by (a", "rate(x[5y])", "x{a}", "sum joinery", "x) + (y", 'x "text"'):
+        with pytest.raises(ValueError):
+            faults(nonsense, watched.shown, WORDS)
+
+
+def test_no_figure_is_of_one_tenant(watched: Watched) -> None:
+    labels = {label for series in watched.shown.series.values() for label in series}
+    assert labels <= {"method", "route", "status", "le", "kind", "outcome", "stream", "lane", "tick", "place"}
+
+
+def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
+    """By a panel or a rule: what nobody looks at need not be counted."""
+    asked = " ".join(query for _, query in queries())
+    ours = {
+        re.sub("_(total|bucket|sum|count|created)$", "", name)
+        for name in watched.shown.series
+        if name.startswith("joinery")
+    }
+    assert {name for name in ours if name not in asked} == set()
+
+
+def test_alerts_and_panels_explain_themselves() -> None:
+    for rule in rules():
+        assert rule["labels"]["severity"] in ("page", "ticket") and rule["annotations"].keys() == {
+            "summary",
+            "description",
+        }
+    assert len({rule["alert"] for rule in rules()}) == len(rules())
+    places = [tuple(panel["gridPos"].values()) for panel in panels()]
+    assert len(set(places)) == len(places) == len({panel["title"] for panel in panels()})
