@@ -24,8 +24,6 @@ from entrypoints.http.pipeline import Pipeline
 
 PORT = 18_996
 BATCH = 100
-ENTRIES = 100_000
-"""Of the chain that is checked, beside what the PATCHes leave."""
 
 
 def line(name: str, figure: str) -> None:
@@ -125,7 +123,7 @@ async def patches(caller: Caller, postgres: int, batches: int) -> None:
     line("  auditing's share of the PATCH, all CPU", f"{(cpu - less) / cpu:6.1%}")
 
 
-async def reading(caller: Caller, tenant: Tenant, parts: Stack) -> None:
+async def reading(caller: Caller, tenant: Tenant, parts: Stack, entries: int) -> None:
     """A page, undoing, and checking the chain."""
     for query in ("limit=20", "limit=20&undoable=true", f"limit=20&target={caller.source}&action=sources.update"):
 
@@ -140,7 +138,7 @@ async def reading(caller: Caller, tenant: Tenant, parts: Stack) -> None:
         await caller.send("POST", f"/v1/audit-events/{newest}/undo")
 
     await _timed("PATCH, GET and POST …/undo", undo)
-    for first in range(0, ENTRIES, 1_000):
+    for first in range(0, entries, 1_000):
         async with parts.container.uow().begin(tenant, CALL) as tx:
             changes = [
                 Change("source", f"src_{first + n}", "update", {"name": "a"}, {"name": "b"}) for n in range(1_000)
@@ -184,7 +182,7 @@ async def writers(parts: Stack, tenant: Tenant, counts: Sequence[int]) -> None:
         )
 
 
-async def main(batches: int) -> None:
+async def main(batches: int, entries: int) -> None:
     """Every figure of the command."""
     async with stack(PORT) as parts:
         organisation = await parts.organisation("Audited")
@@ -201,10 +199,13 @@ async def main(batches: int) -> None:
                 await caller.rename()
             await patches(caller, parts.postgres, batches)
             await writers(parts, tenant, (1, 8))
-            await reading(caller, tenant, parts)
+            await reading(caller, tenant, parts, entries)
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--batches", type=int, default=20, help=f"of {BATCH} PATCHes, with and without (default: 20)")
-    asyncio.run(main(options.parse_args().batches))
+    options.add_argument(
+        "--entries", type=int, default=20_000, help="more in the chain that is checked (default: 20,000)"
+    )
+    asyncio.run(main(**vars(options.parse_args())))
