@@ -61,6 +61,10 @@ class MatchIndexStore(Protocol):
         """Have items of the index matched once more; those that wait already stay as they are."""
         ...
 
+    async def requeue_all(self) -> int:
+        """Have every item of the index matched once more, by weights that are learnt anew; answers how many were not waiting."""
+        ...
+
     async def model(self) -> MatchModel | None:
         """The learnt weights."""
         ...

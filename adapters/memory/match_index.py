@@ -95,6 +95,13 @@ class MemoryMatchIndex:
             if self._queue.get(item.variant) is None:
                 await self._queue.put(Queued(item.variant, item.stamp, again=True, since=self._now))
 
+    async def requeue_all(self) -> int:
+        await self._models.remove("")
+        waiting = [item for item in self._items.where() if self._queue.get(item.variant) is None]
+        for item in waiting:
+            await self._queue.put(Queued(item.variant, item.stamp, again=True, since=self._now))
+        return len(waiting)
+
     async def model(self) -> MatchModel | None:
         return self._models.get("")
 

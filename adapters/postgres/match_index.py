@@ -103,6 +103,10 @@ class PostgresMatchIndex:
     async def requeue(self, variants: Sequence[str]) -> None:
         await self._session.run(SQL["requeue"], ids=texts(variants))
 
+    async def requeue_all(self) -> int:
+        await self._session.run(SQL["forget_model"])
+        return await self._session.run(SQL["requeue_all"])
+
     async def model(self) -> MatchModel | None:
         row = await self._session.one(SQL["model"])
         made = MatchModel(row[0], msgspec.convert(row[1], Weights), row[2]) if row else None

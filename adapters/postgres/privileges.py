@@ -71,7 +71,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "match_queue": _ALL,
     "match_items": _CHANGE,
     "match_keys": _CHANGE,
-    "match_models": _CHANGE,
+    "match_models": _ALL,
 }
 """Of joinery_app. A table that is not named is none of its business; a partition is reached through its parent, where the
 policies stand."""

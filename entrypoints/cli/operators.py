@@ -13,6 +13,7 @@ from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.matching.queueing import matching
 from domain.orgs.model import Member, Organisation, Plan
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
@@ -96,6 +97,19 @@ async def change_plan(options: argparse.Namespace) -> int:
     return answered(
         options, answer, f"{organisation.name} is on the plan {plan.code} now (was {organisation.plan.code})."
     )
+
+
+async def rematch(options: argparse.Namespace) -> int:
+    """`joinery org rematch`: everything is matched once more, with weights learnt anew; what people decided stays."""
+    async with container(options) as parts:
+        organisation = await found_organisation(parts, options.org)
+        tenant = Tenant(organisation.id, options.mode == "live")
+        async with parts.uow().begin(tenant, operator_call("matching.rematch")) as tx:
+            queued = await tx.match_index.requeue_all()
+            await tx.jobs.add(matching(tenant))
+            await tx.audit.add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
+    answer = {"organisation": organisation.id, "mode": options.mode, "variants": queued}
+    return answered(options, answer, f"{queued:,} variants of {organisation.name} wait to be matched anew.")
 
 
 async def found_organisation(parts: Container, id_or_name: str) -> Organisation:

@@ -395,3 +395,15 @@ async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tena
     await add(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
     told = await match(backend, tenant, Adding())
     assert len(told.pairs) == 1
+
+
+async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: Tenant) -> None:
+    """Weights are learnt anew, and the pairs come to the same; nothing waits afterwards."""
+    await _vendors(backend, tenant)
+    first = await _keys(backend, tenant, await match(backend, tenant))
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.match_index.requeue_all() == 240 and await tx.match_index.model() is None
+        assert await tx.match_index.requeue_all() == 0, "what waits waits once"
+    again = await match(backend, tenant)
+    assert sum(map(len, again.batches)) == 240
+    assert (await _keys(backend, tenant, again)).keys() == first.keys()

@@ -74,7 +74,7 @@ EXPECTED = {
     "match_queue": "SIUD",
     "match_items": "SIU",
     "match_keys": "SIU",
-    "match_models": "SIU",
+    "match_models": "SIUD",
     "variants": "SIU",
     "webhook_deliveries": "SIUD",
     "webhook_endpoints": "SIUD",

@@ -92,6 +92,15 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT j
 ORDER BY variant
 ON CONFLICT DO NOTHING
 
+-- requeue_all --
+INSERT INTO match_queue (org, livemode, variant, stamp, again)
+SELECT %(org)s, %(livemode)s, variant, stamp, true FROM match_items
+WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY variant
+ON CONFLICT DO NOTHING
+
+-- forget_model --
+DELETE FROM match_models WHERE org = %(org)s AND livemode = %(livemode)s
+
 -- model --
 SELECT items, weights, learnt_at FROM match_models WHERE org = %(org)s AND livemode = %(livemode)s
 
