@@ -22,6 +22,7 @@ from entrypoints.container import telemetry_of
 from entrypoints.metrics import Counts, Durations, Metrics
 from entrypoints.settings import SettingsError, from_environment
 from ports.tracing import SpanKind, Tracing
+from tests.http.fakes import running
 from tests.support.collector import Told, collecting
 
 ROOT = Path(__file__).parents[2]
@@ -203,3 +204,17 @@ def test_addresses_that_are_none_are_refused_without_being_repeated(url: str) ->
     with pytest.raises(SettingsError, match="JOINERY_OTLP_URL must be") as refused:
         from_environment({"JOINERY_DATABASE_URL": "x", "JOINERY_SECRET": "s" * 32, "JOINERY_OTLP_URL": url})
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.asyncio
+async def test_requests_are_answered_while_the_collector_hangs() -> None:
+    with collecting() as collector:
+        collector.hangs.set()
+        telemetry = OtlpTelemetry(collector.url, "joinery-tests", "1")
+        async with running(tracing=telemetry.tracing) as world:
+            client = await world.client("Elm")
+            began = time.perf_counter()
+            answers = await asyncio.gather(*(client.get("/v1/sources") for _ in range(30)))
+            assert {answer.status for answer in answers} == {200} and time.perf_counter() - began < 3
+        await telemetry.close()
+    assert collector.requests == []

@@ -1,0 +1,71 @@
+"""Requests as spans: below what the caller names, by route and never by path, with nothing that people put into addresses."""
+
+import pytest
+
+from adapters.memory.tracing import MemorySpan, MemoryTracing
+from domain.kernel.ids import new_id
+from domain.kernel.trace_context import context_of
+from ports.tracing import SpanKind
+from tests.http.client import Answer
+from tests.http.fakes import running
+
+pytestmark = pytest.mark.asyncio
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+async def test_a_request_is_a_span_of_its_callers_trace() -> None:
+    tracing = MemoryTracing()
+    async with running(tracing=tracing) as world:
+        client = await world.client()
+        answer = await client.get("/v1/sources?limit=1&q=what-i-look-for", traceparent=PARENT)
+        [span] = tracing.spans
+    assert span.parent == context_of(PARENT) and span.context.trace == PARENT[3:35] and span.kind is SpanKind.SERVER
+    assert span.ended and span.name == f"GET {span.notes['http.route']}"
+    assert span.notes["http.response.status_code"] == answer.status
+    assert (
+        span.notes["joinery.request_id"] == answer.headers["request-id"]
+        and span.notes["joinery.org"] == world.orgs["Fjord"].id
+    )
+    assert "what-i-look-for" not in repr(span)
+
+
+async def _one(tracing: MemoryTracing, answer: Answer) -> MemorySpan:
+    span = tracing.spans.pop()
+    assert span.ended and span.notes["joinery.request_id"] == answer.headers["request-id"]
+    assert span.notes["http.response.status_code"] == answer.status
+    return span
+
+
+async def test_refusals_are_the_callers_and_failures_are_ours() -> None:
+    tracing = MemoryTracing()
+    async with running(tracing=tracing) as world:
+        client = await world.client()
+        unknown = await _one(tracing, await client.get("/v1/svc_rk_live_secret"))
+        assert unknown.name == "GET" and unknown.failure is None and "secret" not in repr(unknown)
+        assert unknown.notes["joinery.error_code"] == "not_found"
+        missing = await _one(tracing, await client.get(f"/v1/sources/{new_id('src')}", traceparent="rubbish"))
+        assert missing.name == "GET /v1/sources/{id}" and missing.parent is None and missing.failure is None
+        stranger = await _one(tracing, await world.stranger("svc_rk_live_nobody").get("/v1/sources"))
+        assert stranger.notes["joinery.error_code"] == "authentication_required" and "joinery.org" not in stranger.notes
+        other = await _one(tracing, await client.send_json("BREW", "/v1/sources", {}))
+        assert other.name in ("_OTHER", "_OTHER /v1/sources")
+
+
+async def test_what_is_ours_is_a_failure() -> None:
+    tracing = MemoryTracing()
+    async with running(tracing=tracing) as world:
+        client = await world.client()
+
+        class Broken(Exception):
+            """svc_rk_live_secret"""
+
+        def broken(*_: object) -> None:
+            raise Broken("svc_rk_live_secret")
+
+        world.uow.read = broken  # type: ignore[method-assign]
+        span = await _one(tracing, await client.get("/v1/sources"))
+        assert (
+            span.notes["http.response.status_code"] == 500
+            and span.failure == "internal_error"
+            and "svc_" not in repr(span)
+        )
