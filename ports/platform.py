@@ -65,8 +65,8 @@ class Incidents(Protocol):
         """One of them."""
         ...
 
-    async def save(self, incident: Incident) -> None:
-        """Keep a new one, or what became of one."""
+    async def save(self, incident: Incident, before: Incident | None = None) -> bool:
+        """Keep a new one, or what became of one that was as `before`; False when somebody else has changed it since."""
         ...
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:

@@ -12,7 +12,7 @@ class UsageMeters(Protocol):
     """In a tenant's transaction. Counting waits for nobody; reserving takes turns with others of the tenant that reserve."""
 
     async def count(self, meter: str, amount: int, of: str) -> None:
-        """So much was used by `of` (a run, a batch of deliveries), beside what is counted of it; days are those of `tx.now`."""
+        """So much was used by `of` (a run, a batch of deliveries), beside what is counted of it, today; of what keeps room, on the day it did so."""
         ...
 
     async def reserve(self, meter: str, amount: int, of: str, included: int) -> bool:

@@ -47,8 +47,11 @@ class MemoryIncidents:
     async def get(self, id: str) -> Incident | None:
         return self._incidents.get(id)
 
-    async def save(self, incident: Incident) -> None:
+    async def save(self, incident: Incident, before: Incident | None = None) -> bool:
+        if self._incidents.get(incident.id) != before:
+            return False
         self._incidents[incident.id] = incident
+        return True
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:
         return page_of(self._incidents.values(), page_request, lambda one: one.id)

@@ -68,7 +68,8 @@ class MemoryUsageMeters:
 
     async def count(self, meter: str, amount: int, of: str) -> None:
         await self._transaction.lock()
-        entry = Entry(meter, of, self._today)
+        held = self._entries.where(lambda one: (one.meter, one.subject) == (meter, of) and one.reserved > 0)
+        entry = Entry(meter, of, max((one.day for one in held), default=self._today))
         entry = self._entries.get(entry.key) or entry
         await self._entries.put(replace(entry, amount=entry.amount + amount))
 

@@ -108,7 +108,7 @@ class PostgresMaintenance:
         """What goes is the beginning of a chain; the last hash of it stays as the anchor of what is left."""
         now = datetime.now(UTC)
         values = {"bound": id_at(now - retention.AUDIT_ENTRIES)}
-        async with self._pool.owner() as link, link.connection.transaction():
+        async with self._pool.owner() as link:  # each statement by itself: a chain's end is held for one of them alone
             await link.connection.execute("DELETE FROM audit_kept WHERE expires_at < %s", (now,))
             await link.connection.execute(_ANCHORED, values)
             cursor = await link.connection.execute(_OLD_ENTRIES, values)

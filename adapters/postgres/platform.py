@@ -67,11 +67,13 @@ class PostgresIncidents:
         rows = await self._rows("incident", id=id)
         return _incident(rows[0]) if rows else None
 
-    async def save(self, incident: Incident) -> None:
+    async def save(self, incident: Incident, before: Incident | None = None) -> bool:
         values = {field.name: getattr(incident, field.name) for field in fields(incident)}
         values["updates"] = Jsonb(plain(incident.updates))
+        values["known"] = len(before.updates) if before else 0
         async with self._pool.system() as link:
-            await link.cursor.execute(SQL["save_incident"], values)
+            cursor = await link.cursor.execute(SQL["save_incident"], values)
+            return cursor.rowcount == 1
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:
         rows = await self._rows("incidents", before=page_request.key or "~", limit=page_request.limit + 1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from random import sample
 from typing import Any, Final
 
 from adapters.postgres.nodes.pool import Pool, reading
@@ -87,7 +88,8 @@ class PostgresUsageUpkeep:
     async def unfolded(self, limit: int) -> Sequence[Tenant]:
         long_ago = self._clock.now().date() - FORGOTTEN
         found = await self._pool.each(reading(SQL["unfolded"], long_ago=long_ago, limit=limit))
-        return [Tenant(*row) for rows in found for row in rows][:limit]
+        tenants = [Tenant(*row) for rows in found for row in rows]
+        return sample(tenants, min(limit, len(tenants)))
 
     async def to_resume(self, month: date) -> Sequence[Tenant]:
         found = await self._pool.each(reading(SQL["to_resume"], month=month))

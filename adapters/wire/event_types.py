@@ -21,7 +21,7 @@ from adapters.wire.schema import (
     timestamp,
 )
 from adapters.wire.sources import STATUS_REASON
-from adapters.wire.usage import METER, PERIOD
+from adapters.wire.usage import METER, USAGE
 from adapters.wire.webhooks import ENDPOINT
 from domain.events.model import TYPES
 
@@ -125,18 +125,18 @@ def _catalogue() -> Schema:
 
 
 def _usage() -> Schema:
-    return record(
-        None,
-        {
-            "id": id_of("org"),
-            "meter": METER,
-            "threshold": integer(80, least=1, description="Per cent of what the plan includes: 80 or 100."),
-            "used": integer(412_000, least=0),
-            "included": integer(500_000, least=1),
-            "period": PERIOD,
-            "version": integer(1, least=1),
-        },
-    )
+    """The resource as of then, and which of its meters it is about."""
+    about = {
+        "id": id_of("org"),
+        "meter": METER,
+        "threshold": integer(80, least=1, description="Per cent of what the plan includes: 80 or 100."),
+        "used": integer(412_000, least=0),
+        "included": integer(500_000, least=0),
+        "version": integer(1, least=1),
+    }
+    usage = USAGE.schema
+    properties = {**usage["properties"], **about}
+    return {"type": "object", "properties": properties, "required": [*usage["required"], *about]}
 
 
 def _export() -> Schema:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from adapters.wire import schema
 from adapters.wire.resource import Resource, computed, optional
 from domain.kernel.plain import instant
-from domain.platform.incidents import Incident, OpenedBy
+from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy
 from domain.platform.model import COMPONENTS, Component, ComponentState
 from domain.platform.usecases import PlatformStatus
 
@@ -32,7 +32,7 @@ INCIDENT_UPDATE: Final = schema.record(
     {
         "at": schema.timestamp(),
         "state": schema.enum(*ComponentState),
-        "text": schema.text("Three checks in a row did not pass.", longest=2000),
+        "text": schema.text("3 looks in a row found it down.", longest=TEXT),
     },
 )
 INCIDENT: Final = Resource[Incident](
@@ -41,7 +41,7 @@ INCIDENT: Final = Resource[Incident](
         "id": schema.id_of("inc"),
         "component": schema.enum(*COMPONENTS),
         "state": schema.enum(*ComponentState),
-        "title": schema.text("feed is degraded", longest=200),
+        "title": schema.text("feed is degraded", longest=TITLE),
         "opened_by": schema.enum(*OpenedBy),
         "opened_at": schema.timestamp("When it began, as far as is known."),
         "updated_at": schema.timestamp(),

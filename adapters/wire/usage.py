@@ -1,12 +1,13 @@
 """The JSON of usage."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Final
 
 from adapters.wire import schema
-from adapters.wire.resource import Resource, computed
+from adapters.wire.resource import Resource, View, computed
 from domain.kernel.plain import instant
+from domain.kernel.tenancy import Tenant
 from domain.usage.meters import METERS, DayUsage
 from domain.usage.usecases.service import MeterUsage, Usage, UsageSeries
 
@@ -88,3 +89,8 @@ USAGE_SERIES: Final = Resource[UsageSeries](
     },
     description="Usage day by day (UTC).",
 )
+
+
+def described(usage: Usage, tenant: Tenant, now: datetime) -> dict[str, Any]:
+    """The resource, as events carry it."""
+    return USAGE.render(usage, View(tenant, now))

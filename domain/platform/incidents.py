@@ -11,7 +11,10 @@ from domain.kernel.ids import new_id
 from domain.platform.model import ComponentState
 
 IN_A_ROW: Final = 3
-"""Checks, a minute apart, that must agree before an incident is opened or closed: one that fails alone is a hiccup."""
+"""Looks, a minute apart, that must agree before an incident is opened or closed: one that fails alone is a hiccup."""
+TITLE: Final = 200
+TEXT: Final = 2_000
+"""Characters that an incident's title, and each of its texts, has at most."""
 _WORSE: Final = tuple(ComponentState)
 
 
@@ -73,26 +76,25 @@ class Seen:
     state: ComponentState
 
 
-def measured(component: str, looks: Sequence[Seen], incident: Incident | None) -> Incident | None:
-    """What the last looks (oldest first) make of the component's open incident; None when nothing changes.
+def measured(component: str, looks: Sequence[Seen], incidents: Sequence[Incident]) -> Incident | None:
+    """What the last looks (oldest first) make of the component's open incidents: the one that changes, or is new; else None.
 
-    An operator's incident is closed by the operator alone.
+    An operator's incident is closed by the operator alone, and beside it none is opened.
     """
     last = looks[-IN_A_ROW:]
     if len(last) < IN_A_ROW:
         return None
     now, failing = last[-1].at, [look for look in last if look.state != ComponentState.OPERATIONAL]
+    incident = next((one for one in incidents if one.opened_by == OpenedBy.MEASUREMENT), None)
     if incident is None:
-        if len(failing) < IN_A_ROW:
+        if incidents or len(failing) < IN_A_ROW:
             return None
         state = _worst(failing)
         title = f"{component} is {'down' if state == ComponentState.DOWN else 'degraded'}"
-        text = f"{IN_A_ROW} checks in a row did not pass."
+        text = f"{IN_A_ROW} looks in a row found it {state}."
         return opened(component, state, title, text, OpenedBy.MEASUREMENT, last[0].at, now)
-    if incident.opened_by != OpenedBy.MEASUREMENT:
-        return None
     if not failing:
-        return incident.closed(now, f"{IN_A_ROW} checks in a row passed.")
+        return incident.closed(now, f"{IN_A_ROW} looks in a row found it working.")
     if len(failing) == IN_A_ROW and (state := _worst(failing)) != incident.state:
         return incident.told(now, f"It is {state} now.", state)
     return None

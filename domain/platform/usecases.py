@@ -57,10 +57,11 @@ class PlatformService:
         await self._checks.record([Check(name, now, state) for name, state in seen])
         open_ones = await self._incidents.open()
         for name, looks in self._looks.items():
-            of = next((one for one in open_ones if one.component == name), None)
-            changed = measured(name, list(looks), of)
+            own = [one for one in open_ones if one.component == name]
+            changed = measured(name, list(looks), own)
             if changed is not None:
-                await self._incidents.save(changed)
+                before = next((one for one in own if one.id == changed.id), None)
+                await self._incidents.save(changed, before)  # what the operator did meanwhile stays
 
     async def history(self, page_request: PageRequest) -> Page[Incident]:
         """Incidents, newest first."""
@@ -90,17 +91,18 @@ class PlatformService:
             days.setdefault(count.component, []).append(DayUptime(count.day, count.passed / count.total))
         incidents = tuple(await self._incidents.open())
         components = tuple(
-            Component(name, _state(latest[name], now, incidents), tuple(days.get(name, ())))
+            Component(name, _state(name, latest.get(name), now, incidents), tuple(days.get(name, ())))
             for name in COMPONENTS
-            if name in latest
+            if name in latest or any(one.component == name for one in incidents)
         )
         worst = max((component.state for component in components), key=_WORSE.index, default=ComponentState.DEGRADED)
         checked_at = max((check.at for check in latest.values()), default=None)
         return PlatformStatus(worst, components, checked_at, incidents)
 
 
-def _state(check: Check, now: datetime, incidents: Sequence[Incident]) -> ComponentState:
-    """The worst of what was measured and of what its operator says."""
-    unseen = ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL
-    said = [one.state for one in incidents if one.component == check.component and one.opened_by == OpenedBy.OPERATOR]
-    return max(check.state, unseen, *said, key=_WORSE.index)
+def _state(name: str, check: Check | None, now: datetime, incidents: Sequence[Incident]) -> ComponentState:
+    """The worst of what was measured, if anything was, and of what its operator says."""
+    said = [one.state for one in incidents if one.component == name and one.opened_by == OpenedBy.OPERATOR]
+    if check is not None:
+        said += [check.state, ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL]
+    return max(said, key=_WORSE.index, default=ComponentState.DEGRADED)

@@ -56,10 +56,10 @@ def next_month(month: date) -> date:
 
 
 def reached(used: Mapping[str, int], included: Mapping[str, int | None]) -> list[tuple[str, int]]:
-    """The meters and per cents that are reached; of what includes nothing, or any amount, none is."""
+    """The meters and per cents that are reached; of what includes any amount, or was not used, none is."""
     return [
         (meter, percent)
         for meter, amount in used.items()
         for percent in THRESHOLDS
-        if (most := included.get(meter)) and amount * 100 >= most * percent
+        if (most := included.get(meter)) is not None and amount and amount * 100 >= most * percent
     ]

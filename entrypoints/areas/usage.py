@@ -62,6 +62,6 @@ AREA: Final = Area(
     service=lambda _: UsageService(),
     operations=OPERATIONS,
     ticks=lambda dependencies: [
-        Tick("usage", 15, UsageFolding(dependencies.uow, dependencies.usage, dependencies.clock).tick)
+        Tick("usage", 15, UsageFolding(dependencies.uow, dependencies.usage, dependencies.clock, wire.described).tick)
     ],
 )

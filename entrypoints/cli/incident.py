@@ -4,7 +4,7 @@ import argparse
 
 from domain.kernel.ids import is_id
 from domain.kernel.plain import instant
-from domain.platform.incidents import Incident, OpenedBy, opened
+from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
 from domain.platform.model import ComponentState
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.operators import answered, container
@@ -15,8 +15,8 @@ async def open_one(options: argparse.Namespace) -> int:
     """`joinery incident open`."""
     async with container(options) as parts:
         now, state = parts.clock().now(), ComponentState(options.state)
-        text = options.text or options.title
-        made = opened(options.component, state, options.title, text, OpenedBy.OPERATOR, now, now)
+        title, text = _bounded(options.title, TITLE), _bounded(options.text or options.title, TEXT)
+        made = opened(options.component, state, title, text, OpenedBy.OPERATOR, now, now)
         await parts.incidents().save(made)
     return _told(options, made, f"Opened {made.id}: {made.component} is {made.state}.")
 
@@ -25,16 +25,18 @@ async def update(options: argparse.Namespace) -> int:
     """`joinery incident update`."""
     async with container(options) as parts:
         state = ComponentState(options.state) if options.state else None
-        after = (await _found(parts, options.id)).told(parts.clock().now(), options.text, state)
-        await parts.incidents().save(after)
+        before = await _found(parts, options.id)
+        after = before.told(parts.clock().now(), _bounded(options.text, TEXT), state)
+        await _kept(parts, after, before)
     return _told(options, after, f"{after.id} is updated: {after.component} is {after.state}.")
 
 
 async def close(options: argparse.Namespace) -> int:
     """`joinery incident close`."""
     async with container(options) as parts:
-        after = (await _found(parts, options.id)).closed(parts.clock().now(), options.text)
-        await parts.incidents().save(after)
+        before = await _found(parts, options.id)
+        after = before.closed(parts.clock().now(), _bounded(options.text, TEXT))
+        await _kept(parts, after, before)
     return _told(options, after, f"Closed {after.id}.")
 
 
@@ -45,6 +47,17 @@ async def list_open(options: argparse.Namespace) -> int:
     lines = [f"{one.id}  {one.component:<10} {one.state:<10} {one.title}" for one in found]
     answer = {"incidents": [_described(one) for one in found]}
     return answered(options, answer, "\n".join(lines) or "No incident is open.")
+
+
+def _bounded(text: str, longest: int) -> str:
+    if not 0 < len(text) <= longest:
+        raise CommandError(f"Say it in 1 to {longest:,} characters.")
+    return text
+
+
+async def _kept(parts: Container, after: Incident, before: Incident) -> None:
+    if not await parts.incidents().save(after, before):
+        raise CommandError("The incident has changed meanwhile; run this again.")
 
 
 async def _found(parts: Container, id: str) -> Incident:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from adapters.wire import events, schema
+from adapters.wire.usage import USAGE
 from adapters.wire.webhooks import WirePayloadRendering
 from domain.events.model import Event
 from domain.kernel.ids import PREFIXES, new_id
@@ -86,9 +87,9 @@ def _special(type: str, table: Table) -> Event | None:
     if type == "webhook.test":
         return Event(type, endpoint, 1, {"id": endpoint, "url": "https://shop.example/hooks"})
     if type == "usage.threshold_reached":
-        org, period = new_id("org"), {"start": "2026-11-01", "end": "2026-12-01"}
-        data = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000, "period": period}
-        return Event(type, org, 1, data)
+        org = new_id("org")
+        told = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000}
+        return Event(type, org, 1, {**schema.example(USAGE.schema), **told})
     if type == "delivery.disabled":
         reply = next((dict(row.reply or {}) for row in table if row.id == "webhooks.read"), None)
         if reply is not None:

@@ -26,7 +26,8 @@ async def _kept(incidents: Incidents) -> None:
         await incidents.save(one)
     assert [one for one in await incidents.open() if one in made] == made[::-1]
     over = made[1].told(MOMENT, "Nearly.", ComponentState.DEGRADED).closed(MOMENT, "Done.")
-    await incidents.save(over)
+    assert await incidents.save(over, made[1])
+    assert not await incidents.save(made[1].closed(MOMENT, "Too late."), made[1]), "somebody was faster"
     assert await incidents.get(over.id) == over and await incidents.get("inc_nobody") is None
     assert made[1] not in await incidents.open()
     first = await incidents.page(PageRequest(limit=2))
@@ -34,7 +35,7 @@ async def _kept(incidents: Incidents) -> None:
     rest = await incidents.page(PageRequest(limit=2, key=first.next_key))
     assert rest.items[0] == made[0]
     for one in (made[0], made[2]):
-        await incidents.save(replace(one, closed_at=MOMENT))
+        assert await incidents.save(replace(one, closed_at=MOMENT), one)
 
 
 async def test_incidents_in_memory() -> None:

@@ -7,6 +7,7 @@ from secrets import token_hex
 import pytest
 
 from adapters.wire.event_types import EVENT_TYPES
+from adapters.wire.usage import described
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Meter
 from domain.usage.meters import DELIVERIES, RECORDS, SOURCES, STORED_BYTES, Threshold, month_of
@@ -39,7 +40,7 @@ async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -
 
 async def fold(backend: Backend, *tenants: Tenant) -> None:
     """What the scheduler's tick does, for these tenants alone: other tests' are in the store as well."""
-    folding = UsageFolding(backend.uow, backend.usage, _Clock(backend))
+    folding = UsageFolding(backend.uow, backend.usage, _Clock(backend), described)
     for tenant in tenants:
         assert tenant in await backend.usage.unfolded(1_000_000)
         await folding._each(tenant, folding._fold)
@@ -157,7 +158,7 @@ async def test_deliveries_count_once_and_wait_when_the_month_is_spent(backend: B
         assert tenant not in await backend.usage.to_resume(month_of(backend.now().date()))
         later = month_of(backend.now().date() + timedelta(days=40))
         assert tenant in await backend.usage.to_resume(later)
-        folding = UsageFolding(backend.uow, backend.usage, _Clock(backend))
+        folding = UsageFolding(backend.uow, backend.usage, _Clock(backend), described)
         await folding._each(tenant, folding._resume)
         await until(lambda: len(desk.receivers.at(endpoint.url)) > before)
 
@@ -189,3 +190,27 @@ async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, 
         assert [day for day, _ in days[STORED_BYTES]] == [today - timedelta(days=2 - n) for n in range(3)]
         assert (await tx.usage.level(SOURCES, today + timedelta(days=1))) is not None
         assert (await tx.usage.level(SOURCES, date(2020, 1, 1))) is None
+
+
+async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow: UnitOfWork) -> None:
+    """Also on the next day: neither twice, nor in another month."""
+    tenant = await on_plan(backend, records=100)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await quota.reserve(tx, RECORDS, 60, "run_1")
+        begun = tx.now.date()
+    for amount, now in ((20, timedelta()), (30, timedelta(days=1))):
+        async with uow.begin(tenant, CALL) as tx:
+            later(tx, now)
+            await tx.usage.count(RECORDS, amount, "run_1")
+    async with uow.begin(tenant, CALL) as tx:
+        assert {one.day: one.amount for one in await tx.usage.days([RECORDS], begun, begun + timedelta(days=1))} == {
+            begun: 50
+        }
+        assert await quota.reserve(tx, RECORDS, 40, "run_2") and not await quota.reserve(tx, RECORDS, 41, "run_3")
+
+
+def later(tx: Tx, by: timedelta) -> None:
+    """As if the transaction began so much later."""
+    for inner in (getattr(tx, "session", None), getattr(tx, "transaction", None)):
+        if inner is not None:
+            inner.now += by

@@ -30,3 +30,4 @@ INSERT INTO platform_incidents (id, component, state, title, opened_by, updates,
 VALUES (%(id)s, %(component)s, %(state)s, %(title)s, %(opened_by)s, %(updates)s, %(opened_at)s, %(updated_at)s, %(closed_at)s)
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, updates = excluded.updates, updated_at = excluded.updated_at,
     closed_at = excluded.closed_at
+WHERE jsonb_array_length(platform_incidents.updates) = %(known)s

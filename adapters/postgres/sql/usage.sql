@@ -1,6 +1,10 @@
 -- count --
+-- What has kept room is counted on the day that it did so, and in that month: its room and what is used of it are one row.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
-VALUES (%(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, %(amount)s)
+SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, coalesce((
+    SELECT max(day) FROM usage_entries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(subject)s AND reserved > 0
+), %(day)s), %(amount)s
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
 -- turn --
@@ -78,7 +82,9 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND month 
 UPDATE usage_thresholds SET held_back = false WHERE org = %(org)s AND livemode = %(livemode)s AND held_back
 
 -- unfolded --
-SELECT DISTINCT e.org, e.livemode FROM here.usage_entries AS e WHERE e.reserved = 0 OR e.day < %(long_ago)s LIMIT %(limit)s
+-- In no order, so that with more tenants than a turn takes each has its turn.
+SELECT e.org, e.livemode FROM here.usage_entries AS e WHERE e.reserved = 0 OR e.day < %(long_ago)s
+GROUP BY e.org, e.livemode ORDER BY random() LIMIT %(limit)s
 
 -- to_resume --
 SELECT DISTINCT t.org, t.livemode FROM here.usage_thresholds AS t

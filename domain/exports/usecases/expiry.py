@@ -1,16 +1,19 @@
 """Files of exports go with time: the export says so first, then the storage sweeper deletes them."""
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
 from domain.exports.model import AUDITED, KEPT_EXPORTS, Export, ExportStatus
-from domain.kernel.tenancy import Actor, AuditContext
+from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.clock import Clock
 from ports.exports import ExportUpkeep
 from ports.unit_of_work import Tx, UnitOfWork
 
 _CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "exports.expire")
 _BATCH: Final = 100
+_LOG: Final = logging.getLogger("joinery.exports")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,23 @@ class ExportExpiry:
         """Let go of the files of all exports that are due; answers how many."""
         count = 0
         while due := await self.upkeep.due(self.clock.now(), _BATCH):
-            for tenant, id in due:
-                async with self.uow.begin(tenant, _CONTEXT) as tx:
-                    export = await tx.exports.get(id, lock=True)
-                    if export is not None and export.status == ExportStatus.SUCCEEDED:
-                        await _expired(tx, export)
-            count += len(due)
+            gone = [await self._one(tenant, id) for tenant, id in due]
+            count += sum(gone)
+            if not all(gone):
+                return count  # who cannot be reached is due still, and looked at with the next tick
         return count
+
+    async def _one(self, tenant: Tenant, id: str) -> bool:
+        """Whether the export's files are let go; a tenant that cannot be reached keeps nobody else waiting."""
+        try:
+            async with self.uow.begin(tenant, _CONTEXT) as tx:
+                export = await tx.exports.get(id, lock=True)
+                if export is not None and export.status == ExportStatus.SUCCEEDED:
+                    await _expired(tx, export)
+        except Unavailable as error:
+            _LOG.warning("an export could not expire now: %s", error, extra={"export": id})
+            return False
+        return True
 
 
 async def expire_older(tx: Tx) -> None:

@@ -3,19 +3,20 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from domain.events.model import Event
 from domain.kernel.errors import Unavailable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.usage.meters import DELIVERIES, METERS, Threshold, month_of, next_month, reached
-from domain.usage.usecases.service import levels
+from domain.usage.meters import DELIVERIES, METERS, Threshold, month_of, reached
+from domain.usage.usecases.service import Usage, UsageService, levels
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.usage import UsageUpkeep
 
+Describe = Callable[[Usage, Tenant, datetime], Mapping[str, Any]]
 AT_ONCE: Final = 1_000
 """Tenants of one turn; the others' entries wait for the next."""
 _LOG: Final = logging.getLogger("joinery.usage")
@@ -29,6 +30,8 @@ class UsageFolding:
     uow: UnitOfWork
     upkeep: UsageUpkeep
     clock: Clock
+    describe: Describe
+    """What makes the resource that the event carries."""
 
     async def tick(self) -> None:
         """Fold what can be, of each tenant in a transaction of its own, and let go what was held back."""
@@ -65,7 +68,15 @@ class UsageFolding:
                 continue
             hold_back = (meter, percent) == (DELIVERIES, 100)
             if await tx.usage.reach(Threshold(meter, month, percent, most, tx.now), hold_back=hold_back):
-                await tx.events.append([_event(tx, meter, percent, used[meter], most, month)])
+                which = {
+                    "id": tx.tenant.org,
+                    "meter": meter,
+                    "threshold": percent,
+                    "used": used[meter],
+                    "included": most,
+                }
+                data = {**self.describe(await UsageService().usage(tx), tx.tenant, tx.now), **which}
+                await tx.events.append([Event("usage.threshold_reached", tx.tenant.org, 1, data)])
             if hold_back:
                 await _wake(tx)
 
@@ -78,15 +89,3 @@ async def _wake(tx: Tx) -> None:
     """Have workers look at the tenant's endpoints anew: they serve those alone that are not held back."""
     for endpoint in (await tx.webhooks.page(PageRequest(limit=100))).items:
         await tx.webhooks.wake(endpoint.id)
-
-
-def _event(tx: Tx, meter: str, percent: int, used: int, included: int, month: date) -> Event:
-    data = {
-        "id": tx.tenant.org,
-        "meter": meter,
-        "threshold": percent,
-        "used": used,
-        "included": included,
-        "period": {"start": month.isoformat(), "end": next_month(month).isoformat()},
-    }
-    return Event("usage.threshold_reached", tx.tenant.org, 1, data)

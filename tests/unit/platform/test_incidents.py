@@ -19,23 +19,23 @@ def looks(states: str) -> list[Seen]:
 
 @pytest.mark.parametrize("states", ["", "d", "dd", "odd", "ddo", "dod", "ooo"])
 def test_one_that_fails_alone_opens_nothing(states: str) -> None:
-    assert measured("api", looks(states), None) is None
+    assert measured("api", looks(states), []) is None
 
 
 @pytest.mark.parametrize(("states", "state"), [("ggg", "g"), ("gdg", "d"), ("oddd", "d")])
 def test_three_in_a_row_open_one_that_began_with_the_first(states: str, state: str) -> None:
-    made = measured("api", looks(states), None)
+    made = measured("api", looks(states), [])
     assert made is not None and (made.state, made.opened_by) == (STATES[state], OpenedBy.MEASUREMENT)
     assert made.opened_at == looks(states)[-3].at and len(made.updates) == 1
 
 
 def test_it_gets_worse_and_ends() -> None:
-    made = measured("api", looks("ggg"), None)
-    assert measured("api", looks("ggg"), made) is None, "nothing new"
-    worse = measured("api", looks("ddd"), made)
+    made = measured("api", looks("ggg"), [])
+    assert measured("api", looks("ggg"), [made]) is None, "nothing new"
+    worse = measured("api", looks("ddd"), [made])
     assert worse is not None and worse.state == ComponentState.DOWN and len(worse.updates) == 2
-    assert measured("api", looks("doo"), worse) is None
-    over = measured("api", looks("ooo"), worse)
+    assert measured("api", looks("doo"), [worse]) is None
+    over = measured("api", looks("ooo"), [worse])
     assert over is not None and over.closed_at == looks("ooo")[-1].at and over.state == ComponentState.OPERATIONAL
     with pytest.raises(Conflict):
         over.told(MOMENT, "and again")
@@ -43,4 +43,12 @@ def test_it_gets_worse_and_ends() -> None:
 
 def test_an_operators_incident_is_ended_by_the_operator() -> None:
     made = opened("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
-    assert measured("api", looks("ooo"), made) is None and measured("api", looks("ddd"), made) is None
+    assert measured("api", looks("ooo"), [made]) is None and measured("api", looks("ddd"), [made]) is None
+
+
+def test_one_that_was_measured_ends_also_beside_an_operators() -> None:
+    made = measured("api", looks("ggg"), [])
+    said = opened("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
+    assert made is not None
+    over = measured("api", looks("ooo"), [said, made])
+    assert over is not None and (over.id, over.state) == (made.id, ComponentState.OPERATIONAL)
