@@ -19,6 +19,7 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NO
 ORDER BY c.relname = 'jobs' DESC, c.relname
 """
 """Jobs first: what is under way then ends without effect."""
+_PUBLISHED: Final = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
 _CREDENTIALS: Final = ("api_keys", "members")
 _ELSEWHERE: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
 """Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
@@ -41,11 +42,7 @@ class PostgresErasure:
         async with self._pool.owner() as link:
             connection = link.connection
             endpoints = await _all(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", org)
-            told = await _all(connection, "SELECT id FROM events WHERE owner = %s", org)
-            if told:
-                forgotten = "UPDATE webhook_deliveries SET body = NULL WHERE event = ANY(%s) AND body IS NOT NULL"
-                cursor = await connection.execute(forgotten, ([id_ for (id_,) in told],))
-                gone["webhook_deliveries of others"] += cursor.rowcount
+            gone["webhook_deliveries of others"] += await _forget_told(connection, org)
             for table, column in _ELSEWHERE.items():
                 gone[table] += await _delete(connection, table, column, org)
             for table in await _tables(connection):
@@ -60,12 +57,22 @@ class PostgresErasure:
             await link.connection.execute("DELETE FROM organisations WHERE id = %s", (org,))
 
 
+async def _forget_told(connection: Connection, org: str) -> int:
+    """Empty what others were sent of the events that it published, some events at a time; answers how many deliveries."""
+    forgotten, after = 0, ""
+    while told := await _all(connection, _PUBLISHED, org, after, BATCH):
+        after = told[-1][0]
+        emptied = "UPDATE webhook_deliveries SET body = NULL WHERE event = ANY(%s) AND body IS NOT NULL"
+        forgotten += (await connection.execute(emptied, ([id_ for (id_,) in told],))).rowcount
+    return forgotten
+
+
 async def _tables(connection: Connection) -> Sequence[str]:
     return [name for (name,) in await (await connection.execute(_OF_ORGANISATIONS)).fetchall()]
 
 
-async def _all(connection: Connection, statement: str, org: str) -> list[tuple[Any, ...]]:
-    return await (await connection.execute(statement.encode(), (org,))).fetchall()
+async def _all(connection: Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(statement.encode(), values)).fetchall()
 
 
 async def _delete(connection: Connection, table: str, column: str, org: str) -> int:

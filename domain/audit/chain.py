@@ -14,6 +14,8 @@ from domain.kernel.tenancy import Tenant
 
 GENESIS: Final = bytes(32)
 """What stands before a chain's first entry."""
+FORMAT: Final = "v1"
+"""What is hashed begins with it: another way of writing entries down would be another format beside this one."""
 _ENCODE: Final = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 MOST_FAULTS: Final = 100
 """Faults of a chain that are told."""
@@ -26,6 +28,8 @@ class FaultKind(StoredEnum):
     MISSING = "missing"
     REORDERED = "reordered"
     INSERTED = "inserted"
+    UNCHECKED = "unchecked"
+    """An entry that is not kept any more, or older than the chain, so that a hash that was noted of it tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class ChainReport:
     before: int
     head: ChainHead
     faults: tuple[ChainFault, ...]
+    more: int = 0
+    """Entries beyond MOST_FAULTS that do not follow on those before them."""
 
 
 def canonical(value: Any) -> str:
@@ -85,7 +91,7 @@ def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:
     context, change = entry.context, entry.change
     actor = {"kind": context.actor.kind, "id": context.actor.id, "on_behalf_of": context.actor.on_behalf_of}
     said = (
-        tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.reversible,
+        FORMAT, tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.reversible,
         change.object, change.id, change.action, change.before, change.after,
         entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"), entry.act, entry.undoes, entry.undone,
         entry.kept,
@@ -111,6 +117,8 @@ class ChainCheck:
     faults: list[ChainFault] = field(default_factory=list)
     entries: int = 0
     before: int = 0
+    more: int = 0
+    _last: "_Suspect | None" = None
     _sequence: int = 0
     _hashes: list[bytes] = field(default_factory=list)
     _suspects: "list[_Suspect]" = field(default_factory=list)
@@ -146,13 +154,17 @@ class ChainCheck:
         else:
             # behind a gap it cannot be told what it was hashed with; only whether it belongs elsewhere
             verdict = None if gap and entry.hash is not None else FaultKind.CHANGED
-            self._suspects.append(_Suspect(entry, digest, len(self._hashes), verdict))
+            self._last = _Suspect(entry.id, entry.sequence, entry.hash, digest, len(self._hashes), verdict)
+            if len(self._suspects) < MOST_FAULTS:
+                self._suspects.append(self._last)
+            else:
+                self.more += 1
         self._sequence = entry.sequence
         self._hashes.append(entry.hash or GENESIS)
 
     def _passes_over(self, entry: AuditEntry, digest: bytes) -> bool:
         """Whether it follows on the entry before the last one, which then was put in between."""
-        last = self._suspects[-1] if self._suspects else None
+        last = self._last
         if last is None or last.place != len(self._hashes) - 1 or chained(self._hashes[-2], digest) != entry.hash:
             return False
         last.verdict = FaultKind.INSERTED
@@ -160,18 +172,27 @@ class ChainCheck:
 
     def report(self) -> ChainReport:
         """What was found, once all entries were looked at."""
-        for suspect in self._suspects[:MOST_FAULTS]:
-            entry = suspect.entry
-            if any(chained(one, suspect.digest) == entry.hash for one in self._hashes):
+        for suspect in self._suspects:
+            if any(chained(one, suspect.digest) == suspect.hash for one in self._hashes):
                 suspect.verdict = FaultKind.REORDERED
             if suspect.verdict is None:
                 self.entries += 1
             else:
-                self.faults.append(ChainFault(suspect.verdict, entry.sequence, entry.id))
+                self.faults.append(ChainFault(suspect.verdict, suspect.sequence, suspect.id))
+        self._compare_early()
         self.faults += [ChainFault(FaultKind.MISSING, one, until=one) for one in self.noted if one > self._sequence]
         self._end()
         ordered = sorted(self.faults, key=lambda fault: fault.sequence)[:MOST_FAULTS]
-        return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered))
+        return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered), self.more)
+
+    def _compare_early(self) -> None:
+        """Hashes that were noted of entries before the chain's present beginning; of the last of them its anchor is known."""
+        head = self._began
+        for number, hash in self.noted.items():
+            if number == head.began and hash != head.anchor:
+                self.faults.append(ChainFault(FaultKind.CHANGED, number))
+            elif number < head.began:
+                self.faults.append(ChainFault(FaultKind.UNCHECKED, number))
 
     def _end(self) -> None:
         head = self._began
@@ -188,7 +209,9 @@ class ChainCheck:
 class _Suspect:
     """An entry that does not follow on the one before it, and what that comes to; None: nothing but a gap before it."""
 
-    entry: AuditEntry
+    id: str
+    sequence: int
+    hash: bytes | None
     digest: bytes
     place: int
     verdict: FaultKind | None

@@ -60,6 +60,7 @@ def _json(report: ChainReport) -> dict[str, Any]:
         "last": report.head.last,
         "hash": report.head.hash.hex(),
         "faults": faults,
+        "more": report.more,
     }
 
 
@@ -74,6 +75,7 @@ def _sentence(report: ChainReport) -> str:
         end = f"; entry {report.head.last} has the hash {report.head.hash.hex()}" if report.entries else ""
         return f"{head}whole, {report.entries} entries{before}{end}"
     told = "".join(f"\n  {_fault(fault)}" for fault in report.faults)
+    told += f"\n  and {report.more:,} more" if report.more else ""
     return f"{head}NOT WHOLE, {report.entries} entries hold{before}{told}"
 
 
@@ -82,6 +84,7 @@ _WORDS = {
     FaultKind.MISSING: "missing",
     FaultKind.REORDERED: "does not stand where it was written",
     FaultKind.INSERTED: "was put in",
+    FaultKind.UNCHECKED: "is not kept any more, so what was noted of it cannot be compared",
 }
 
 

@@ -116,10 +116,13 @@ class Api:
 
     async def small(self, url: str) -> bytes:
         """A small file, unpacked."""
-        async with self.files.get(url, timeout=_TIMEOUT) as answer:
-            if answer.status != 200:
-                raise Gone(f"A file of the export cannot be downloaded ({answer.status}).")
-            return zlib.decompress(await answer.read(), _GZIP)
+        try:
+            async with self.files.get(url, timeout=_TIMEOUT) as answer:
+                if answer.status != 200:
+                    raise Gone(f"A file of the export cannot be downloaded ({answer.status}).")
+                return zlib.decompress(await answer.read(), _GZIP)
+        except (aiohttp.ClientError, TimeoutError, zlib.error) as error:
+            raise MirrorError(f"The download of the export broke off ({error or type(error).__name__}).") from error
 
     async def _get(self, path: str, query: Mapping[str, str]) -> bytes:
         return await self._asked("GET", path, query, None, {})

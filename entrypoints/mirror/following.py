@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,8 @@ _AT_ONCE: Final = 100
 _KEY: Final = "export-key"
 _POLL: Final = (0.2, 5.0)
 _TRIES: Final = 3
+_PAUSES: Final = (1.0, 5.0, 30.0)
+"""Before loading is tried again: three times where patience has an end, else for ever."""
 _OTHERWISE: Final = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
 """Refusals of an export that leave the list to be read."""
 _ALSO: Final = ("product", "merged_into", "unmerged_from", "previous_product")
@@ -114,18 +117,20 @@ class Mirror:
 
     async def load(self) -> None:
         """Fill the copy anew. Raises MirrorError."""
-        for left in reversed(range(_TRIES)):
+        for tries in count(1):
             try:
                 if not await self._by_export():
                     await self._by_list()
             except Refused:
                 raise
             except MirrorError as error:
-                if not left:
+                if tries >= _TRIES and self.api.patience is not None:
                     raise
                 if isinstance(error, Gone):
                     self.copy.set_note(_KEY, None)
-                self.say(f"{error} It is tried again.")
+                pause = _PAUSES[min(tries, len(_PAUSES)) - 1]
+                self.say(f"{error} It is tried again in {pause:.0f} s.")
+                await asyncio.sleep(pause)
             else:
                 self.copy.set_note(_KEY, None)
                 self.say(f"{self.copy.count():,} products are here; following")
