@@ -44,7 +44,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age
     "audit_entries": _APPEND,
-    "audit_chains": _CHANGE,
+    "audit_chains": "SELECT, INSERT, UPDATE (last, hash)",
     "audit_kept": "SELECT, INSERT, UPDATE (sealed)",
     "events": _APPEND,
     "event_logs": _CHANGE,

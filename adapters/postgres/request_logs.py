@@ -88,7 +88,9 @@ def _asked(page_request: PageRequest, wanted: RequestLogFilter) -> tuple[frozens
 
 def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tuple[datetime, datetime]]:
     """The spans of time that a page goes through, in its direction."""
-    low, high = wanted.since or _EVER[0], wanted.until or _EVER[1]
+    low, high = max(wanted.since or _EVER[0], _EVER[0]), min(wanted.until or _EVER[1], _EVER[1])
+    if low >= _EVER[1] or high <= _EVER[0]:
+        return
     at = None
     if page_request.key is not None:
         at = datetime.fromtimestamp(int(page_request.key[:_DIGITS]) / 1000, UTC)

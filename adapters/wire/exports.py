@@ -40,8 +40,10 @@ _FILE: Final = record(
         "dataset": text("products", longest=100, description="What is in it, one a line."),
         "rows": integer(1204, least=0, description="Lines."),
         "bytes": integer(310_220, least=0, description="The file's size as it is downloaded, packed."),
-        "url": url("https://joinery.example/objects/exports/…"),
+        "url": url("https://joinery.example/objects/exports/…")
+        | {"description": "Left out in events, and for whoever may not read what is in the file."},
     },
+    optional=("url",),
 )
 
 
@@ -50,9 +52,11 @@ def _of(name: str, schema: Schema, *, maybe: bool = False) -> Field:
 
 
 def _files(linked: LinkedExport, _: View) -> list[dict[str, Any]]:
+    shown = linked.export.files if linked.export.status == ExportStatus.SUCCEEDED else ()
+    links: list[dict[str, str]] = [{"url": url} for url in linked.urls] or [{}] * len(shown)
     return [
-        {"dataset": file.dataset, "rows": file.rows, "bytes": file.bytes, "url": url}
-        for file, url in zip(linked.export.files, linked.urls, strict=False)
+        {"dataset": file.dataset, "rows": file.rows, "bytes": file.bytes, **link}
+        for file, link in zip(shown, links, strict=True)
     ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
 from json import JSONEncoder
@@ -114,11 +114,16 @@ class ChainCheck:
     tenant: Tenant
     head: ChainHead | None
     noted: Mapping[int, bytes] = field(default_factory=dict)
+    kept_since: datetime | None = None
+    """Entries that were made later are kept, whatever the chain's head says; None: all are."""
+    may_be_purged: bool = False
+    """Whether the tenant is so old that entries may have gone by age."""
     faults: list[ChainFault] = field(default_factory=list)
     entries: int = 0
     before: int = 0
     more: int = 0
     _last: "_Suspect | None" = None
+    _seen_before: set[int] = field(default_factory=set)
     _sequence: int = 0
     _hashes: list[bytes] = field(default_factory=list)
     _suspects: "list[_Suspect]" = field(default_factory=list)
@@ -136,9 +141,19 @@ class ChainCheck:
         """The next entries."""
         for entry in entries:
             if entry.sequence <= self._began.began:
-                self.before += 1
+                self._look_before(entry)
             else:
                 self._follow(entry)
+
+    def _look_before(self, entry: AuditEntry) -> None:
+        """An entry before the chain's present beginning: older than chains are, or about to go by age."""
+        self.before += 1
+        if entry.sequence in self.noted:
+            self._seen_before.add(entry.sequence)
+        young = self.kept_since is None or entry.created_at > self.kept_since
+        known = self.noted.get(entry.sequence, entry.hash)
+        if (entry.hash is not None and young) or known != entry.hash:
+            self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
 
     def _follow(self, entry: AuditEntry) -> None:
         expected = self._sequence + 1
@@ -186,13 +201,15 @@ class ChainCheck:
         return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered), self.more)
 
     def _compare_early(self) -> None:
-        """Hashes that were noted of entries before the chain's present beginning; of the last of them its anchor is known."""
+        """What is known of entries before the chain's present beginning: hashes that were noted, the anchor, and that none has gone yet."""
         head = self._began
         for number, hash in self.noted.items():
             if number == head.began and hash != head.anchor:
                 self.faults.append(ChainFault(FaultKind.CHANGED, number))
-            elif number < head.began:
+            elif number < head.began and number not in self._seen_before:
                 self.faults.append(ChainFault(FaultKind.UNCHECKED, number))
+        if self.before < head.began and not self.may_be_purged:
+            self.faults.append(ChainFault(FaultKind.MISSING, 1, until=head.began))
 
     def _end(self) -> None:
         head = self._began

@@ -30,7 +30,7 @@ LATE: Final = timedelta(minutes=5)
 
 async def list_all(call: Reading) -> Reply:
     """The tenant's exports."""
-    return call.list(wire.EXPORT, await call.service.list_exports(call.tx, call.page_request))
+    return call.list(wire.EXPORT, await call.service.list_exports(call.tx, call.page_request, call.principal.scopes))
 
 
 async def create(call: Writing) -> Reply:
@@ -41,7 +41,7 @@ async def create(call: Writing) -> Reply:
 
 async def read(call: Reading) -> Reply:
     """One export."""
-    return call.one(wire.EXPORT, await call.service.get(call.tx, call.ids["id"]))
+    return call.one(wire.EXPORT, await call.service.get(call.tx, call.ids["id"], call.principal.scopes))
 
 
 def _areas() -> Sequence[Area]:
@@ -65,7 +65,6 @@ def execution(dependencies: Dependencies) -> Handler:
         codec=dependencies.codec,
         cursors=dependencies.feed_cursors,
         now=ChangesService(dependencies.events, dependencies.tailer).now,
-        link=service(dependencies).linked,
         describe=wire.described,
     )
 

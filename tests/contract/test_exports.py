@@ -18,6 +18,7 @@ from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
 from adapters.wire.exports import described
+from domain.access.model import SCOPES
 from domain.catalogue.model import ProductFilter
 from domain.changes.model import ALL, View
 from domain.changes.usecases.service import ChangesService
@@ -114,7 +115,7 @@ class Desk:
     def handler(self, lease: timedelta = timedelta(seconds=30), told: float = 0.02) -> ExportExecution:
         return ExportExecution(
             uow=self.backend.uow, objects=self.objects, packing=GzipPacker, datasets=Notes(), codec=JsonCodec(),
-            cursors=self.cursors, now=self.changes.now, link=self.service.linked, describe=described, lease=lease,
+            cursors=self.cursors, now=self.changes.now, describe=described, lease=lease,
             told=told,
         )  # fmt: skip
 
@@ -139,7 +140,7 @@ class Desk:
 
     async def stored(self, export: Export) -> Export:
         async with self.backend.uow.read(self.tenant) as tx:
-            return (await self.service.get(tx, export.id)).export
+            return (await self.service.get(tx, export.id, SCOPES)).export
 
     async def listed(self, **filter: object) -> list[bytes]:
         async with self.backend.uow.read(self.tenant) as tx:
@@ -454,7 +455,7 @@ async def test_files_go_in_time(desk: Desk) -> None:
     await desk.fill(1)
     made = await desk.made()
     async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-        linked = await desk.service.linked(made, tx.now)
+        linked = await desk.service.linked(made, tx.now, SCOPES)
         assert len(linked.urls) == 2
         await tx.exports.save(replace(made, expires_at=tx.now))
     clock = SettableClock()

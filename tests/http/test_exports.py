@@ -204,3 +204,37 @@ async def test_expired_files_are_gone(desk: Desk) -> None:
     split = urlsplit(made["files"][0]["url"])
     answer = await Client(desk.world.app, None).send_json("GET", f"{split.path}?{split.query}", None)
     assert answer.status == 404
+
+
+async def test_links_are_for_whoever_may_read_what_they_lead_to(desk: Desk) -> None:
+    everything, products = await desk.made({"kind": "organisation"}), await desk.made({"kind": "products"})
+    assert all(file["url"] for export in (everything, products) for file in export["files"])
+    for scopes, linked in (
+        ({"exports:read"}, ()),
+        ({"exports:read", "products:read"}, ("products",)),
+        ({"exports:read", "audit:read"}, ()),
+    ):
+        client = await desk.world.client(desk.tenant, scopes=frozenset(scopes))
+        for export in (everything, products):
+            for shown in (
+                (await client.get(f"/v1/exports/{export['id']}")).json(),
+                next(one for one in (await client.get("/v1/exports")).json()["data"] if one["id"] == export["id"]),
+            ):
+                assert [file["dataset"] for file in shown["files"]] == [file["dataset"] for file in export["files"]]
+                assert all(("url" in file) is (export["kind"] in linked) for file in shown["files"]), scopes
+
+
+@pytest.mark.parametrize("path", ["/v1/audit-events", "/v1/request-logs"])
+async def test_moments_at_the_ends_of_time_are_moments(desk: Desk, path: str) -> None:
+    first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"
+    whole = (await desk.get(f"{path}?since={first}&until={last}"))["data"]
+    assert whole
+    for nothing in (f"until={first}", f"since={last}", f"since={last}&until={first}"):
+        assert (await desk.get(f"{path}?{nothing}"))["data"] == []
+    page = await desk.get(f"{path}?limit=1&since={first}")
+    back = (
+        await desk.get(f"{path}?limit=1&since={first}&ending_before={page['next_cursor']}")
+        if page["has_more"]
+        else page
+    )
+    assert isinstance(back["data"], list)

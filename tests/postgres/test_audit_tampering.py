@@ -105,6 +105,17 @@ TAMPERINGS = {
     "one is gone": (("DELETE FROM audit_entries WHERE OWN AND sequence = 4",), [("missing", 4)]),
     "the last ones are gone": (("DELETE FROM audit_entries WHERE OWN AND sequence > 7",), [("missing", 8)]),
     "all are gone": (("DELETE FROM audit_entries WHERE OWN",), [("missing", 1)]),
+    "where it begins": (
+        (
+            "UPDATE audit_entries SET target_id = 'src_2' WHERE OWN AND sequence = 4",
+            "UPDATE audit_chains SET began = 6, anchor = (SELECT hash FROM audit_entries WHERE OWN AND sequence = 6) WHERE OWN",
+        ),
+        [("changed", number) for number in range(1, 7)],
+    ),
+    "all, and where it begins": (
+        ("DELETE FROM audit_entries WHERE OWN", "UPDATE audit_chains SET began = last, anchor = hash WHERE OWN"),
+        [("missing", 1)],
+    ),
     "the head as well": (
         ("DELETE FROM audit_entries WHERE OWN AND sequence > 7", "UPDATE audit_chains SET last = 7 WHERE OWN"),
         [("changed", 7)],
@@ -189,6 +200,7 @@ async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
         tenant,
         f"UPDATE audit_entries SET id = '{id_at(old)[:-4]}000' || sequence WHERE OWN AND sequence < 3",
         "UPDATE audit_kept SET expires_at = now() WHERE OWN",
+        "UPDATE organisations SET created_at = created_at - interval '3 years' WHERE id = %(org)s",
     )
     await PostgresMaintenance(place.world.container.pool()).purge_audit()
     assert await place.found(tenant) == []

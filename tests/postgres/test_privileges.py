@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 EXPECTED = {
     "api_keys": "S",
     "audit_entries": "SI",
-    "audit_chains": "SIU",
+    "audit_chains": "SIU(last)U(hash)",
     "audit_kept": "SIU(sealed)",
     "event_log_terms": "SI",
     "event_logs": "SIU",

@@ -18,7 +18,7 @@ from domain.exports.usecases.writing import FileWriting, Progress, TooManyRows
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import delay
 from domain.kernel import retention
-from domain.kernel.errors import LeaseLost, QuotaExceeded
+from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.storage.model import StoredKind, StoredObject, export_key
@@ -43,7 +43,6 @@ _BUSY: Final = timedelta(seconds=2)
 """After which one that found no turn is looked at again, by whichever worker."""
 
 Describe = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]
-Link = Callable[[Export, datetime], Awaitable[LinkedExport]]
 Network = Callable[[Tenant], Awaitable[FeedPosition]]
 
 
@@ -57,7 +56,8 @@ class _Made:
 class ExportExecution:
     """The handler of `exports.carry_out` jobs.
 
-    `now` answers the feed's position by now; `link` and `describe` make the resource that the event carries.
+    `now` answers the feed's position by now; `describe` makes the resource that the event carries, which has no links: an
+    endpoint is not asked what it may read.
     """
 
     uow: UnitOfWork
@@ -67,7 +67,6 @@ class ExportExecution:
     codec: Codec
     cursors: FeedCursors
     now: Network
-    link: Link
     describe: Describe
     lease: timedelta = timedelta(seconds=30)
     told: float = _TOLD
@@ -173,7 +172,7 @@ class ExportExecution:
                     await tx.exports.save(export.counted(progress.rows))
                     await tx.jobs.hold(job, self.lease)
                 told = progress.rows
-            except LeaseLost:
+            except (LeaseLost, NotFound):
                 return  # whoever drains the lane stops the work
             except Exception:
                 _LOG.warning("how far an export is could not be told", exc_info=True, extra={"export": export.id})
@@ -208,6 +207,6 @@ class ExportExecution:
         """The outcome, its audit entry, its event and the job's end, in one transaction that another attempt's would undo."""
         await tx.exports.save(after)
         await tx.audit.add(AUDITED.updated(before, after))
-        told = self.describe(await self.link(after, tx.now), tx.tenant, tx.now)
+        told = self.describe(LinkedExport(after), tx.tenant, tx.now)
         await tx.events.append([Event("export.completed", after.id, 1, told)])
         await tx.jobs.finish(job)

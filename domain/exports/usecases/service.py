@@ -64,18 +64,18 @@ class ExportService:
     objects: Objects
     datasets: Datasets
 
-    async def list_exports(self, tx: Tx, page_request: PageRequest) -> Page[LinkedExport]:
-        """The tenant's exports, newest first."""
+    async def list_exports(self, tx: Tx, page_request: PageRequest, scopes: frozenset[str]) -> Page[LinkedExport]:
+        """The tenant's exports, newest first; with links to those that may be read by whoever holds these scopes."""
         page = await tx.exports.page(page_request)
-        items = [await self.linked(export, tx.now) for export in page.items]
+        items = [await self.linked(export, tx.now, scopes) for export in page.items]
         return Page(tuple(items), page.has_more, page.next_key)
 
-    async def get(self, tx: Tx, id: str) -> LinkedExport:
-        """One export. Raises NotFound."""
+    async def get(self, tx: Tx, id: str, scopes: frozenset[str]) -> LinkedExport:
+        """One export, with links if its lists may be read with these scopes. Raises NotFound."""
         export = await tx.exports.get(id)
         if export is None:
             raise NotFound
-        return await self.linked(export, tx.now)
+        return await self.linked(export, tx.now, scopes)
 
     async def create(self, tx: Tx, new: NewExport, asking: Asking) -> LinkedExport:
         """Queue an export.
@@ -104,9 +104,13 @@ class ExportService:
         await tx.jobs.add(job_of(export, tx.tenant))
         return LinkedExport(export)
 
-    async def linked(self, export: Export, now: datetime) -> LinkedExport:
-        """The export with links that work for a while, and no longer than its files are there."""
-        if export.status != ExportStatus.SUCCEEDED:
+    async def linked(self, export: Export, now: datetime, scopes: frozenset[str]) -> LinkedExport:
+        """The export with links that work for a while, and no longer than its files are there.
+
+        Whoever may not read what is in the files gets none: they hold all that asking for the export takes.
+        """
+        needed = self.datasets.scopes if export.kind == ExportKind.ORGANISATION else {_READ_PRODUCTS}
+        if export.status != ExportStatus.SUCCEEDED or not needed <= scopes:
             return LinkedExport(export)
         until = now + LINK_LIFETIME
         if export.expires_at is not None:

@@ -1,7 +1,9 @@
 """A chain of audit entries tells every way in which somebody may have been at it (domain/audit/chain.py)."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from datetime import timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -31,9 +33,12 @@ def chain(count: int = 8) -> tuple[ChainHead, list[AuditEntry]]:
     return ChainHead(count, kept[-1].hash or b""), kept
 
 
-def checked(head: ChainHead | None, entries: list[AuditEntry]) -> ChainReport:
-    """What a check of them finds; they come in the order of their numbers, whatever that is."""
-    check = ChainCheck(TENANT, head)
+def checked(
+    head: ChainHead | None, entries: list[AuditEntry], *, old: bool = False, noted: Mapping[int, bytes] | None = None
+) -> ChainReport:
+    """What a check of them finds; they come in the order of their numbers, whatever that is. `old`: some may have gone by age."""
+    since = builders.MOMENT + timedelta(days=1) if old else None
+    check = ChainCheck(TENANT, head, noted or {}, since, may_be_purged=old)
     check.look_at(sorted(entries, key=lambda entry: entry.sequence))
     return check.report()
 
@@ -111,10 +116,32 @@ def test_a_head_that_is_gone_or_another_is_found() -> None:
 def test_what_is_no_longer_kept_is_no_fault() -> None:
     head, entries = chain()
     anchored = replace(head, began=3, anchor=entries[2].hash or b"")
-    assert found(checked(anchored, entries[3:])) == []
-    assert checked(anchored, entries[2:]).before == 1
-    assert found(checked(anchored, entries[4:])) == [("missing", 4, 4)]
-    assert found(checked(replace(anchored, anchor=GENESIS), entries[3:])) == [("changed", 4, None)]
+    assert found(checked(anchored, entries[3:], old=True)) == []
+    assert checked(anchored, entries[2:], old=True).before == 1
+    assert found(checked(anchored, entries[4:], old=True)) == [("missing", 4, 4)]
+    assert found(checked(replace(anchored, anchor=GENESIS), entries[3:], old=True)) == [("changed", 4, None)]
+
+
+def test_a_chain_that_is_said_to_begin_later_hides_nothing() -> None:
+    """Not what is there still, nor what cannot have gone by age, nor what was noted of it."""
+    head, entries = chain()
+    later = replace(head, began=3, anchor=entries[2].hash or b"")
+    assert found(checked(later, entries)) == [("changed", number, None) for number in (1, 2, 3)]
+    assert found(checked(later, entries[3:])) == [("missing", 1, 3)]
+    everything = replace(head, began=8, anchor=head.hash)
+    assert found(checked(everything, [])) == [("missing", 1, 8)]
+    noted = {2: entries[1].hash or b"", 3: entries[2].hash or b""}
+    assert found(checked(later, entries[3:], old=True, noted=noted)) == [("unchecked", 2, None)]
+    assert found(checked(later, entries[3:], old=True, noted={3: GENESIS})) == [("changed", 3, None)]
+    forged = [replace(entries[0], hash=GENESIS), *entries[1:]]
+    assert ("changed", 1, None) in found(checked(later, forged, old=True, noted={1: entries[0].hash or b""}))
+
+
+def test_of_many_faults_some_are_told_and_the_others_counted() -> None:
+    head, entries = chain(150)
+    broken = [replace(entry, hash=GENESIS) for entry in entries]
+    report = checked(head, broken)
+    assert len(report.faults) == 100 and report.more == 50 and report.entries == 0
 
 
 def test_entries_of_another_tenant_fit_no_chain() -> None:
