@@ -115,3 +115,15 @@ def test_a_rule_of_another_source_is_suggested_first(stage: Stage) -> None:
     _rules(api, first, (PATH, SOFAS))
     answer = api.get(f"/v1/sources/{second}/categories")
     assert answer["categories"][1]["suggestion"]["id"] == SOFAS and "run" not in answer
+
+
+def test_rules_are_undone_and_products_filed_by_what_was(stage: Stage) -> None:
+    api = stage.organisation().api
+    source = api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(2))
+    _rules(api, source, (PATH, SOFAS))
+    _rules(api, source, (PATH, CHAIRS))
+    newest = api.get("/v1/audit-events", undoable="true", limit=1)["data"][0]
+    api.post(f"/v1/audit-events/{newest['id']}/undo", expect=200)
+    api.ended(api.get(f"/v1/sources/{source}/runs", limit=1)["data"][0]["id"])
+    assert set(_filed(api).values()) == {SOFAS}

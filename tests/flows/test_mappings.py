@@ -269,3 +269,27 @@ async def test_a_stock_sheet_that_needed_a_mapping_is_taken_as_one(desk: Bench) 
     run = await desk.newest(source)
     assert (run["status"], run["stream"], run["stats"]["offers_created"]) == ("succeeded", "stock", 1)
     assert len(await desk.data()) == 1, "the catalogue is not replaced by a stock sheet"
+
+
+async def test_a_confirmation_is_undone_and_done_again(desk: Bench) -> None:
+    """The mapping is what it was, and the file is read by that: nothing names its columns any more."""
+    source, id = await _asked(desk)
+    before = await _mapping(desk, id)
+    confirmed = (await _confirm(desk, id, *EDITS)).json()
+    await desk.worked(source)
+    assert len(await desk.data()) == 2
+
+    async def undo(action: str) -> Any:
+        entries = (await desk.client.get(f"/v1/audit-events?action={action}&undoable=true")).json()["data"]
+        entry = next(one for one in entries if one["target"]["object"] == "mapping")
+        answer = await desk.client.post(f"/v1/audit-events/{entry['id']}/undo")
+        assert answer.status == 200, answer.body
+        await desk.worked(source)
+        mapping = await _mapping(desk, id)
+        return {name: value for name, value in mapping.items() if name not in ("updated_at", "confirmed_at")}
+
+    assert await undo("mappings.confirm") == {name: value for name, value in before.items() if name != "updated_at"}
+    assert (await _runs(desk, source))[0] == ("mapping", "needs_mapping")
+    told = {name: value for name, value in confirmed.items() if name not in ("updated_at", "confirmed_at")}
+    assert await undo("audit.undo") == told
+    assert (await _runs(desk, source))[0] == ("mapping", "succeeded")

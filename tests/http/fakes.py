@@ -117,11 +117,11 @@ class SwitchableSink(MemoryRequestLogSink):
         self.down = False
         self.written: list[RequestLog] = []
 
-    async def write(self, logs: Sequence[RequestLog]) -> None:
+    async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         if self.down:
             raise ConnectionError("the database is down")
         self.written.extend(logs)
-        await super().write(logs)
+        return await super().write(logs)
 
 
 @dataclass
