@@ -3,10 +3,12 @@
 import argparse
 import asyncio
 import gc
+import http.client
 import json
 import os
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from isal import isal_zlib
 from adapters.files.packing import LEVEL
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
+from domain.access.usecases import KeyRequest
 from domain.catalogue.batch import SLOTS, Batch, KeyRange
 from domain.catalogue.model import (
     CATALOGUE_STREAM,
@@ -226,11 +229,58 @@ async def measure(products: int, rounds: int, packers: list[str]) -> None:
             shown(f"bare: {name}", part(parts, tenant, name))
 
 
+def reads(port: int, secret: str, until: Callable[[], bool]) -> list[float]:
+    """Seconds of each GET of a page, one after the other on one connection, until then."""
+    took, connection = [], http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    while not until():
+        began = time.perf_counter()
+        connection.request("GET", "/v1/products?limit=20", headers={"Authorization": f"Bearer {secret}"})
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status == 200:
+            took.append(time.perf_counter() - began)
+        else:  # its budget is spent for the moment
+            time.sleep(0.05)
+    connection.close()
+    return took
+
+
+def _in(seconds: float) -> Callable[[], bool]:
+    """Whether so much time has passed from now on."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
+async def beside(products: int, rounds: int) -> None:
+    """What readers notice of an export that a worker writes beside them."""
+    async with stack() as parts:
+        tenant, port = await fill(parts, products), int(parts.env["JOINERY_PORT"])
+        async with parts.container.uow().begin(tenant, CALL) as tx:
+            _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+        api = parts.process("api")
+        try:
+            await asyncio.sleep(4)
+            for _ in range(rounds):
+                alone = await asyncio.to_thread(reads, port, secret, _in(6.0))
+                export = asyncio.create_task(asyncio.to_thread(part, parts, tenant, "export"))
+                with_export = await asyncio.to_thread(reads, port, secret, export.done)
+                await export
+                medians = [statistics.median(some) * 1e3 for some in (alone, with_export)]
+                line(
+                    "a page of 20, alone and beside an export",
+                    f"{medians[0]:.2f} and {medians[1]:.2f} ms, x {medians[1] / medians[0]:.2f}",
+                )
+        finally:
+            api.terminate()
+            await asyncio.to_thread(api.wait)
+
+
 def main() -> None:
     """Measure, or be one part of it."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--products", type=int, default=100_000)
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--beside", action="store_true", help="what readers notice of an export, and nothing else")
     options.add_argument("--packers", action="store_true", help="also what other ways of packing cost")
     options.add_argument("--part", help=argparse.SUPPRESS)
     options.add_argument("--org", help=argparse.SUPPRESS)
@@ -239,6 +289,8 @@ def main() -> None:
         asyncio.run(exported(given.org))
     elif given.part:
         bare(given.org, PACKERS[given.part], Path(os.environ["BENCH_HOME"]) / "bare.gz")
+    elif given.beside:
+        asyncio.run(beside(given.products, given.rounds))
     else:
         asyncio.run(measure(given.products, given.rounds, list(PACKERS) if given.packers else []))
 
