@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.listing import LOOKED, page_names, page_of, page_params
+from adapters.postgres.listing import EVER, LOOKED, page_names, page_of, page_params
 from adapters.postgres.session import Fetched, Session, jsonb, lock_number
 from adapters.postgres.sqlfile import rendered, statements
 from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
@@ -32,7 +32,6 @@ _AT_ONCE: Final = 1_000
 """Entries that are read at once where all are."""
 _SLACK: Final = timedelta(minutes=1)
 """Longer than between the beginning of a transaction, which is when its entries are dated, and the making of their ids."""
-_EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 _WALKED: Final = ("target", "actor", "action", "object")
 """Filters that have an index, the rarest first: with several, the first one's is walked."""
 
@@ -155,9 +154,9 @@ class PostgresAuditLog:
         names = page_names(request).union(given)
         values = {**given, **page_params(request), "since_id": None, "until_id": None}
         if filter.since is not None:
-            values["since_id"] = id_at(max(filter.since, _EVER[0]) - _SLACK)
+            values["since_id"] = id_at(max(filter.since, EVER[0]) - _SLACK)
         if filter.until is not None:
-            values["until_id"] = id_at(min(filter.until, _EVER[1]) + _SLACK)
+            values["until_id"] = id_at(min(filter.until, EVER[1]) + _SLACK)
         walked = next((name for name in _WALKED if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
             rows = await self._session.all(rendered(SQL["list"], names, request.limit + 1), **values)

@@ -1,11 +1,14 @@
 """Keyset pages: which lines of a list's statement a page needs, and the page made of one row more than was asked."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from domain.kernel.paging import Page, PageRequest
 
 T = TypeVar("T")
+EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+"""Between which everything was made: moments beyond that are asked for, but cannot all be reckoned with."""
 LOOKED: Final = 2_000
 """Rows that a page of a list with several filters looks at before it ends although it is not full."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.postgres.listing import LOOKED, page_names, page_of, page_params
+from adapters.postgres.listing import EVER, LOOKED, page_names, page_of, page_params
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import rendered, statements
@@ -70,7 +70,6 @@ def _place(row: Fetched) -> str:
 
 _SPANS: Final = (timedelta(days=1), timedelta(days=4))
 """How far beyond a page's beginning is looked first, and next; then at everything."""
-_EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
 
 def _asked(page_request: PageRequest, wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
@@ -88,8 +87,8 @@ def _asked(page_request: PageRequest, wanted: RequestLogFilter) -> tuple[frozens
 
 def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tuple[datetime, datetime]]:
     """The spans of time that a page goes through, in its direction."""
-    low, high = max(wanted.since or _EVER[0], _EVER[0]), min(wanted.until or _EVER[1], _EVER[1])
-    if low >= _EVER[1] or high <= _EVER[0]:
+    low, high = max(wanted.since or EVER[0], EVER[0]), min(wanted.until or EVER[1], EVER[1])
+    if low >= EVER[1] or high <= EVER[0]:
         return
     at = None
     if page_request.key is not None:
@@ -99,7 +98,7 @@ def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tupl
     else:
         high = min(high, at + timedelta(milliseconds=1)) if at else high
     near = low if page_request.backwards else high
-    near = datetime.now(UTC) if near in _EVER else near
+    near = datetime.now(UTC) if near in EVER else near
     for span in _SPANS:
         if page_request.backwards and low < near + span < high:
             yield low, near + span

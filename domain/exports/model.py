@@ -168,5 +168,4 @@ AUDITED: Final = Audited("export", ("kind", "status", "filters", "error", "expir
 
 def job_of(export: Export, tenant: Tenant) -> NewJob:
     """The job that carries the export out; a tenant's follow each other."""
-    mode = "live" if tenant.livemode else "test"
-    return NewJob(CARRY_OUT, f"exports:{mode}", tenant, {"export": export.id}, key=export.id)
+    return NewJob(CARRY_OUT, f"exports:{tenant.mode}", tenant, {"export": export.id}, key=export.id)

@@ -10,6 +10,11 @@ class Tenant:
     org: str
     livemode: bool
 
+    @property
+    def mode(self) -> str:
+        """`live` or `test`."""
+        return "live" if self.livemode else "test"
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:

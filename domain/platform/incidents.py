@@ -8,14 +8,13 @@ from typing import Final
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
-from domain.platform.model import ComponentState
+from domain.platform.model import ComponentState, worst_of
 
 IN_A_ROW: Final = 3
 """Looks, a minute apart, that must agree before an incident is opened or closed: one that fails alone is a hiccup."""
 TITLE: Final = 200
 TEXT: Final = 2_000
 """Characters that an incident's title, and each of its texts, has at most."""
-_WORSE: Final = tuple(ComponentState)
 
 
 class OpenedBy(StoredEnum):
@@ -89,16 +88,12 @@ def measured(component: str, looks: Sequence[Seen], incidents: Sequence[Incident
     if incident is None:
         if incidents or len(failing) < IN_A_ROW:
             return None
-        state = _worst(failing)
+        state = worst_of(look.state for look in failing)
         title = f"{component} is {'down' if state == ComponentState.DOWN else 'degraded'}"
         text = f"{IN_A_ROW} looks in a row found it {state}."
         return opened(component, state, title, text, OpenedBy.MEASUREMENT, last[0].at, now)
     if not failing:
         return incident.closed(now, f"{IN_A_ROW} looks in a row found it working.")
-    if len(failing) == IN_A_ROW and (state := _worst(failing)) != incident.state:
+    if len(failing) == IN_A_ROW and (state := worst_of(look.state for look in failing)) != incident.state:
         return incident.told(now, f"It is {state} now.", state)
     return None
-
-
-def _worst(looks: Sequence[Seen]) -> ComponentState:
-    return max((look.state for look in looks), key=_WORSE.index)

@@ -1,5 +1,6 @@
 """Components and their state (docs/conventions.md#service-status)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -14,6 +15,14 @@ class ComponentState(StrEnum):
     OPERATIONAL = "operational"
     DEGRADED = "degraded"
     DOWN = "down"
+
+
+_WORSE: Final = tuple(ComponentState)
+
+
+def worst_of(states: Iterable[ComponentState]) -> ComponentState:
+    """The worst of them; of none, degraded: nobody knows."""
+    return max(states, key=_WORSE.index, default=ComponentState.DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
-from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime
+from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, worst_of
 from ports.clock import Clock
 from ports.platform import Check, Incidents, PlatformChecks
 
@@ -19,7 +19,6 @@ Probe = Callable[[], Awaitable[ComponentState]]
 DAYS: Final = 90
 STALE: Final = timedelta(minutes=5)
 PROBE_TIMEOUT: Final = 5.0
-_WORSE: Final = tuple(ComponentState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class PlatformService:
             for name in COMPONENTS
             if name in latest or any(one.component == name for one in incidents)
         )
-        worst = max((component.state for component in components), key=_WORSE.index, default=ComponentState.DEGRADED)
+        worst = worst_of(component.state for component in components)
         checked_at = max((check.at for check in latest.values()), default=None)
         return PlatformStatus(worst, components, checked_at, incidents)
 
@@ -105,4 +104,4 @@ def _state(name: str, check: Check | None, now: datetime, incidents: Sequence[In
     said = [one.state for one in incidents if one.component == name and one.opened_by == OpenedBy.OPERATOR]
     if check is not None:
         said += [check.state, ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL]
-    return max(said, key=_WORSE.index, default=ComponentState.DEGRADED)
+    return worst_of(said)

@@ -57,7 +57,7 @@ class Holding:
 
 def owner(tenant: Tenant) -> str:
     """The middle of a tenant's keys, so that no two tenants ever share an object."""
-    return f"{tenant.org}/{'live' if tenant.livemode else 'test'}"
+    return f"{tenant.org}/{tenant.mode}"
 
 
 def snapshot_key(tenant: Tenant, content: str, once: str) -> str:

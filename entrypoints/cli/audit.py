@@ -54,7 +54,7 @@ def _json(report: ChainReport) -> dict[str, Any]:
     ]
     return {
         "organisation": report.tenant.org,
-        "mode": _mode(report.tenant),
+        "mode": report.tenant.mode,
         "entries": report.entries,
         "before_the_chain": report.before,
         "last": report.head.last,
@@ -64,12 +64,8 @@ def _json(report: ChainReport) -> dict[str, Any]:
     }
 
 
-def _mode(tenant: Tenant) -> str:
-    return "live" if tenant.livemode else "test"
-
-
 def _sentence(report: ChainReport) -> str:
-    head = f"{report.tenant.org} {_mode(report.tenant)}: "
+    head = f"{report.tenant.org} {report.tenant.mode}: "
     before = f", {report.before} from before the chain" if report.before else ""
     if not report.faults:
         end = f"; entry {report.head.last} has the hash {report.head.hash.hex()}" if report.entries else ""

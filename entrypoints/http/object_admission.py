@@ -56,7 +56,7 @@ class ObjectAdmission:
     async def _charge(self, tenant: Tenant) -> None:
         """As many as a plan of the tier `standard` may write: links do not say which tier the organisation is on."""
         per_second, burst = TIERS["standard"]["write"]
-        key = f"{tenant.org}:{'live' if tenant.livemode else 'test'}:objects"
+        key = f"{tenant.org}:{tenant.mode}:objects"
         take = await self._limits.take(Budget(key, burst, per_second))
         if not take.allowed:
             raise RateLimited("Files are sent too fast; nothing was taken.", retry_after=max(1, ceil(take.next_in)))

@@ -12,7 +12,7 @@ from domain.changes.model import FeedPosition
 from domain.events.model import Event
 from domain.exports.model import AUDITED, FAILURES, LONGEST, MANIFEST, PRODUCTS, Export, ExportFile, ExportKind
 from domain.exports.usecases.expiry import expire, expire_older
-from domain.exports.usecases.metering import REFUSED, charge, left
+from domain.exports.usecases.metering import REFUSED, charge
 from domain.exports.usecases.service import LinkedExport
 from domain.exports.usecases.writing import FileWriting, Progress, TooManyRows
 from domain.jobs.model import ClaimedJob
@@ -22,6 +22,8 @@ from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.storage.model import StoredKind, StoredObject, export_key
+from domain.usage.meters import EXPORT_ROWS
+from domain.usage.usecases import quota
 from ports.codec import Codec
 from ports.datasets import Datasets
 from ports.events import FeedCursors
@@ -120,7 +122,7 @@ class ExportExecution:
                 await tx.storage.keep(StoredObject(key, StoredKind.EXPORT, 0, free_after))
             export = export.begun(keys, tx.now)
             await tx.exports.save(export)
-            progress = Progress(most=await left(tx) if export.kind == ExportKind.PRODUCTS else None)
+            progress = Progress(most=await quota.left(tx, EXPORT_ROWS) if export.kind == ExportKind.PRODUCTS else None)
             await tx.jobs.hold(job, self.lease)
             return export, progress
 

@@ -2,8 +2,8 @@
 
 from domain.kernel.errors import QuotaExceeded
 from domain.orgs.quota import exceeded
-from domain.usage.meters import EXPORT_ROWS, month_of
-from domain.usage.usecases.quota import included
+from domain.usage.meters import EXPORT_ROWS
+from domain.usage.usecases import quota
 from ports.unit_of_work import Tx
 
 REFUSED = (
@@ -12,18 +12,9 @@ REFUSED = (
 )
 
 
-async def left(tx: Tx) -> int | None:
-    """How many rows more fit into the month, never below 0; None for any number."""
-    most = await included(tx, EXPORT_ROWS)
-    if most is None:
-        return None
-    used = await tx.usage.used(month_of(tx.now.date()))
-    return max(0, most - used.get(EXPORT_ROWS, 0))
-
-
 async def charge(tx: Tx, export: str, rows: int) -> None:
     """Count the rows of an export that succeeds in this transaction, and so once. Raises QuotaExceeded when they do not fit."""
-    room = await left(tx)
+    room = await quota.left(tx, EXPORT_ROWS)
     if room is not None and rows > room:
         raise _refused(tx)
     await tx.usage.count(EXPORT_ROWS, rows, export)
@@ -31,7 +22,7 @@ async def charge(tx: Tx, export: str, rows: int) -> None:
 
 async def refuse_spent(tx: Tx) -> None:
     """Raises QuotaExceeded when not one row more fits."""
-    if await left(tx) == 0:
+    if await quota.left(tx, EXPORT_ROWS) == 0:
         raise _refused(tx)
 
 

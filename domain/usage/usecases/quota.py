@@ -16,10 +16,17 @@ async def included(tx: Tx, meter: str) -> int | None:
     return (await tx.orgs.own()).plan.included(meter)
 
 
+async def left(tx: Tx, meter: str) -> int | None:
+    """How much of the month's quota is left, never below 0; None: any amount."""
+    most = await included(tx, meter)
+    if most is None:
+        return None
+    return max(0, most - (await tx.usage.used(month_of(tx.now.date()))).get(meter, 0))
+
+
 async def spent(tx: Tx, meter: str) -> bool:
     """Whether nothing of the month's quota is left."""
-    most = await included(tx, meter)
-    return most is not None and (await tx.usage.used(month_of(tx.now.date()))).get(meter, 0) >= most
+    return await left(tx, meter) == 0
 
 
 async def refuse_spent(tx: Tx, meter: str) -> None:

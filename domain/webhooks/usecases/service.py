@@ -325,7 +325,7 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
             raise Unprocessable.of(f"filters.categories.{place}", "invalid_value", detail)
     for place, source in enumerate(filters.sources):
         if await tx.sources.get(source) is None:
-            detail = f"You have no such source in {'live' if tx.tenant.livemode else 'test'} mode; GET /v1/sources has yours."
+            detail = f"You have no such source in {tx.tenant.mode} mode; GET /v1/sources has yours."
             raise Unprocessable.of(f"filters.sources.{place}", "invalid_value", detail)
 
 

@@ -24,6 +24,6 @@ def choose_mode(state: RequestState) -> None:
         return
     if caller.mode_fixed:
         raise _refuse(
-            f"Your key is a {'live' if caller.tenant.livemode else 'test'} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
+            f"Your key is a {caller.tenant.mode} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
         )
     state.principal = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
