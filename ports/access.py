@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from domain.access.model import ApiKey, Principal
+from domain.access.model import ApiKey, Credential, Principal
 
 
 class KeyStore(Protocol):
@@ -15,6 +15,17 @@ class KeyStore(Protocol):
 
     async def revoke(self, id: str) -> bool:
         """End a key at once; False when there is no such key in force."""
+        ...
+
+
+class TokenProofs(Protocol):
+    """Across tenants: what presented tokens of one kind prove."""
+
+    async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
+        """The tokens with those keyed hashes and the principals that they make, also when revoked or expired (the caller judges).
+
+        Unknown ones, and those whose person is no member any more, are left out.
+        """
         ...
 
 

@@ -2,9 +2,10 @@
 
 import ipaddress
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from domain.kernel.ids import ALPHABET
 from domain.kernel.tenancy import Actor, Tenant
@@ -38,6 +39,15 @@ KEY_PREFIXES: Final = {
     (False, True): "svc_rk_test_",
 }
 """The prefix by (livemode, restricted)."""
+TOKEN_PREFIXES: Final = {
+    "svc_person_": b"p",
+    "svc_access_": b"a",
+}
+"""Bearer credentials that are no keys: a person's own token, and an OAuth access token. What each stands under in store
+begins with that byte, so that a digest tells where to look."""
+_BEARERS: Final = (*KEY_PREFIXES.values(), *TOKEN_PREFIXES)
+SESSION_PREFIX: Final = "svc_session_"
+"""A console session's cookie, which is no bearer credential."""
 
 
 def checksum(body: str) -> str:
@@ -50,13 +60,42 @@ def checksum(body: str) -> str:
     return "".join(reversed(digits))
 
 
-def is_key(text: str) -> bool:
-    """Whether the text has the form of an API key: known prefix, 32 base62 characters and their checksum."""
-    for prefix in KEY_PREFIXES.values():
+def is_secret(text: str, prefixes: Iterable[str]) -> bool:
+    """Whether the text is one of these prefixes, 32 base62 characters and their checksum."""
+    for prefix in prefixes:
         body = text[len(prefix) :]
         if text.startswith(prefix) and len(body) == 38:
             return checksum(prefix + body[:32]) == body[32:]
     return False
+
+
+def is_key(text: str) -> bool:
+    """Whether the text has the form of an API key."""
+    return is_secret(text, KEY_PREFIXES.values())
+
+
+def is_bearer(text: str) -> bool:
+    """Whether the text has the form of anything that an Authorization header may carry."""
+    return is_secret(text, _BEARERS)
+
+
+class Credential(Protocol):
+    """What is judged of any credential: until when it is in force, and from where it may be used."""
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """CIDR blocks; none allow any address."""
+        ...
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends by itself; None for never."""
+        ...
+
+    @property
+    def revoked_at(self) -> datetime | None:
+        """When it was ended."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,14 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from domain.access.model import (
     KEY_PREFIXES,
     SCOPES,
+    TOKEN_PREFIXES,
     ApiKey,
+    Credential,
     Principal,
     address_allowed,
     checksum,
@@ -19,10 +22,12 @@ from domain.kernel.errors import AuthenticationRequired, InvalidRequest
 from domain.kernel.ids import ALPHABET, new_id
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import WorkingKeys
-from ports.access import Credentials
+from ports.access import Credentials, TokenProofs
 from ports.unit_of_work import Tx
 
-Proof = tuple[ApiKey, Principal]
+_PLAIN: Final = 32
+"""Bytes of a key's digest; others' begin with one more."""
+Proof = tuple[Credential, Principal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +45,47 @@ class KeyRequest:
 
 def new_secret(livemode: bool, restricted: bool) -> str:
     """The text of a new key: prefix, 32 base62 characters, their checksum of 6 (docs/conventions.md#authentication)."""
-    prefix = KEY_PREFIXES[livemode, restricted]
+    return secret_with(KEY_PREFIXES[livemode, restricted])
+
+
+def secret_with(prefix: str) -> str:
+    """A new secret: the prefix, 32 random base62 characters (190 bits), their checksum of 6."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(32))
     return prefix + body + checksum(prefix + body)
 
 
 class AccessService:
-    """Judges credentials. `keys` has what keys their hashes."""
+    """Judges credentials. `keys` has what keys their hashes; `tokens` who knows those that are no keys, by the first byte of their digests."""
 
-    def __init__(self, credentials: Credentials, keys: WorkingKeys) -> None:
-        self._credentials, self._keys = credentials, keys
+    def __init__(
+        self, credentials: Credentials, keys: WorkingKeys, tokens: Mapping[bytes, TokenProofs] | None = None
+    ) -> None:
+        self._credentials, self._keys, self._tokens = credentials, keys, tokens or {}
 
     def digest(self, text: str) -> bytes:
-        """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104). Raises Unavailable."""
-        return hmac.digest(self._keys.api_keys, text.encode(), "sha256")
+        """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104), behind its kind's byte unless it is a key.
+
+        Raises Unavailable.
+        """
+        digest = hmac.digest(self._keys.api_keys, text.encode(), "sha256")
+        kind = next((kind for prefix, kind in TOKEN_PREFIXES.items() if text.startswith(prefix)), b"")
+        return kind + digest
 
     async def find(self, digest: bytes) -> Proof | None:
         """What the store knows of a credential, its scopes already cut to the member's role."""
+        if len(digest) > _PLAIN:
+            return (await self.known((digest,))).get(digest)
         found = await self._credentials.key(digest)
         return None if found is None else _cut(found)
 
     async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
         """What the store knows now of many credentials, by digest; unknown ones are left out."""
-        found = await self._credentials.keys(digests)
+        found: dict[bytes, Proof] = {}
+        if keys := [digest for digest in digests if len(digest) == _PLAIN]:
+            found |= await self._credentials.keys(keys)
+        for kind, known in self._tokens.items():
+            if tokens := [digest for digest in digests if len(digest) > _PLAIN and digest[:1] == kind]:
+                found |= await known.proofs(tokens)
         return {digest: _cut(proof) for digest, proof in found.items()}
 
     @staticmethod
@@ -73,9 +96,10 @@ class AccessService:
         """
         if proof is None:
             raise AuthenticationRequired
-        key, principal = proof
-        over = key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now)
-        if over or not address_allowed(key.networks, address):
+        credential, principal = proof
+        ends = credential.expires_at
+        over = credential.revoked_at is not None or (ends is not None and ends <= now)
+        if over or not address_allowed(credential.networks, address):
             raise AuthenticationRequired
         return principal
 
@@ -116,8 +140,8 @@ class AccessService:
 
 
 def _cut(proof: Proof) -> Proof:
-    key, principal = proof
-    return key, replace(principal, scopes=effective_scopes(key.scopes, key.role))
+    credential, principal = proof
+    return credential, replace(principal, scopes=effective_scopes(principal.scopes, principal.role))
 
 
 def scopes_of(words: Iterable[str]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
+from domain.access.model import Principal
 from domain.kernel.errors import NotFound
 from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
@@ -105,11 +106,16 @@ class Pipeline:
         metrics.gauge("joinery_request_logs_lost", "Request logs dropped.", lambda: logs.lost)
         return metrics
 
-    async def answer(self, request: Request) -> Response:
-        """The response, whatever happens; only a cancelled request has none."""
+    async def answer(self, request: Request, *, caller: Principal | None = None, via: str | None = None) -> Response:
+        """The response, whatever happens; only a cancelled request has none.
+
+        `caller` is given by edges that have made sure of who it is themselves, as the console has by its session;
+        `via` by those that bring others' credentials another way than over the API.
+        """
         if request.method == "OPTIONS":
             return preflight(self.table, request)
-        state = RequestState(request, self.table.find(request.method, request.path), self._clock.now())
+        state = RequestState(request, self.table.find(request.method, request.path), self._clock.now(), via=via)
+        state.principal = caller
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
     async def _answer(self, state: RequestState) -> Response:

@@ -34,6 +34,8 @@ class RequestState:
     credential: bytes = b""
     """The digest under which the credential is stored."""
     principal: Principal | None = None
+    via: str | None = None
+    """The way it came, where that is not the one its credential says."""
     version: str = ""
     budget: HeaderList = field(default_factory=list)
     """The RateLimit headers, once the request has been charged."""

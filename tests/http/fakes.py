@@ -97,7 +97,7 @@ class CountingCredentials(MemoryCredentials):
             raise Unavailable
         found = await super().keys(digests)
         return {
-            digest: (replace(key, scopes=frozenset()) if key.id in self.lost else key, principal)
+            digest: (key, replace(principal, scopes=frozenset()) if key.id in self.lost else principal)
             for digest, (key, principal) in found.items()
         }
 

@@ -1,8 +1,9 @@
 """Third step: who calls. Every reason for not knowing gives one and the same 401."""
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
-from domain.access.model import is_key
+from domain.access.model import is_bearer
 from domain.access.usecases import AccessService, Proof
 from domain.kernel.errors import AuthenticationRequired
 from entrypoints.http.addresses import Proxies
@@ -34,19 +35,25 @@ class Authenticate:
         """Set the principal and the client's address. Raises AuthenticationRequired."""
         request = state.request
         state.address = self._proxies.client(request.client, request.headers)
+        if state.principal is not None:
+            return None
         text = bearer(request.headers.get("authorization"))
         digest = state.credential = self._access.digest(text)
         entry = self._known.get(digest)
         if entry is None:
-            if not is_key(text):
+            if not is_bearer(text):
                 raise AuthenticationRequired
             return self._ask(state, digest)
-        state.principal = self._access.judge(entry[0], state.address, state.now)
+        self._accept(state, entry[0])
         return None
+
+    def _accept(self, state: RequestState, proof: Proof | None) -> None:
+        principal = self._access.judge(proof, state.address, state.now)
+        state.principal = principal if state.via is None else replace(principal, via=state.via)
 
     async def _ask(self, state: RequestState, digest: bytes) -> None:
         proof = await self._known.ask(digest, lambda: self._find(digest))
-        state.principal = self._access.judge(proof, state.address, state.now)
+        self._accept(state, proof)
 
     def _find(self, digest: bytes) -> Awaitable[Proof | None]:
         return self._access.find(digest) if self._known.has_seen(digest) else self._strangers.ask(digest)

@@ -12,11 +12,11 @@ from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 500
 LONGEST_METHOD: Final = 32
-_SECRET: Final = re.compile(r"(svc_(?:rk_)?(?:live|test)_)[0-9A-Za-z]+")
+_SECRET: Final = re.compile(r"(svc_(?:[a-z]+_){1,2})[0-9A-Za-z]{12,}")
 
 
 def without_secrets(text: str) -> str:
-    """The text with any API key in it cut down to its prefix: people do put keys into addresses."""
+    """The text with any credential in it cut down to its prefix: people do put keys into addresses."""
     return _SECRET.sub(r"\1…", text) if "svc_" in text else text
 
 
