@@ -42,6 +42,7 @@ from adapters.postgres.match_index import PostgresMatchBacklog
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
+from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.platform import PostgresIncidents, PostgresPlatformChecks
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
@@ -65,6 +66,8 @@ from adapters.wire.webhooks import WirePayloadRendering
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.people.usecases.links import LinkService
+from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.webhooks.model import SHARDS
@@ -245,7 +248,11 @@ class Container(containers.DeclarativeContainer):
         providers.Singleton(WirePayloadRendering),
         providers.Singleton(ObjectsAsOf, uow, event_reader, codec),
     )
-    access = providers.Singleton(AccessService, credentials, keys)
+    people = providers.Singleton(PostgresPeople, pool)
+    session_store = providers.Singleton(PostgresSessions, pool)
+    access = providers.Singleton(AccessService, credentials, keys, providers.Dict({b"p": session_store}))
+    sessions = providers.Singleton(SessionService, session_store, memberships, access, clock)
+    links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)
     assembled = providers.Singleton(
         Dependencies,
         settings=settings,
@@ -253,6 +260,9 @@ class Container(containers.DeclarativeContainer):
         uow=uow,
         memberships=memberships,
         access=access,
+        people=people,
+        sessions=sessions,
+        links=links,
         limits=limits,
         vault=vault,
         keys=keys,

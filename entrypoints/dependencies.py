@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from adapters.wire.cursors import FeedCursors
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.people.usecases.links import LinkService
+from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring
 from entrypoints.settings import Settings
@@ -25,6 +27,7 @@ from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
 from ports.orgs import Memberships
+from ports.people import People
 from ports.platform import Incidents, PlatformChecks
 from ports.request_logs import RequestLogSink
 from ports.schemas import Schemas
@@ -61,6 +64,9 @@ class Dependencies:
     uow: UnitOfWork
     memberships: Memberships
     access: AccessService
+    people: People
+    sessions: SessionService
+    links: LinkService
     limits: Limits
     vault: Vault
     keys: WorkingKeys

@@ -20,6 +20,11 @@ ORDER BY c.relname = 'jobs' DESC, c.relname
 """
 """Jobs first: what is under way then ends without effect."""
 _PUBLISHED: Final = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
+_LAST_OF: Final = """
+DELETE FROM users u WHERE u.id IN (SELECT m."user" FROM members m WHERE m.org = %s)
+    AND NOT EXISTS (SELECT FROM members m WHERE m."user" = u.id AND m.org <> %s)
+"""
+"""People who belong to no other organisation; their sessions go with them."""
 _CREDENTIALS: Final = ("api_keys", "members")
 _ELSEWHERE: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
 """Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
@@ -32,7 +37,8 @@ class PostgresErasure:
         self._pool = pool
 
     async def close(self, org: str) -> None:
-        async with self._pool.owner() as link:
+        async with self._pool.owner() as link, link.connection.transaction():
+            await link.connection.execute(_LAST_OF, (org, org))
             for table in _CREDENTIALS:
                 statement = sql.SQL("DELETE FROM {} WHERE org = %s").format(sql.Identifier(table))
                 await link.connection.execute(statement, (org,))

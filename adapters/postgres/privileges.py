@@ -105,6 +105,13 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "key_ring": _CHANGE,
     "platform_checks": _ALL,
     "platform_incidents": _CHANGE,
+    # people are no tenant's either
+    "users": _CHANGE,
+    "authenticators": _ALL,
+    "recovery_codes": _ALL,
+    "sessions": _ALL,
+    "one_time_links": _ALL,
+    "security_events": "SELECT, INSERT, DELETE",
 }
 """Of joinery_system."""
 _RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))

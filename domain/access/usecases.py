@@ -10,6 +10,7 @@ from typing import Final
 from domain.access.model import (
     KEY_PREFIXES,
     SCOPES,
+    SESSION_PREFIX,
     TOKEN_PREFIXES,
     ApiKey,
     Credential,
@@ -25,6 +26,7 @@ from domain.secrets.keys import WorkingKeys
 from ports.access import Credentials, TokenProofs
 from ports.unit_of_work import Tx
 
+_KINDS: Final = (*TOKEN_PREFIXES.items(), (SESSION_PREFIX, b"s"))
 _PLAIN: Final = 32
 """Bytes of a key's digest; others' begin with one more."""
 Proof = tuple[Credential, Principal]
@@ -68,7 +70,7 @@ class AccessService:
         Raises Unavailable.
         """
         digest = hmac.digest(self._keys.api_keys, text.encode(), "sha256")
-        kind = next((kind for prefix, kind in TOKEN_PREFIXES.items() if text.startswith(prefix)), b"")
+        kind = next((kind for prefix, kind in _KINDS if text.startswith(prefix)), b"")
         return kind + digest
 
     async def find(self, digest: bytes) -> Proof | None:

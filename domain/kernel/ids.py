@@ -57,6 +57,12 @@ NOUNS: Final = {
     "rec": "a record",
     "job": "a job",
     "use": "a use of a model",
+    "ses": "a session",
+    "sec": "a security event",
+    "mail": "an outgoing message",
+    "mbi": "an invitation",
+    "pky": "a passkey",
+    "grt": "a grant to an app",
 }
 """The prefix of each kind of id, and what such a thing is called."""
 PREFIXES: Final = frozenset(NOUNS)

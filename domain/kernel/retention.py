@@ -32,6 +32,11 @@ UNTIL_FREED: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """The age at which what stays until it is freed may go."""
 STATUS_CHECKS: Final = timedelta(days=91)
 
+SESSIONS: Final = timedelta(days=30)
+"""Sessions and links for one use, from when they were over."""
+SECURITY_EVENTS: Final = timedelta(days=365)
+"""What a person is shown of their own security: sign-ins, changed passwords."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -145,6 +150,24 @@ KEPT: Final = (
         ("organisations", "members", "api_keys", "licences"),
         "until they are taken away",
         _ORG,
+    ),
+    Kept(
+        "people: how they sign in",
+        ("users", "authenticators", "recovery_codes"),
+        "as long as they belong to an organisation",
+        f"{_ORG}, when it was their last",
+    ),
+    Kept(
+        "sessions, links for one use",
+        ("sessions", "one_time_links"),
+        f"{_days(SESSIONS)} from when they are over",
+        "the scheduler, hourly",
+    ),
+    Kept(
+        "what concerns a person's security",
+        ("security_events",),
+        _days(SECURITY_EVENTS),
+        "the scheduler, hourly",
     ),
     Kept(
         "the service's own checks",

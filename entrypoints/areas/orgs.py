@@ -1,11 +1,15 @@
 """GET /v1/org, /v1/me/orgs and /v1/plans."""
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from adapters.wire import orgs as wire
+from domain.jobs.usecases.ticks import Tick
+from domain.kernel import retention
 from domain.kernel.paging import Page
 from domain.orgs.usecases.service import OrgService
 from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import DetachedRead, Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, ReadContext
@@ -68,10 +72,22 @@ OPERATIONS: Final = (
     ),
 )
 
+
+def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
+    clock = dependencies.clock
+
+    async def forget() -> None:
+        await dependencies.sessions.forget(clock.now() - retention.SESSIONS)
+        await dependencies.people.forget_events(clock.now() - retention.SECURITY_EVENTS)
+
+    return [Tick("sessions that are over", 3600, forget)]
+
+
 AREA: Final = Area(
     name="orgs",
     title="Organisations",
     description="Your organisation and the plans.",
     service=lambda dependencies: OrgService(dependencies.memberships),
     operations=OPERATIONS,
+    ticks=_ticks,
 )

@@ -221,7 +221,16 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add.add_argument("--email", required=True)
     add.add_argument("--role", required=True, choices=sorted(ROLES))
     _store(add)
-    add.set_defaults(run="operators:add_member")
+    add.set_defaults(run="people:add_member")
+
+    token = _group(commands, "token", "members' bearer tokens")
+    own = token.add_parser("create", help="make a token with which a script acts as a member does in the console")
+    _org(own)
+    own.add_argument("--email", required=True, help="the member's address")
+    own.add_argument("--hours", type=int, default=8, metavar="N", help="how long it lasts (default: 8)")
+    _store(own)
+    own.set_defaults(run="people:create_token")
+    _sessions(commands)
 
     key = _group(commands, "key", "API keys")
     make = key.add_parser("create", help="make an API key; its secret is shown once")
@@ -241,6 +250,22 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     revoke.add_argument("--key", required=True, metavar="ID")
     _store(revoke)
     revoke.set_defaults(run="operators:revoke_key")
+
+
+def _sessions(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    session = _group(commands, "session", "people's sessions in the console, and tokens")
+    lead = session.add_parser("link", help="make a link with which a member signs in to the console, once")
+    _org(lead)
+    lead.add_argument("--email", required=True, help="the member's address")
+    _store(lead)
+    lead.set_defaults(run="people:link")
+    every = session.add_parser("list", help="where a person is signed in")
+    end = session.add_parser("end", help="end a person's sessions and tokens, at once")
+    end.add_argument("--session", metavar="ID", help="only this one")
+    for command, name in ((every, "list_sessions"), (end, "end_sessions")):
+        command.add_argument("--email", required=True, help="the person's address")
+        _store(command)
+        command.set_defaults(run=f"people:{name}")
 
 
 def _audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

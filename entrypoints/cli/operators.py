@@ -14,7 +14,7 @@ from domain.audit.model import Change
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.matching.queueing import matching
-from domain.orgs.model import Member, Organisation, Plan
+from domain.orgs.model import Organisation, Plan
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
@@ -126,20 +126,6 @@ async def found_organisation(parts: Container, id_or_name: str) -> Organisation:
 def operator_call(operation: str) -> AuditContext:
     """Operators act as the service itself."""
     return AuditContext(Actor("service", "operator"), operation)
-
-
-async def add_member(options: argparse.Namespace) -> int:
-    """`joinery member add`."""
-    async with container(options) as parts:
-        organisation = await found_organisation(parts, options.org)
-        async with parts.uow().begin(Tenant(organisation.id, True), operator_call("members.add")) as tx:
-            member = Member(new_id("usr"), organisation.id, options.email, options.role, tx.now)
-            await tx.orgs.add_member(member)
-            await tx.audit.add(
-                Change("member", member.user, "create", {}, {"email": member.email, "role": member.role})
-            )
-    answer = {"organisation": organisation.id, "user": member.user, "email": member.email, "role": member.role}
-    return answered(options, answer, f"Added {member.email} as {member.role} ({member.user}).")
 
 
 async def create_key(options: argparse.Namespace) -> int:

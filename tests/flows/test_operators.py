@@ -84,6 +84,25 @@ def _traces(stage: Stage, *texts: str) -> list[str]:
     return found
 
 
+def test_a_members_token_is_the_person_until_it_is_ended(stage: Stage, organisation: str) -> None:
+    member = ("--org", organisation, "--email", "scripts@fjord.example")
+    user = _joinery(stage, "member", "add", *member, "--role", "viewer")["user"]
+    told = _joinery(stage, "token", "create", *member, "--hours", "1")
+    api = Api(stage.port, told["token"])
+    assert told["user"] == user and told["token"].startswith("svc_person_")
+    assert [own["id"] for own in api.get("/v1/me/orgs")["data"]] == [organisation]
+    assert api.call("POST", "/v1/sources", {"name": "A", "kind": "push"}).status == 403, "a viewer writes nothing"
+    (kept,) = _joinery(stage, "session", "list", *member[2:])["sessions"]
+    assert kept["session"] == told["session"] and kept["kind"] == "token"
+    assert _joinery(stage, "session", "end", *member[2:])["ended"] == 1
+    ended = time.monotonic()
+    while api.call("GET", "/v1/org").status != 401:
+        assert time.monotonic() - ended < 1
+        time.sleep(0.05)
+    url = _joinery(stage, "session", "link", *member)["url"]
+    assert "/console/link/svc_link_" in url
+
+
 def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
     stays, leaves = stage.organisation(), stage.organisation()
     ids = [leaves.tenant.org, *leaves.organisation.catalogues]

@@ -13,6 +13,7 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
+from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
@@ -29,6 +30,8 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
+from domain.people.usecases.links import LinkService
+from domain.people.usecases.sessions import SessionService
 from domain.request_logs.model import RequestLog
 from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
@@ -134,6 +137,9 @@ class World:
     dependencies: Any = None
     uow: Any = None
     access: Any = None
+    people: Any = None
+    links: Any = None
+    sessions: Any = None
     keys: Any = None
     credentials: Any = None
     limits: Any = None
@@ -196,6 +202,9 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "uow": world.uow,
         "memberships": MemoryMemberships(world.store),
         "access": world.access,
+        "people": world.people,
+        "sessions": world.sessions,
+        "links": LinkService(world.links, world.access, world.clock),
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),
         "objects": nothing,
@@ -249,7 +258,10 @@ async def running(
     world.uow = MemoryUnitOfWork(world.store, world.clock, WireRendering())
     world.credentials = CountingCredentials(world.store)
     world.keys = working_keys()
-    world.access = AccessService(world.credentials, world.keys)
+    world.links, world.people = MemoryOneTimeLinks(), MemoryPeople(world.store)
+    kept = MemorySessions(world.store, world.links)
+    world.access = AccessService(world.credentials, world.keys, {b"p": kept})
+    world.sessions = SessionService(kept, MemoryMemberships(world.store), world.access, world.clock)
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)
     world.checks, world.incidents = MemoryPlatformChecks(), MemoryIncidents()

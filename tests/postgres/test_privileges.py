@@ -45,6 +45,12 @@ EXPECTED = {
     "plans": "S",
     "platform_checks": "",
     "platform_incidents": "",
+    "users": "",
+    "authenticators": "",
+    "recovery_codes": "",
+    "sessions": "",
+    "one_time_links": "",
+    "security_events": "",
     "product_documents": "SIUD",
     "product_terms": "SID",
     "products": "SIU",
@@ -102,6 +108,12 @@ EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "usage_entries": "S",
     "usage_thresholds": "S",
     "webhook_endpoints": "S",
+    "users": "SIU",
+    "authenticators": "SIUD",
+    "recovery_codes": "SIUD",
+    "sessions": "SIUD",
+    "one_time_links": "SIUD",
+    "security_events": "SID",
 }
 ROLES = {APP: EXPECTED, SYSTEM: EXPECTED_OF_SYSTEM}
 _TABLES = """

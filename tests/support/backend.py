@@ -17,6 +17,7 @@ from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.mail import MemoryInboundAddresses
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
+from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
 from adapters.memory.signals import MemorySignals
@@ -39,6 +40,7 @@ from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.mail import InboundAddresses
 from ports.orgs import Memberships, OrgRegistry
+from ports.people import OneTimeLinks, People, Sessions
 from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
 from ports.signals import Signals
@@ -67,6 +69,9 @@ class Backend:
     registry: OrgRegistry
     memberships: Memberships
     credentials: Credentials
+    people: People
+    sessions: Sessions
+    links: OneTimeLinks
     dispatch: Dispatch
     schedule: SourceSchedule
     addresses: InboundAddresses
@@ -113,6 +118,7 @@ class Backend:
 def memory_backend() -> Backend:
     """Everything in memory, on a clock that stands still."""
     store, clock, signals, tracing = MemoryDatabase(), SettableClock(), MemorySignals(), MemoryTracing()
+    links = MemoryOneTimeLinks()
     store.listeners.append(signals.notify)
 
     async def pass_time(by: timedelta) -> None:
@@ -127,6 +133,9 @@ def memory_backend() -> Backend:
         registry=MemoryOrgRegistry(store),
         memberships=MemoryMemberships(store),
         credentials=MemoryCredentials(store),
+        people=MemoryPeople(store),
+        sessions=MemorySessions(store, links),
+        links=links,
         dispatch=MemoryDispatch(store, clock),
         schedule=MemorySourceSchedule(store),
         addresses=MemoryInboundAddresses(store),

@@ -34,6 +34,7 @@ from adapters.postgres.mail import PostgresInboundAddresses
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
@@ -132,6 +133,9 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         registry=PostgresOrgRegistry(pool),
         memberships=PostgresMemberships(pool),
         credentials=PostgresCredentials(pool),
+        people=PostgresPeople(pool),
+        sessions=PostgresSessions(pool),
+        links=PostgresOneTimeLinks(pool),
         dispatch=PostgresDispatch(pool),
         schedule=PostgresSourceSchedule(pool),
         addresses=PostgresInboundAddresses(pool),

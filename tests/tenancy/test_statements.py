@@ -30,6 +30,7 @@ ACROSS = {
     "mail.address": "finds out whose the address is that a message is for",
     "match_index.backlog": "operators ask how far matching is behind, over all organisations",
     "orgs.of_user": "a person's own organisations, by their memberships",
+    "people.found": "whose session it is, and what they may do where they are members",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.has_api_keys": "the first process ever asks whether there are any",

@@ -1,0 +1,84 @@
+-- user --
+SELECT id, email, name, verified_at, created_at FROM users WHERE id = %(id)s
+
+-- by_email --
+SELECT id, email, name, verified_at, created_at FROM users WHERE email_key = %(email_key)s
+
+-- add_user --
+INSERT INTO users (id, email, email_key, name, verified_at, created_at)
+VALUES (%(id)s, %(email)s, %(email_key)s, %(name)s, %(verified_at)s, %(created_at)s)
+ON CONFLICT (email_key) DO NOTHING
+
+-- change_user --
+UPDATE users SET name = %(name)s, verified_at = %(verified_at)s WHERE id = %(id)s
+
+-- password --
+SELECT password FROM users WHERE id = %(id)s
+
+-- set_password --
+UPDATE users SET password = %(password)s, password_changed_at = %(now)s WHERE id = %(id)s
+
+-- note --
+INSERT INTO security_events ("user", id, kind, detail, address, user_agent, at)
+VALUES (%(user)s, %(id)s, %(kind)s, %(detail)s, %(address)s, %(user_agent)s, %(at)s)
+
+-- events --
+SELECT id, "user", kind, detail, address, user_agent, at FROM security_events
+WHERE "user" = %(user)s ORDER BY id DESC LIMIT %(limit)s
+
+-- forget_events --
+DELETE FROM security_events WHERE at < %(before)s
+
+-- add_session --
+INSERT INTO sessions (id, "user", organisation, livemode, digest, kind, methods, address, user_agent, created_at, seen_at,
+                      confirmed_at, expires_at)
+VALUES (%(id)s, %(user)s, %(org)s, %(livemode)s, %(digest)s, %(kind)s, %(methods)s, %(address)s, %(user_agent)s, %(created_at)s,
+        %(seen_at)s, %(confirmed_at)s, %(expires_at)s)
+
+-- found --
+SELECT s.id, s."user", s.organisation, s.livemode, s.digest, s.kind, s.methods, s.address, s.user_agent, s.created_at, s.seen_at,
+       s.confirmed_at, s.expires_at, s.revoked_at,
+       u.id, u.email, u.name, u.verified_at, u.created_at, m.role,
+       o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+FROM sessions s
+JOIN users u ON u.id = s."user"
+LEFT JOIN members m ON m."user" = s."user" AND m.org = s.organisation
+LEFT JOIN organisations o ON o.id = m.org
+LEFT JOIN plans p ON p.code = o.plan
+WHERE s.digest = ANY(%(digests)s)
+
+-- sessions_of --
+SELECT id, "user", organisation, livemode, digest, kind, methods, address, user_agent, created_at, seen_at, confirmed_at,
+       expires_at, revoked_at
+FROM sessions WHERE "user" = %(user)s AND revoked_at IS NULL ORDER BY id DESC
+
+-- save_session --
+UPDATE sessions SET organisation = %(org)s, livemode = %(livemode)s, methods = %(methods)s,
+    seen_at = greatest(seen_at, %(seen_at)s), confirmed_at = greatest(confirmed_at, %(confirmed_at)s)
+WHERE id = %(id)s AND revoked_at IS NULL
+
+-- revoke_sessions --
+UPDATE sessions SET revoked_at = %(now)s WHERE id = ANY(%(ids)s) AND revoked_at IS NULL
+
+-- forget_sessions --
+DELETE FROM sessions WHERE expires_at < %(before)s OR revoked_at < %(before)s
+
+-- forget_links --
+DELETE FROM one_time_links WHERE expires_at < %(before)s
+
+-- supersede_links --
+DELETE FROM one_time_links WHERE "user" = %(user)s AND purpose = %(purpose)s AND used_at IS NULL
+
+-- add_link --
+INSERT INTO one_time_links (digest, purpose, "user", organisation, created_at, expires_at)
+VALUES (%(digest)s, %(purpose)s, %(user)s, %(org)s, %(created_at)s, %(expires_at)s)
+
+-- link --
+SELECT digest, purpose, "user", organisation, created_at, expires_at FROM one_time_links
+WHERE digest = %(digest)s AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > %(now)s
+
+-- use_link --
+UPDATE one_time_links SET used_at = %(now)s
+WHERE digest = %(digest)s AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > %(now)s
+RETURNING digest, purpose, "user", organisation, created_at, expires_at

@@ -1,0 +1,137 @@
+"""Sessions: begun when somebody has proved who they are, looked at with each request, ended by anybody whose they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from domain.access.model import SESSION_PREFIX, is_secret
+from domain.access.usecases import AccessService, secret_with
+from domain.kernel.errors import NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
+from domain.people.model import (
+    LIFETIME,
+    LONGEST_AGENT,
+    SEEN_EVERY,
+    Method,
+    Session,
+    SessionKind,
+    SignedIn,
+    User,
+)
+from ports.clock import Clock
+from ports.orgs import Memberships
+from ports.people import Sessions
+
+PERSON_PREFIX: Final = "svc_person_"
+TOKEN_LASTS: Final = timedelta(hours=8)
+"""How long an operator's token for a member lasts, unless they say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """From where somebody comes: their address, and what their browser says it is."""
+
+    address: str
+    user_agent: str = ""
+
+
+class SessionService:
+    """Sessions of people. Secrets are told once; their keyed hashes are kept."""
+
+    def __init__(self, sessions: Sessions, memberships: Memberships, access: AccessService, clock: Clock) -> None:
+        self._sessions, self._memberships, self._access, self._clock = sessions, memberships, access, clock
+
+    async def find(self, cookie: str) -> SignedIn | None:
+        """Who has that cookie, while the session is in force; that it is used is noted now and then."""
+        if not is_secret(cookie, (SESSION_PREFIX,)):
+            return None
+        found = await self._sessions.find(self._access.digest(cookie))
+        now = self._clock.now()
+        if found is None or found.session.kind is not SessionKind.CONSOLE or not found.session.is_in_force(now):
+            return None
+        if now >= found.session.seen_at + SEEN_EVERY:
+            await self._sessions.save(replace(found.session, seen_at=now))
+        return found
+
+    async def begin(
+        self, user: User, methods: Sequence[Method], visitor: Visitor, org: str | None = None
+    ) -> tuple[Session, str]:
+        """Sign somebody in: the session and its cookie. They look at `org`, or at the first organisation they belong to."""
+        org = await self._own(user.id, org)
+        return await self._add(user, org, tuple(methods), visitor, SessionKind.CONSOLE, LIFETIME)
+
+    async def token(self, user: User, org: str, lasts: timedelta = TOKEN_LASTS) -> tuple[Session, str]:
+        """A bearer token with which a script acts as that person does in the console (`joinery token create`)."""
+        return await self._add(user, org, (Method.OPERATOR,), Visitor("operator"), SessionKind.TOKEN, lasts)
+
+    async def look_at(self, session: Session, org: str, livemode: bool) -> Session:
+        """Look at another organisation, or in the other mode. Raises NotFound for one that its person does not belong to."""
+        if await self._own(session.user, org) != org:
+            raise NotFound
+        changed = replace(session, org=org, livemode=livemode)
+        await self._sessions.save(changed)
+        return changed
+
+    async def confirm(self, session: Session, method: Method) -> Session:
+        """Its person has just proved who they are once more."""
+        methods = session.methods if method in session.methods else (*session.methods, method)
+        changed = replace(session, methods=methods, confirmed_at=self._clock.now())
+        await self._sessions.save(changed)
+        return changed
+
+    async def list_of(self, user: str) -> Sequence[Session]:
+        """Those in force, the newest first."""
+        now = self._clock.now()
+        return [session for session in await self._sessions.of_user(user) if session.is_in_force(now)]
+
+    async def revoke(self, user: str, id: str) -> None:
+        """End one. Raises NotFound when that person has no such session."""
+        own = {session.id for session in await self._sessions.of_user(user)}
+        if id not in own or not await self._sessions.revoke((id,), self._clock.now()):
+            raise NotFound
+
+    async def revoke_all(self, user: str, but: str | None = None) -> int:
+        """End all of a person's sessions and tokens, but perhaps the one that this is asked from; answers how many."""
+        ids = [session.id for session in await self._sessions.of_user(user) if session.id != but]
+        return await self._sessions.revoke(ids, self._clock.now())
+
+    async def forget(self, before: datetime) -> int:
+        """Delete what was over before then; answers how many rows."""
+        return await self._sessions.forget(before)
+
+    async def _own(self, user: str, org: str | None) -> str | None:
+        """The organisation, or the first that the person belongs to when that one is not theirs."""
+        page = await self._memberships.of_user(user, PageRequest(limit=100))
+        ids = [organisation.id for organisation in page.items]
+        return org if org in ids else next(iter(ids), None)
+
+    async def _add(
+        self,
+        user: User,
+        org: str | None,
+        methods: tuple[Method, ...],
+        visitor: Visitor,
+        kind: SessionKind,
+        lasts: timedelta,
+    ) -> tuple[Session, str]:
+        text = secret_with(SESSION_PREFIX if kind is SessionKind.CONSOLE else PERSON_PREFIX)
+        now = self._clock.now()
+        session = Session(
+            id=new_id("ses"),
+            user=user.id,
+            org=org,
+            livemode=True,
+            digest=self._access.digest(text),
+            kind=kind,
+            methods=methods,
+            address=visitor.address,
+            user_agent=visitor.user_agent[:LONGEST_AGENT],
+            created_at=now,
+            seen_at=now,
+            confirmed_at=now,
+            expires_at=now + lasts,
+        )
+        await self._sessions.add(session)
+        return session, text

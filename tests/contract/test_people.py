@@ -1,0 +1,153 @@
+"""People, their sessions and links for one use (ports/people.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.access.model import ROLES
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Tenant
+from domain.orgs.model import Member
+from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Session, SessionKind, User
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+HOUR = timedelta(hours=1)
+
+
+async def _user(backend: Backend) -> User:
+    id_ = new_id("usr")
+    return await backend.people.add(User(id_, f"{id_}@Fjord.example", "", None, builders.MOMENT))
+
+
+async def _member(backend: Backend, user: User, role: str = "editor") -> str:
+    org = await backend.organisation()
+    async with backend.uow.begin(Tenant(org.id, True), builders.CALL) as tx:
+        await tx.orgs.add_member(Member(user.id, org.id, user.email, role, builders.MOMENT))
+    return org.id
+
+
+def _session(backend: Backend, user: User, org: str | None, **changes: object) -> Session:
+    now, id_ = backend.now().replace(microsecond=0), new_id("ses")
+    made = Session(
+        id_, user.id, org, True, b"s" + id_.encode().ljust(32), SessionKind.CONSOLE, (Method.PASSWORD, Method.TOTP),
+        "203.0.113.9", "a browser", now, now, now, now + HOUR,
+    )  # fmt: skip
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+async def test_an_address_is_one_persons(backend: Backend) -> None:
+    user = await _user(backend)
+    assert await backend.people.get(user.id) == user
+    assert await backend.people.by_email(user.email.upper()) == user
+    again = await backend.people.add(replace(user, id=new_id("usr"), email=user.email.upper()))
+    assert again == user
+    await backend.people.change(named := replace(user, name="Ingrid", verified_at=builders.MOMENT))
+    assert await backend.people.get(user.id) == named
+    assert await backend.people.get(new_id("usr")) is None and await backend.people.by_email("nobody@x.example") is None
+
+
+async def test_a_password_is_kept(backend: Backend) -> None:
+    user = await _user(backend)
+    assert await backend.people.password(user.id) is None
+    await backend.people.set_password(user.id, "$argon2id$one", backend.now())
+    assert await backend.people.password(user.id) == "$argon2id$one"
+
+
+async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -> None:
+    user, other = await _user(backend), await _user(backend)
+    made = [
+        SecurityEvent(new_id("sec"), user.id, kind, "", "203.0.113.9", "a browser", builders.MOMENT) for kind in "abc"
+    ]
+    for event in made:
+        await backend.people.note(event)
+    assert list(await backend.people.events(user.id, 2)) == [made[2], made[1]]
+    assert list(await backend.people.events(other.id, 2)) == []
+
+
+async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> None:
+    user = await _user(backend)
+    org = await _member(backend, user)
+    session = _session(backend, user, org, livemode=False)
+    await backend.sessions.add(session)
+    found = await backend.sessions.find(session.digest)
+    assert found is not None and found.session == session and found.user == user
+    principal = found.principal
+    assert principal is not None and principal.tenant == Tenant(org, False) and principal.scopes == ROLES["editor"]
+    assert principal.actor == Actor("user", user.id) and principal.via == "console"
+    assert principal.person and principal.session and not principal.mode_fixed
+    assert await backend.sessions.find(b"s" + b"x" * 32) is None
+
+
+async def test_who_belongs_nowhere_has_a_session_and_no_permission(backend: Backend) -> None:
+    user = await _user(backend)
+    org = (await backend.organisation()).id
+    for looked_at in (None, org):
+        await backend.sessions.add(session := _session(backend, user, looked_at))
+        found = await backend.sessions.find(session.digest)
+        assert found is not None and found.principal is None
+
+
+async def test_a_console_session_is_no_token(backend: Backend) -> None:
+    user = await _user(backend)
+    org = await _member(backend, user, "viewer")
+    console, token = _session(backend, user, org), _session(backend, user, org, kind=SessionKind.TOKEN)
+    for session in (console, token):
+        await backend.sessions.add(session)
+    proofs = await backend.sessions.proofs([console.digest, token.digest, b"p" + b"x" * 32])
+    assert list(proofs) == [token.digest]
+    credential, principal = proofs[token.digest]
+    assert credential.expires_at == token.expires_at and principal.role == "viewer"
+
+
+async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
+    user = await _user(backend)
+    first, second = _session(backend, user, None), _session(backend, user, None)
+    for session in (first, second):
+        await backend.sessions.add(session)
+    later = first.seen_at + HOUR
+    seen = replace(first, livemode=False, seen_at=later, confirmed_at=later, methods=(Method.PASSKEY,))
+    await backend.sessions.save(seen)
+    await backend.sessions.save(replace(seen, seen_at=first.seen_at, confirmed_at=first.confirmed_at))
+    assert list(await backend.sessions.of_user(user.id)) == [second, seen]
+    now = backend.now()
+    assert await backend.sessions.revoke([first.id, new_id("ses")], now) == 1
+    assert await backend.sessions.revoke([first.id], now) == 0
+    await backend.sessions.save(seen)
+    found = await backend.sessions.find(first.digest)
+    assert found is not None and found.session.revoked_at is not None
+    assert list(await backend.sessions.of_user(user.id)) == [second]
+
+
+async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:
+    user, now = await _user(backend), backend.now()
+    old = _session(backend, user, None, expires_at=now - 3 * HOUR)
+    young = _session(backend, user, None)
+    for session in (old, young):
+        await backend.sessions.add(session)
+    assert await backend.sessions.forget(now - 2 * HOUR) >= 1
+    assert await backend.sessions.find(old.digest) is None and await backend.sessions.find(young.digest) is not None
+
+
+async def test_a_link_is_good_for_one_use(backend: Backend) -> None:
+    user, now = await _user(backend), backend.now().replace(microsecond=0)
+
+    def link(purpose: Purpose, lasts: timedelta = HOUR) -> OneTimeLink:
+        return OneTimeLink(b"s" + new_id("ses").encode(), purpose, user.id, None, now, now + lasts)
+
+    first, other = link(Purpose.SIGN_IN), link(Purpose.SET_PASSWORD)
+    for made in (first, other):
+        await backend.links.add(made)
+    assert await backend.links.find(first.digest, Purpose.SIGN_IN, now) == first
+    assert await backend.links.use(first.digest, Purpose.SET_PASSWORD, now) is None
+    assert await backend.links.use(first.digest, Purpose.SIGN_IN, now) == first
+    assert await backend.links.use(first.digest, Purpose.SIGN_IN, now) is None
+    assert await backend.links.find(first.digest, Purpose.SIGN_IN, now) is None
+    second, third = link(Purpose.SIGN_IN), link(Purpose.SIGN_IN)
+    await backend.links.add(second)
+    await backend.links.add(third)
+    assert await backend.links.use(second.digest, Purpose.SIGN_IN, now) is None, "a newer one is there"
+    assert await backend.links.use(third.digest, Purpose.SIGN_IN, now + 2 * HOUR) is None, "it is over"
+    assert await backend.links.use(other.digest, Purpose.SET_PASSWORD, now) == other
