@@ -42,6 +42,7 @@ from adapters.postgres.match_index import PostgresMatchBacklog
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
+from adapters.postgres.outbox import PostgresOutbox
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.platform import PostgresIncidents, PostgresPlatformChecks
 from adapters.postgres.request_logs import PostgresRequestLogSink
@@ -58,6 +59,7 @@ from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels
+from adapters.smtp.mailer import Relay, SmtpMailer
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
@@ -66,6 +68,7 @@ from adapters.wire.webhooks import WirePayloadRendering
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
@@ -75,8 +78,10 @@ from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings, SettingsError
+from ports.clock import Clock
 from ports.codec import Codec
 from ports.limits import Limits
+from ports.mailer import Mailer
 from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
@@ -144,6 +149,15 @@ def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Mode
         return ScriptedModels.of_file(Path(unquote(urlsplit(settings.models).path)), schemas)
     except BadScript as error:
         raise SettingsError(f"The script that JOINERY_MODELS names cannot be read: {error}") from error
+
+
+def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
+    """What hands mail to the server that JOINERY_SMTP_URL names; None when mail stays in the outbox."""
+    found = settings.smtp
+    if found is None:
+        return None
+    relay = Relay(found.host, found.port, found.sender, found.implicit_tls, found.start_tls, found.user, found.password)
+    return SmtpMailer(relay, clock)
 
 
 def waiting_of(pool: Pool) -> Callable[[], int]:
@@ -253,6 +267,8 @@ class Container(containers.DeclarativeContainer):
     access = providers.Singleton(AccessService, credentials, keys, providers.Dict({b"p": session_store}))
     sessions = providers.Singleton(SessionService, session_store, memberships, access, clock)
     links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)
+    mailer = providers.Singleton(mailer_of, settings, clock)
+    outgoing_mail = providers.Singleton(OutgoingMail, providers.Singleton(PostgresOutbox, pool), vault, clock, mailer)
     assembled = providers.Singleton(
         Dependencies,
         settings=settings,
@@ -263,6 +279,7 @@ class Container(containers.DeclarativeContainer):
         people=people,
         sessions=sessions,
         links=links,
+        outgoing_mail=outgoing_mail,
         limits=limits,
         vault=vault,
         keys=keys,

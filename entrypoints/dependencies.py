@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from adapters.wire.cursors import FeedCursors
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
@@ -67,6 +68,7 @@ class Dependencies:
     people: People
     sessions: SessionService
     links: LinkService
+    outgoing_mail: OutgoingMail
     limits: Limits
     vault: Vault
     keys: WorkingKeys

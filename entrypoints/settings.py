@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST_SECRET: Final = 32
 """Characters of the operator's secret."""
@@ -14,6 +14,8 @@ SHORTEST_SECRET: Final = 32
 
 PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 """The APIs of models that are spoken, and where each is unless the operator says otherwise."""
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_MAILBOX: Final = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
 _PRICE: Final = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
 
 
@@ -44,6 +46,22 @@ class Watching:
     webhooks: int = 0
     scheduler: int = 0
     otlp_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpServer:
+    """Who passes our mail on, and the address `sender` that it comes from.
+
+    `implicit_tls`: TLS from the first byte. `start_tls`: it must be changed to, but on this machine itself.
+    """
+
+    host: str
+    port: int
+    sender: str
+    implicit_tls: bool
+    start_tls: bool
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,8 @@ class Settings:
     """Who is asked about columns that nothing else understands, and by the judge; nobody is when there is none."""
     provider: Provider | None = None
     """Where that is, of `openai` and `anthropic`."""
+    smtp: SmtpServer | None = None
+    """Who passes mail to people on; without one it stays in the outbox."""
     former_secrets: tuple[str, ...] = ()
     """Secrets before this one, under which something may still stand."""
 
@@ -180,7 +200,7 @@ def _refuse_open_lines(url: str, allowed: frozenset[str]) -> None:
         raise SettingsError("JOINERY_MODELS_URL is no address.") from None
     if not host or parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
         raise SettingsError("JOINERY_MODELS_URL must be an http or https address without user, query and fragment.")
-    near = host in ("localhost", "127.0.0.1", "::1") or host in allowed or f"{host}:{port}" in allowed
+    near = host in _LOOPBACK or host in allowed or f"{host}:{port}" in allowed
     if parts.scheme == "http" and not near:
         raise SettingsError("JOINERY_MODELS_URL must be https, unless JOINERY_ALLOW_PRIVATE_HOSTS names its host.")
 
@@ -211,6 +231,35 @@ def _otlp_url(env: Mapping[str, str]) -> str | None:
             "`http://localhost:4318`; what lets you in goes into OTEL_EXPORTER_OTLP_HEADERS."
         )
     return url
+
+
+def _smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
+    """Messages never repeat what is given: it has a password."""
+    url = env.get("JOINERY_SMTP_URL", "").strip()
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("smtp", "smtps") and parts.hostname and (parts.port or 1)
+        asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    except ValueError:
+        known, asked = None, {}
+    near, sender = urlsplit(base_url).hostname or "localhost", asked.pop("from", "")
+    sender = sender or f"joinery@{near}"
+    if not known or not parts.hostname or asked or parts.path.strip("/") or not _MAILBOX.fullmatch(sender):
+        raise SettingsError(
+            "JOINERY_SMTP_URL must be `smtp://user:password@host:587?from=joinery@shop.example`, or `smtps://…` for TLS from the start."
+        )
+    implicit, loopback = parts.scheme == "smtps", parts.hostname in _LOOPBACK
+    return SmtpServer(
+        host=parts.hostname,
+        port=parts.port or (465 if implicit else 587),
+        sender=sender,
+        implicit_tls=implicit,
+        start_tls=not implicit and not loopback,
+        user=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else None,
+    )
 
 
 def _watching(env: Mapping[str, str]) -> Watching:
@@ -271,4 +320,5 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         http2=_switch(env, "JOINERY_HTTP2"),
         models=_models(env),
         provider=_provider(env),
+        smtp=_smtp(env, base_url),
     )

@@ -7,11 +7,12 @@ from dataclasses import replace
 from adapters.memory.access import KEYS
 from adapters.memory.audit import KEPT
 from adapters.memory.idempotency import ANSWERS
+from adapters.memory.outbox import OUTGOING
 from adapters.memory.sources import SEALED, SOURCES, Sealed
-from adapters.memory.table import MemoryDatabase
+from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import ENDPOINTS
 from domain.kernel.tenancy import Tenant
-from domain.secrets.model import SealedKind, SealedValue
+from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
 from domain.webhooks.model import SealedSecrets
 from ports.clock import Clock
 from ports.secrets import StoredRing
@@ -47,6 +48,11 @@ class MemorySealedValues:
     def __init__(self, store: MemoryDatabase) -> None:
         self._store = store
 
+    def _of_people(self, kind: SealedKind) -> Iterator[SealedValue]:
+        for _, message in self._store.everyone(OUTGOING):
+            if message.sealed:
+                yield SealedValue(kind, NOBODYS, message.id, message.sealed)
+
     def _of(self, kind: SealedKind) -> Iterator[SealedValue]:
         if kind is SealedKind.CREDENTIALS:
             for tenant, sealed in self._store.everyone(SEALED):
@@ -60,10 +66,13 @@ class MemorySealedValues:
                 if kept.answer.body[:2] in (b"\x01\x10", b"\x02\x10"):
                     yield SealedValue(kind, tenant, kept.key, kept.answer.body)
         else:
-            for tenant, endpoint in self._store.everyone(ENDPOINTS):
-                box = _column(kind, endpoint.secrets)
-                if box is not None:
-                    yield SealedValue(kind, tenant, endpoint.endpoint.id, box)
+            yield from self._of_people(kind) if kind in OF_PEOPLE else self._of_endpoints(kind)
+
+    def _of_endpoints(self, kind: SealedKind) -> Iterator[SealedValue]:
+        for tenant, endpoint in self._store.everyone(ENDPOINTS):
+            box = _column(kind, endpoint.secrets)
+            if box is not None:
+                yield SealedValue(kind, tenant, endpoint.endpoint.id, box)
 
     async def stale(
         self, kind: SealedKind, stamp: bytes, after: SealedValue | None, limit: int
@@ -80,6 +89,9 @@ class MemorySealedValues:
         elif value.kind is SealedKind.KEPT_FOR_UNDOING:
             beside = self._store.committed(KEPT, value.tenant)[value.owner]
             self._store.write(KEPT, value.tenant, replace(beside, sealed=fresh))
+        elif value.kind is SealedKind.OUTGOING_MAIL:
+            message = self._store.committed(OUTGOING, EVERYWHERE)[value.owner]
+            self._store.write(OUTGOING, EVERYWHERE, replace(message, sealed=fresh))
         elif value.kind is SealedKind.ANSWERS:
             kept = self._store.committed(ANSWERS, value.tenant)[value.owner]
             self._store.write(ANSWERS, value.tenant, replace(kept, answer=replace(kept.answer, body=fresh)))

@@ -112,6 +112,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "sessions": _ALL,
     "one_time_links": _ALL,
     "security_events": "SELECT, INSERT, DELETE",
+    "outgoing_mail": _ALL,
 }
 """Of joinery_system."""
 _RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))

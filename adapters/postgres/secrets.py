@@ -7,7 +7,7 @@ from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
-from domain.secrets.model import SealedKind, SealedValue
+from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
 from ports.secrets import StoredRing
 
 SQL = statements("secrets")
@@ -54,6 +54,8 @@ class PostgresSealedValues:
     async def stale(
         self, kind: SealedKind, stamp: bytes, after: SealedValue | None, limit: int
     ) -> Sequence[SealedValue]:
+        if kind in OF_PEOPLE:
+            return await self._of_people(kind, stamp, after.owner if after else "", limit)
         place = (after.tenant.org, after.tenant.livemode, after.owner) if after else ("", False, "")
         values = dict(zip(("org", "livemode", "owner"), place, strict=True))
         if kind is SealedKind.ANSWERS:
@@ -63,14 +65,28 @@ class PostgresSealedValues:
         first = sorted((row for rows in found for row in rows), key=lambda row: row[:3])[:limit]
         return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in first]
 
+    async def _of_people(self, kind: SealedKind, stamp: bytes, after: str, limit: int) -> Sequence[SealedValue]:
+        values = {"stamp": stamp, "length": len(stamp), "limit": limit, "owner": after}
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL[f"stale_{kind}"], values)
+            return [SealedValue(kind, NOBODYS, owner, bytes(sealed)) for owner, sealed in await cursor.fetchall()]
+
     async def replace(self, value: SealedValue, fresh: bytes) -> bool:
+        if value.kind in OF_PEOPLE:
+            told = {"owner": value.owner, "fresh": fresh, "sealed": value.sealed}
+            async with self._pool.system() as link:
+                return (await link.cursor.execute(SQL[f"replace_{value.kind}"], told)).rowcount == 1
         place = {"org": value.tenant.org, "livemode": value.tenant.livemode, "owner": value.owner}
         values = {**place, "fresh": fresh, "sealed": value.sealed}
         return await self._pool.run(value.tenant, SQL[f"replace_{value.kind}"], values) == 1
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {}
-        for rows in await self._pool.every(reading(SQL["counts"], heads=HEADS)):
+        everywhere = list(await self._pool.every(reading(SQL["counts"], heads=HEADS)))
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["counts_of_people"])
+            everywhere.append(await cursor.fetchall())
+        for rows in everywhere:
             for key, kind, count in rows:
                 kinds = found.setdefault(key, {})
                 kinds[kind] = kinds.get(kind, 0) + count

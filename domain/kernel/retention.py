@@ -36,6 +36,7 @@ SESSIONS: Final = timedelta(days=30)
 """Sessions and links for one use, from when they were over."""
 SECURITY_EVENTS: Final = timedelta(days=365)
 """What a person is shown of their own security: sign-ins, changed passwords."""
+OUTGOING_MAIL: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ KEPT: Final = (
         _days(SECURITY_EVENTS),
         "the scheduler, hourly",
     ),
+    Kept("mail to people; its text until it is sent", ("outgoing_mail",), _days(OUTGOING_MAIL), "the scheduler, hourly"),
     Kept(
         "the service's own checks",
         ("platform_checks",),

@@ -73,6 +73,12 @@ class SealedKind(StrEnum):
     FORMER_WEBHOOK_SECRETS = "former_webhook_secrets"
     ANSWERS = "answers"
     KEPT_FOR_UNDOING = "kept_for_undoing"
+    OUTGOING_MAIL = "outgoing_mail"
+
+
+NOBODYS: Final = Tenant("", True)
+"""Whose sealed values of people are: no tenant's."""
+OF_PEOPLE: Final = frozenset({SealedKind.OUTGOING_MAIL})
 
 
 @dataclass(frozen=True, slots=True)

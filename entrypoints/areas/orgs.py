@@ -79,8 +79,12 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     async def forget() -> None:
         await dependencies.sessions.forget(clock.now() - retention.SESSIONS)
         await dependencies.people.forget_events(clock.now() - retention.SECURITY_EVENTS)
+        await dependencies.outgoing_mail.forget(clock.now() - retention.OUTGOING_MAIL)
 
-    return [Tick("sessions that are over", 3600, forget)]
+    return [
+        Tick("sessions that are over", 3600, forget),
+        Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
+    ]
 
 
 AREA: Final = Area(

@@ -14,7 +14,9 @@ from adapters.memory.table import MemoryDatabase
 from domain.audit.model import Change
 from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
+from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.outbox.model import OutgoingMessage
 from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
 from domain.secrets.model import CURSORS_COUNT, LINKS_COUNT, SealedKind, SealedValue
 from domain.secrets.usecases import resealing
@@ -48,6 +50,7 @@ class Sealed:
     source: str
     endpoint: str
     entry: str
+    mail: str
 
     async def boxes(self) -> dict[SealedKind, bytes]:
         """What is in store."""
@@ -55,6 +58,7 @@ class Sealed:
             credentials = await tx.sources.sealed(self.source)
             secrets = await tx.webhooks.secrets(self.endpoint)
             answer, kept = await tx.idempotency.hold("once"), await tx.audit.kept(self.entry)
+        (mail,) = (one for one in await self.backend.outbox.latest(1000) if one.id == self.mail)
         assert credentials and secrets and secrets.previous and answer and kept
         return {
             SealedKind.CREDENTIALS: credentials,
@@ -62,6 +66,7 @@ class Sealed:
             SealedKind.FORMER_WEBHOOK_SECRETS: secrets.previous,
             SealedKind.ANSWERS: answer.body,
             SealedKind.KEPT_FOR_UNDOING: kept,
+            SealedKind.OUTGOING_MAIL: mail.sealed,
         }
 
     async def opens(self, vault: AesGcmVault) -> bool:
@@ -73,15 +78,16 @@ class Sealed:
             vault.open(boxes[SealedKind.FORMER_WEBHOOK_SECRETS], self.endpoint),
             vault.open(boxes[SealedKind.ANSWERS], "once"),
             vault.open(boxes[SealedKind.KEPT_FOR_UNDOING], self.entry),
+            vault.open(boxes[SealedKind.OUTGOING_MAIL], self.mail),
         )
-        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS)
+        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER)
 
     async def mine(self, kind: SealedKind, stamp: bytes) -> Sequence[SealedValue]:
         """Its stale values, walked through in steps of two."""
         found: list[SealedValue] = []
         last = None
         while page := await self.backend.sealed_values.stale(kind, stamp, last, 2):
-            found += [one for one in page if one.tenant == self.tenant]
+            found += [one for one in page if one.tenant == self.tenant or one.owner == self.mail]
             assert last is None or page[0] != last
             last = page[-1]
         return found
@@ -105,7 +111,9 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
             await tx.idempotency.keep(key, StoredAnswer(b"f", 200, (), body))
         entry = await tx.audit.add(Change("source", source.id, "update", {}, {}))
         await tx.audit.keep(entry, vault.seal(CREDENTIALS, entry))
-    return Sealed(backend, tenant, source.id, endpoint.id, entry)
+    now, mail = builders.MOMENT, new_id("mail")
+    await backend.outbox.add(OutgoingMessage(mail, "a@fjord.example", "A", "test", vault.seal(ANSWER, mail), now, None))
+    return Sealed(backend, tenant, source.id, endpoint.id, entry, mail)
 
 
 async def test_stale_values_are_found_and_replaced_as_they_were_read(backend: Backend) -> None:

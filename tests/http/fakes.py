@@ -13,6 +13,7 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
+from adapters.memory.outbox import MemoryOutbox
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -30,6 +31,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.request_logs.model import RequestLog
@@ -205,6 +207,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "people": world.people,
         "sessions": world.sessions,
         "links": LinkService(world.links, world.access, world.clock),
+        "outgoing_mail": OutgoingMail(MemoryOutbox(world.store), AesGcmVault(SECRET.decode()), world.clock),
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),
         "objects": nothing,

@@ -51,6 +51,7 @@ EXPECTED = {
     "sessions": "",
     "one_time_links": "",
     "security_events": "",
+    "outgoing_mail": "",
     "product_documents": "SIUD",
     "product_terms": "SID",
     "products": "SIU",
@@ -114,6 +115,7 @@ EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "sessions": "SIUD",
     "one_time_links": "SIUD",
     "security_events": "SID",
+    "outgoing_mail": "SIUD",
 }
 ROLES = {APP: EXPECTED, SYSTEM: EXPECTED_OF_SYSTEM}
 _TABLES = """

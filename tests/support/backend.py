@@ -17,6 +17,7 @@ from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.mail import MemoryInboundAddresses
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
+from adapters.memory.outbox import MemoryOutbox
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
@@ -40,6 +41,7 @@ from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.mail import InboundAddresses
 from ports.orgs import Memberships, OrgRegistry
+from ports.outbox import Outbox
 from ports.people import OneTimeLinks, People, Sessions
 from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
@@ -72,6 +74,7 @@ class Backend:
     people: People
     sessions: Sessions
     links: OneTimeLinks
+    outbox: Outbox
     dispatch: Dispatch
     schedule: SourceSchedule
     addresses: InboundAddresses
@@ -136,6 +139,7 @@ def memory_backend() -> Backend:
         people=MemoryPeople(store),
         sessions=MemorySessions(store, links),
         links=links,
+        outbox=MemoryOutbox(store),
         dispatch=MemoryDispatch(store, clock),
         schedule=MemorySourceSchedule(store),
         addresses=MemoryInboundAddresses(store),

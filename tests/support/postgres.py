@@ -34,6 +34,7 @@ from adapters.postgres.mail import PostgresInboundAddresses
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.outbox import PostgresOutbox
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
@@ -136,6 +137,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         people=PostgresPeople(pool),
         sessions=PostgresSessions(pool),
         links=PostgresOneTimeLinks(pool),
+        outbox=PostgresOutbox(pool),
         dispatch=PostgresDispatch(pool),
         schedule=PostgresSourceSchedule(pool),
         addresses=PostgresInboundAddresses(pool),

@@ -73,3 +73,15 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND previous_
 -- replace_answers --
 UPDATE idempotency_keys SET body = %(fresh)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(owner)s AND body = %(sealed)s
+
+-- counts_of_people --
+SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
+    SELECT 'outgoing_mail' AS kind, sealed FROM outgoing_mail WHERE sealed <> ''
+) kept GROUP BY key, kind
+
+-- stale_outgoing_mail --
+SELECT id, sealed FROM outgoing_mail
+WHERE id > %(owner)s AND sealed <> '' AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY id LIMIT %(limit)s
+
+-- replace_outgoing_mail --
+UPDATE outgoing_mail SET sealed = %(fresh)s WHERE id = %(owner)s AND sealed = %(sealed)s

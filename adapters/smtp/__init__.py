@@ -1,0 +1,1 @@
+"""SMTP (RFC 5321): mail that the service sends."""

@@ -1,0 +1,71 @@
+"""Letters over SMTP, each in a connection of its own: few are sent, and none shall wait for another."""
+
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Final
+
+import aiosmtplib
+
+from ports.clock import Clock
+from ports.mailer import Letter, MailRefused, MailUnsent
+
+TIMEOUT: Final = 20.0
+_REFUSED: Final = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPSenderRefused)
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """The server that takes mail. `implicit_tls`: TLS from the first byte; `start_tls`: asked for before anything is told."""
+
+    host: str
+    port: int
+    sender: str
+    implicit_tls: bool
+    start_tls: bool
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+class SmtpMailer:
+    """Mailer (ports/mailer.py)."""
+
+    def __init__(self, relay: Relay, clock: Clock) -> None:
+        self._relay, self._clock = relay, clock
+
+    async def send(self, letter: Letter) -> None:
+        relay = self._relay
+        try:
+            await aiosmtplib.send(
+                self._message(letter),
+                hostname=relay.host,
+                port=relay.port,
+                username=relay.user,
+                password=relay.password,
+                use_tls=relay.implicit_tls,
+                start_tls=relay.start_tls,
+                timeout=TIMEOUT,
+            )
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            raise _unsent(error.recipients[0]) from error
+        except aiosmtplib.SMTPResponseException as error:
+            raise _unsent(error) from error
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise MailUnsent(f"The mail server could not be spoken to ({type(error).__name__}).") from error
+        except ValueError as error:
+            raise MailRefused("Address or subject cannot stand in a message.") from error
+
+    def _message(self, letter: Letter) -> EmailMessage:
+        message = EmailMessage()
+        message["From"], message["To"], message["Subject"] = self._relay.sender, letter.to, letter.subject
+        message["Date"] = format_datetime(self._clock.now())
+        message["Message-ID"] = f"<{letter.id}@{self._relay.sender.rpartition('@')[2].strip('>')}>"
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(letter.text)
+        return message
+
+
+def _unsent(error: aiosmtplib.SMTPResponseException) -> MailUnsent:
+    """What the server answered; refused for good is only the message itself, not who hands it over."""
+    for_good = isinstance(error, _REFUSED) and 500 <= error.code < 600
+    return (MailRefused if for_good else MailUnsent)(f"The mail server answered {error.code}.")

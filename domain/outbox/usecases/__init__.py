@@ -1,0 +1,1 @@
+"""What runs: messages are put into the outbox, and the scheduler sends them."""

@@ -1,0 +1,74 @@
+"""Mail to people: whoever writes it puts it into the outbox; the leading scheduler sends it, with patience."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from domain.kernel.ids import new_id
+from domain.outbox.model import GIVEN_UP_AFTER, LEASE, LONGEST_FAILURE, OutgoingMessage, one_line, pause
+from ports.clock import Clock
+from ports.mailer import Letter, Mailer, MailRefused, MailUnsent
+from ports.outbox import Outbox
+from ports.secrets import Vault
+
+BATCH: Final = 20
+_LOG: Final = logging.getLogger("joinery.outbox")
+
+
+class OutgoingMail:
+    """The outbox. Without a `mailer` messages stay in it, for the operator to read."""
+
+    def __init__(self, outbox: Outbox, vault: Vault, clock: Clock, mailer: Mailer | None = None) -> None:
+        self._outbox, self._vault, self._clock, self._mailer = outbox, vault, clock, mailer
+
+    @property
+    def sends(self) -> bool:
+        """Whether messages leave, or stay for the operator to hand over."""
+        return self._mailer is not None
+
+    async def queue(self, to: str, subject: str, body: str, purpose: str) -> OutgoingMessage:
+        """Keep a message to be sent soon. `body` is plain text; `purpose` a word such as `set_password`."""
+        id_, now = new_id("mail"), self._clock.now()
+        sealed = self._vault.seal({"body": body}, id_)
+        message = OutgoingMessage(id_, one_line(to), one_line(subject), purpose, sealed, now, now)
+        await self._outbox.add(message)
+        return message
+
+    async def latest(self, limit: int = 50) -> Sequence[OutgoingMessage]:
+        """The newest first."""
+        return await self._outbox.latest(limit)
+
+    def text(self, message: OutgoingMessage) -> str:
+        """What it says; empty once it was sent."""
+        if not message.sealed:
+            return ""
+        return str(self._vault.open(message.sealed, message.id)["body"])
+
+    async def send_due(self) -> int:
+        """Send what is due; answers how many were sent."""
+        if self._mailer is None:
+            return 0
+        sent = 0
+        now = self._clock.now()
+        for message in await self._outbox.claim(now, now + LEASE, now - GIVEN_UP_AFTER, BATCH):
+            sent += await self._sent(self._mailer, message)
+        return sent
+
+    async def forget(self, before: datetime) -> int:
+        """Delete messages that were written before then; answers how many."""
+        return await self._outbox.forget(before)
+
+    async def _sent(self, mailer: Mailer, message: OutgoingMessage) -> bool:
+        """Whether it was taken; else it is told why, and when it is tried again."""
+        try:
+            await mailer.send(Letter(message.id, message.to, message.subject, self.text(message)))
+        except (MailUnsent, ValueError) as error:
+            final = isinstance(error, MailRefused | ValueError)
+            again = None if final else self._clock.now() + pause(message.attempts)
+            failure = "Its text cannot be opened." if isinstance(error, ValueError) else str(error)
+            _LOG.warning("message %s was not sent (attempt %d): %s", message.id, message.attempts, failure)
+            await self._outbox.failed(message.id, failure[:LONGEST_FAILURE], again)
+            return False
+        await self._outbox.sent(message.id, self._clock.now())
+        return True

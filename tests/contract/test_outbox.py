@@ -1,0 +1,123 @@
+"""Outgoing mail in store (ports/outbox.py), and its sending (domain/outbox/usecases)."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from adapters.aesgcm.vault import AesGcmVault
+from adapters.memory.clock import SettableClock
+from domain.outbox.model import OutgoingMessage
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from ports.mailer import Letter, MailRefused, MailUnsent
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+VAULT = AesGcmVault("a secret of at least thirty-two characters")
+LINK = "https://joinery.test/console/link/svc_link_x"
+
+
+@dataclass
+class Post:
+    """Mailer that keeps what it is handed, or fails as it is told."""
+
+    failure: Exception | None = None
+    taken: list[Letter] = field(default_factory=list)
+
+    async def send(self, letter: Letter) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.taken.append(letter)
+
+    def of(self, message: OutgoingMessage) -> list[Letter]:
+        return [letter for letter in self.taken if letter.id == message.id]
+
+
+@dataclass
+class Outgoing:
+    """Two schedulers that send what one backend holds, on one clock of their own."""
+
+    backend: Backend
+    clock: SettableClock
+    post: Post
+    mail: OutgoingMail
+
+    async def stored(self, message: OutgoingMessage) -> OutgoingMessage:
+        (found,) = (one for one in await self.mail.latest(1000) if one.id == message.id)
+        return found
+
+    async def later(self, by: timedelta) -> OutgoingMail:
+        """Some time goes by, then what is due is sent."""
+        self.clock.advance(by)
+        await self.mail.send_due()
+        return self.mail
+
+
+@pytest.fixture
+def outgoing(backend: Backend) -> Outgoing:
+    clock, post = SettableClock(), Post()
+    clock.set(
+        backend.now().replace(microsecond=0)
+        if backend.name != "memory"
+        else datetime.fromisoformat("2026-11-20T00:00Z")
+    )
+    return Outgoing(backend, clock, post, OutgoingMail(backend.outbox, VAULT, clock, post))
+
+
+async def test_a_message_is_sealed_sent_once_and_emptied(outgoing: Outgoing) -> None:
+    message = await outgoing.mail.queue("ingrid@fjord.example", "Set\r\nBcc: all", LINK, "set_password")
+    kept = await outgoing.stored(message)
+    assert kept == message and b"svc_link" not in kept.sealed and outgoing.mail.text(kept) == LINK
+    await outgoing.mail.send_due()
+    await outgoing.mail.send_due()
+    assert outgoing.post.of(message) == [Letter(message.id, "ingrid@fjord.example", "Set Bcc: all", LINK)]
+    sent = await outgoing.stored(message)
+    assert sent == replace(message, sealed=b"", next_at=None, attempts=1, sent_at=outgoing.clock.now())
+    assert outgoing.mail.text(sent) == ""
+
+
+async def test_it_is_tried_again_with_longer_and_longer_pauses(outgoing: Outgoing) -> None:
+    message = await outgoing.mail.queue("ingrid@fjord.example", "A", "B", "invitation")
+    outgoing.post.failure = MailUnsent("The mail server answered 451.")
+    pauses = []
+    for _ in range(3):
+        await outgoing.mail.send_due()
+        failed = await outgoing.stored(message)
+        assert failed.next_at is not None and failed.failure == "The mail server answered 451." and failed.sealed
+        pauses.append((failed.next_at - outgoing.clock.now()).total_seconds())
+        outgoing.clock.set(failed.next_at)
+    assert pauses == [30, 60, 120]
+    outgoing.post.failure = None
+    await outgoing.later(timedelta(0))
+    assert len(outgoing.post.of(message)) == 1 and (await outgoing.stored(message)).failure == ""
+
+
+async def test_what_is_refused_for_good_or_too_old_is_given_up(outgoing: Outgoing) -> None:
+    refused = await outgoing.mail.queue("nobody@fjord.example", "A", "B", "invitation")
+    outgoing.post.failure = MailRefused("The mail server answered 550.")
+    await outgoing.mail.send_due()
+    outgoing.post.failure = None
+    late = await outgoing.mail.queue("ingrid@fjord.example", "A", "B", "invitation")
+    await outgoing.later(timedelta(days=3, seconds=1))
+    assert outgoing.post.of(refused) == outgoing.post.of(late) == []
+    given_up = await outgoing.stored(refused)
+    assert given_up.next_at is None and given_up.sent_at is None and given_up.failure == "The mail server answered 550."
+
+
+async def test_who_claims_a_message_has_it_alone(outgoing: Outgoing) -> None:
+    message, now = await outgoing.mail.queue("a@fjord.example", "A", "B", "invitation"), outgoing.clock.now()
+    outbox, until, early = outgoing.backend.outbox, now + timedelta(minutes=5), now - timedelta(days=1)
+    first = [one.id for one in await outbox.claim(now, until, early, 1000)]
+    second = [one.id for one in await outbox.claim(now, until, early, 1000)]
+    assert first.count(message.id) == 1 and message.id not in second, "who died with it gives it free after a while"
+    assert message.id in [one.id for one in await outbox.claim(until, until, early, 1000)]
+
+
+async def test_without_a_server_it_stays_for_the_operator(outgoing: Outgoing) -> None:
+    mail = OutgoingMail(outgoing.backend.outbox, VAULT, outgoing.clock)
+    message = await mail.queue("ingrid@fjord.example", "A", LINK, "set_password")
+    assert await mail.send_due() == 0 and not mail.sends
+    assert (await mail.latest(1))[0].id >= message.id and mail.text(await outgoing.stored(message)) == LINK
+    assert await mail.forget(outgoing.clock.now()) >= 0
+    assert await outgoing.stored(message) == message
+    assert await mail.forget(outgoing.clock.now() + timedelta(seconds=1)) >= 1

@@ -1,0 +1,135 @@
+"""Mail to people, handed to a real SMTP server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+from aiosmtpd.smtp import SMTP, AuthResult
+
+from adapters.memory.clock import SettableClock
+from adapters.smtp.mailer import Relay, SmtpMailer
+from entrypoints.settings import SettingsError, from_environment
+from ports.mailer import Letter, MailRefused, MailUnsent
+
+pytestmark = pytest.mark.asyncio
+LETTER = Letter(
+    "mail_1", "ingrid@fjord.example", "Willkommen – Möbel", "Grüße,\nhttps://joinery.test/console/link/svc_link_x"
+)
+
+
+@dataclass
+class Taken:
+    """A handler of aiosmtpd's: what was taken, and what is answered instead."""
+
+    answer: str = ""
+    messages: list[EmailMessage] = field(default_factory=list)
+    envelopes: list[Any] = field(default_factory=list)
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:
+        if self.answer:
+            return self.answer
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        self.envelopes.append((envelope.mail_from, envelope.rcpt_tos, session.auth_data))
+        self.messages.append(message_from_bytes(envelope.content, policy=policy.default))  # type: ignore[arg-type]
+        return "250 taken"
+
+
+def _known(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
+    good = (data.login, data.password) == (b"joinery", b"s:cret")
+    return AuthResult(success=good, handled=False, auth_data=data.login if good else None)
+
+
+@asynccontextmanager
+async def served(taken: Taken) -> AsyncIterator[int]:
+    """A server's port."""
+
+    def protocol() -> SMTP:
+        return SMTP(taken, authenticator=_known, auth_require_tls=False, enable_SMTPUTF8=True, hostname="mx.test")
+
+    server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+def mailer(port: int, user: str | None = None, password: str | None = None, **changes: Any) -> SmtpMailer:
+    clock = SettableClock()
+    clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
+    told: dict[str, Any] = {"sender": "joinery@shop.example", "implicit_tls": False, "start_tls": False}
+    return SmtpMailer(Relay("127.0.0.1", port, user=user, password=password, **told | changes), clock)
+
+
+async def test_a_letter_arrives_as_it_was_written() -> None:
+    taken = Taken()
+    async with served(taken) as port:
+        await mailer(port, "joinery", "s:cret").send(LETTER)
+    (message,), (envelope,) = taken.messages, taken.envelopes
+    assert envelope == ("joinery@shop.example", ["ingrid@fjord.example"], b"joinery")
+    assert message["Subject"] == LETTER.subject and message.get_content().splitlines() == LETTER.text.splitlines()
+    assert message["Message-ID"] == "<mail_1@shop.example>" and message["Auto-Submitted"] == "auto-generated"
+
+
+async def test_refusals_tell_whether_to_try_again() -> None:
+    taken = Taken(answer="451 later")
+    async with served(taken) as port:
+        with pytest.raises(MailUnsent, match="451") as later:
+            await mailer(port).send(LETTER)
+        taken.answer = "550 nobody"
+        with pytest.raises(MailRefused, match="550"):
+            await mailer(port).send(LETTER)
+        with pytest.raises(MailUnsent) as denied:
+            await mailer(port, "joinery", "wrong").send(LETTER)
+        with pytest.raises(MailUnsent) as open_line:
+            await mailer(port, start_tls=True).send(LETTER)
+    with pytest.raises(MailUnsent) as gone:
+        await mailer(port).send(LETTER)
+    for error in (later, denied, open_line, gone):
+        assert not isinstance(error.value, MailRefused) and "wrong" not in str(error.value)
+    assert taken.messages == [], "nothing goes over an open line where STARTTLS is missing"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://joinery:s%3Acret@mx.example?from=a@b.example", ("mx.example", 587, "a@b.example", False, True, "joinery", "s:cret")),
+        ("smtps://mx.example", ("mx.example", 465, "joinery@api.example", True, False, None, None)),
+        ("smtp://127.0.0.1:2525", ("127.0.0.1", 2525, "joinery@api.example", False, False, None, None)),
+    ],
+)  # fmt: skip
+async def test_the_setting(url: str, expected: tuple[Any, ...]) -> None:
+    found = from_environment(_env(url)).smtp
+    assert found is not None
+    assert (
+        found.host,
+        found.port,
+        found.sender,
+        found.implicit_tls,
+        found.start_tls,
+        found.user,
+        found.password,
+    ) == expected
+    assert "cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a", "smtp://", "smtp://a?b=c", "smtp://a:x", "smtp://u:geheim@a?from=x", "smtp://a/b"]
+)
+async def test_a_bad_setting_is_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        from_environment(_env(url))
+    assert "geheim" not in str(refused.value)
+
+
+def _env(url: str) -> dict[str, str]:
+    told = {"JOINERY_DATABASE_URL": "postgresql:///x", "JOINERY_SECRET": "s" * 32, "JOINERY_SMTP_URL": url}
+    return told | {"JOINERY_BASE_URL": "https://api.example"}
