@@ -17,6 +17,8 @@ from domain.platform.usecases import PlatformService
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
+from entrypoints.console.asked import asked_of
+from entrypoints.console.console import Console
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health, resource_metadata
 from entrypoints.http.addresses import Proxies
@@ -49,7 +51,7 @@ def create_app(
     thresholds: Thresholds | None = None,
     versions: Versions = SUPPORTED,
 ) -> Quart:
-    """The application: /v1 by the pipeline, /objects/ by links, the docs, and the health pages."""
+    """The application: /v1 by the pipeline, /console, /objects/ by links, the docs, and the health pages."""
     pipeline = Pipeline(dependencies, Table(areas), versions, thresholds)
     app = Quart("joinery", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = None  # bodies never come this way
@@ -60,6 +62,7 @@ def create_app(
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
     _mount_metadata(app, dependencies.settings.base_url)
+    _mount_console(app, Console(dependencies, pipeline))
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
     _mount_lifecycle(app, dependencies, pipeline, behind)
@@ -77,7 +80,9 @@ def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge |
 
 def to_quart(response: Response) -> QuartResponse:
     """The response in Quart's terms, with exactly its own headers."""
-    made = QuartResponse(response.body, status=response.status)
+    made = QuartResponse(response.body if response.stream is None else response.stream, status=response.status)
+    if response.stream is not None:
+        made.timeout = None
     made.headers = Headers([(name.decode(), value.decode("latin-1")) for name, value in response.headers])
     return made
 
@@ -146,6 +151,14 @@ def _mount_pages(app: Quart, pages: Pages, files: ClientFiles) -> None:
     app.add_url_rule(f"{PLACE}<name>", "clients", file, methods=["GET"])
     for rule in ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>"):
         app.add_url_rule(rule, rule, page, methods=["GET"])
+
+
+def _mount_console(app: Quart, console: Console) -> None:
+    async def page(**_: str) -> QuartResponse:
+        return to_quart(await console.answer(asked_of(request.scope, body_of(request.scope))))
+
+    for rule in console.rules:
+        app.add_url_rule(rule, f"console {rule}", page, methods=METHODS, provide_automatic_options=False)
 
 
 def _mount_metadata(app: Quart, base_url: str) -> None:

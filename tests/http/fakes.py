@@ -30,10 +30,11 @@ from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.orgs.model import Meter, Organisation, Plan
+from domain.orgs.model import Member, Meter, Organisation, Plan
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.links import LinkService
-from domain.people.usecases.sessions import SessionService
+from domain.people.model import Method, User
+from domain.people.usecases.sessions import SessionService, Visitor
 from domain.request_logs.model import RequestLog
 from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
@@ -46,6 +47,7 @@ from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Budget, Take
 from tests.http import toys
+from tests.http.browser import Browser
 from tests.http.client import Client
 
 SECRET = b"a secret of at least thirty-two characters"
@@ -172,6 +174,21 @@ class World:
         """A client with a fresh key of that organisation."""
         _, secret = await self.key(self.orgs[name], livemode=livemode, **asked)
         return Client(self.app, secret)
+
+    async def browser(self, name: str | None = "Fjord", role: str = "owner", person: str = "Ada Moreau") -> Browser:
+        """A browser in which a new person is signed in; a member of that organisation, if any is named."""
+        email = f"{new_id('usr')[4:].lower()}@fjord.test"
+        user = await self.people.add(User(new_id("usr"), email, person, self.clock.now(), self.clock.now()))
+        if name is not None:
+            await self.join(user, name, role)
+        _, cookie = await self.sessions.begin(user, [Method.PASSWORD], Visitor("203.0.113.7"))
+        return Browser(self.app, cookie, user)
+
+    async def join(self, user: User, name: str, role: str = "owner") -> None:
+        """Make somebody a member."""
+        org = self.orgs[name].id
+        async with self.uow.begin(Tenant(org, True), OPERATOR) as tx:
+            await tx.orgs.add_member(Member(user.id, org, user.email, role, self.clock.now()))
 
     def stranger(self, secret: str | None = None) -> Client:
         """A client without a credential, or with that one."""

@@ -1,0 +1,111 @@
+"""What a browser asks of the console, as plain values: the headers that pages need, cookies, and the body unread."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from entrypoints.http.incoming_body import IncomingBody
+
+LONGEST_COOKIES: Final = 8192
+"""Characters of a Cookie header that is looked at."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request. `path` is decoded, `query` the raw query string, `headers` under lower-case names, the last of each."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    client: str
+    body: IncomingBody
+    cookies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """Path and query, to come back to."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def partial(self) -> str | None:
+        """The id of the element that htmx wants new contents for; None when a whole page is asked for."""
+        headers = self.headers
+        if headers.get("hx-request") != "true" or headers.get("hx-history-restore-request") == "true":
+            return None
+        return headers.get("hx-target") or None
+
+    @property
+    def by_script(self) -> bool:
+        """Whether htmx asks, and not the browser itself."""
+        return self.headers.get("hx-request") == "true"
+
+
+class Values:
+    """Names and values of a query or form; a name may have several. Missing names are empty texts."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self.pairs = pairs
+
+    @cached_property
+    def _last(self) -> dict[str, str]:
+        return dict(self.pairs)
+
+    def __getitem__(self, name: str) -> str:
+        """The last value of that name; empty when there is none."""
+        return self._last.get(name, "")
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the name was sent."""
+        return name in self._last
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        """The last value without blanks around it, or `otherwise` when that leaves nothing."""
+        return self._last.get(name, "").strip() or otherwise
+
+    def all(self, name: str) -> list[str]:
+        """Every value of that name, in order."""
+        return [value for key, value in self.pairs if key == name]
+
+    def given(self, *names: str) -> dict[str, str]:
+        """Those of the names that have a value, as an operation takes them."""
+        return {name: value for name in names if (value := self.get(name))}
+
+
+def values_of(text: str) -> Values:
+    """A query string's values; one of too many fields has none."""
+    try:
+        return Values(parse_qsl(text, keep_blank_values=True, max_num_fields=500))
+    except ValueError:
+        return Values([])
+
+
+def asked_of(scope: Any, body: IncomingBody) -> Asked:
+    """The request that an ASGI HTTP scope describes."""
+    headers: dict[str, str] = {}
+    for key, value in scope["headers"]:
+        name = key.decode("latin-1")
+        text = value.decode("latin-1")
+        headers[name] = f"{headers[name]}; {text}" if name == "cookie" and name in headers else text
+    client = scope.get("client")
+    return Asked(
+        method=scope["method"],
+        path=scope["path"],
+        query=scope["query_string"].decode("latin-1"),
+        headers=headers,
+        client=client[0] if client else "",
+        body=body,
+        cookies=_cookies(headers.get("cookie", "")),
+    )
+
+
+def _cookies(text: str) -> dict[str, str]:
+    if not text or len(text) > LONGEST_COOKIES:
+        return {}
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(text).items()}
+    except CookieError:
+        return {}

@@ -1,0 +1,128 @@
+"""The console whole: finds the page, makes sure of who asks and that they may, calls its view, and tells what went wrong."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import NotFound as NoSuchRule
+from werkzeug.routing import Map, Rule
+
+from domain.kernel.errors import DomainError, NotFound, PermissionDenied
+from domain.kernel.ids import new_id
+from entrypoints.console.asked import Asked
+from entrypoints.console.cookies import Cookies
+from entrypoints.console.forgery import SAFE, ForgeryCheck, Signatures
+from entrypoints.console.forms import read_form
+from entrypoints.console.page import Answer, Page
+from entrypoints.console.places import sign_in_place
+from entrypoints.console.refusals import Refused, refused
+from entrypoints.console.registry import PAGES
+from entrypoints.console.sessions import Guard
+from entrypoints.console.static_files import PLACE, static_files
+from entrypoints.console.visit import Visit
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.content_coding import is_packed, packed, put
+from entrypoints.http.pipeline import Pipeline
+
+log = logging.getLogger("joinery.console")
+_NO_PAGE: Final = "There is no such page. The menu leads to every page there is."
+_FAILED: Final = (
+    "Something went wrong on our side. Try again; if it stays, tell the operator the number below: it is in the log."
+)
+
+
+class Console:
+    """Answers requests for pages."""
+
+    def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page] = PAGES) -> None:
+        self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
+        base_url = dependencies.settings.base_url
+        self.signatures = Signatures(dependencies.keys.links)
+        self.cookies = Cookies(base_url, self.signatures)
+        self.forgery = ForgeryCheck(self.signatures, base_url)
+        self._guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
+        rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
+        self._rules = Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What a server has to lead here: everything below /console, and pages elsewhere."""
+        beside = {page.rule for page in self.pages if not page.rule.startswith("/console")}
+        return ("/console", "/console/", "/console/<path:rest>", *sorted(beside))
+
+    async def answer(self, asked: Asked) -> Answer:
+        """The response, whatever happens."""
+        accepted = asked.headers.get("accept-encoding")
+        if asked.path.startswith(PLACE) and asked.method in SAFE:
+            found = self._static.find(asked.path, accepted)
+            if found is not None:
+                return _to_visitor(asked, found)
+        answer = await self._page(asked)
+        if answer.stream is None:
+            if is_packed(accepted, len(answer.body)):
+                put(answer, packed(answer.body))
+            answer.headers.append((b"content-length", str(len(answer.body)).encode()))
+        return _to_visitor(asked, answer)
+
+    async def _page(self, asked: Asked) -> Answer:
+        visit = Visit(self, asked, None, request_id=new_id("req"))
+        try:
+            visit.signed_in = await self._guard.find(asked)
+            visit = self._found(visit)
+            answer = await self._visited(visit)
+        except Refused as error:
+            answer = visit.refuse(error)
+        except DomainError as error:
+            answer = self._refusal(visit, self.pipeline.problems.known(error, visit.request_id))
+        except Exception:
+            log.exception("a page failed", extra={"request_id": visit.request_id})
+            answer = self._refusal(visit, DomainError(_FAILED))
+        answer.headers.append((b"request-id", visit.request_id.encode()))
+        return answer
+
+    def _refusal(self, visit: Visit, error: DomainError) -> Answer:
+        return visit.refuse(refused(error, visit.request_id))
+
+    def _found(self, visit: Visit) -> Visit:
+        """The visit with its page. Raises Refused or NotFound."""
+        try:
+            page, ids = self._rules.match(visit.asked.path, visit.asked.method)
+        except NoSuchRule:
+            raise NotFound(_NO_PAGE) from None
+        except MethodNotAllowed:
+            told = {"status": 405, "code": "method_not_allowed", "title": "Not that way"}
+            raise Refused(told | {"detail": "This page does not take that; go back and try again."}) from None
+        except HTTPException:
+            raise NotFound(_NO_PAGE) from None
+        return replace(visit, page=page, ids=ids)
+
+    async def _visited(self, visit: Visit) -> Answer:
+        page, asked = visit.page, visit.asked
+        if page is None:
+            raise LookupError("no page")
+        changes = asked.method not in SAFE
+        if changes:
+            self.forgery.check_place(asked)
+        if page.who != "anybody" and visit.signed_in is None:
+            # What was sent is not kept: after the sign-in, the page with the form is shown again.
+            return visit.redirect(sign_in_place(asked.place if not changes else "/console"))
+        if page.who == "member" and visit.person.principal is None:
+            return visit.render("errors/no_organisation.html", status=403)
+        if page.scope is not None and not visit.may(page.scope):
+            raise PermissionDenied(
+                f"Your role does not include what this page needs ({page.scope}). An owner or admin can change it."
+            )
+        if changes:
+            form = await read_form(asked, page.most)
+            visit.form, visit.files = form.values, form.files
+            self.forgery.check_token(asked, form.values, visit.signed_in.session.id if visit.signed_in else "")
+        return await page.view(visit)
+
+
+def _to_visitor(asked: Asked, answer: Answer) -> Answer:
+    """HEAD gets the headers alone."""
+    if asked.method == "HEAD":
+        answer.body = b""
+    return answer

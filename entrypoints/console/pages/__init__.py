@@ -1,0 +1,1 @@
+"""The console's pages, a module for each noun; entrypoints/console/registry.py lists them."""

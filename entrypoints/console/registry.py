@@ -1,0 +1,12 @@
+"""The console's pages, module by module; the menu shows the entries in this order."""
+
+from typing import Final
+
+from entrypoints.console.page import Page
+from entrypoints.console.pages import catalogue, home, session
+
+PAGES: Final[tuple[Page, ...]] = (
+    *home.PAGES,
+    *catalogue.PAGES,
+    *session.PAGES,
+)

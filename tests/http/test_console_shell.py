@@ -1,0 +1,230 @@
+"""The console's frame: who gets in, what a form has to carry, what every answer says, and where one is led."""
+
+import gzip
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.errors import InvalidRequest, PayloadTooLarge
+from entrypoints.console.asked import Asked
+from entrypoints.console.forms import read_form
+from entrypoints.console.places import safe_place
+from entrypoints.console.registry import PAGES
+from entrypoints.http.incoming_body import IncomingBody
+from tests.http.browser import COOKIE, Browser
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+PLAIN = [page.rule for page in PAGES if "GET" in page.methods and "<" not in page.rule]
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        yield made
+
+
+async def test_nobody_sees_a_page_without_signing_in_and_comes_back_to_it(world: World) -> None:
+    stranger = Browser(world.app)
+    for rule in PLAIN:
+        page = next(page for page in PAGES if page.rule == rule)
+        found = await stranger.get(rule)
+        if page.who != "anybody":
+            assert found.status == 303 and (found.header("location") or "").startswith("/console/sign-in"), rule
+    found = await stranger.get("/console/catalogue?q=oak%20table")
+    assert found.header("location") == "/console/sign-in?next=/console/catalogue%3Fq%3Doak%2520table"
+    for cookie in ("svc_session_nonsense", "x" * 9000, 'a"; b'):
+        assert (await Browser(world.app, cookie).get("/console")).status == 303
+
+
+async def test_every_page_has_its_headers_and_nothing_inline(world: World) -> None:
+    browser = await world.browser()
+    for rule in [*PLAIN, "/console/nowhere"]:
+        page = await browser.get(rule)
+        policy = page.header("content-security-policy") or ""
+        for rule_of_it in (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "frame-ancestors 'none'",
+            "form-action 'self'",
+            "base-uri 'none'",
+        ):
+            assert rule_of_it in policy
+        assert "unsafe" not in policy
+        assert page.header("x-content-type-options") == "nosniff" and page.header("cache-control") == "no-store"
+        assert (
+            page.header("referrer-policy") == "same-origin"
+            and page.header("cross-origin-opener-policy") == "same-origin"
+        )
+        assert not re.search(r"<[^>]*\s(style|on[a-z]+)\s*=", page.text), rule
+        assert not re.search(r"<script(?![^>]*\ssrc=)|<style|javascript:", page.text), rule
+        for form in re.findall(r"<form[^>]*method=\"post\".*?</form>", page.text, re.S):
+            assert 'name="csrf"' in form and 'name="once"' in form, form
+
+
+async def test_a_form_needs_its_sessions_token_and_our_own_page(world: World) -> None:
+    browser, other = await world.browser(), await world.browser("Oak")
+    page, foreign = await browser.get("/console"), await other.get("/console")
+    assert (await browser.post("/console/theme", theme="dark")).status == 403
+    assert (await browser.submit(foreign, "/console/theme", theme="dark")).status == 403
+    for headers in (
+        {"origin": "https://evil.test"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "", "sec-fetch-site": ""},
+    ):
+        refused = await browser.submit(page, "/console/theme", headers, theme="dark")
+        assert refused.status == 403 and "Load the page again" in refused.text.replace("load", "Load"), headers
+    assert (await browser.submit(page, "/console/theme", {"sec-fetch-site": ""}, theme="dark")).status == 303
+    by_header = {"x-csrf": page.field("csrf"), "hx-request": "true"}
+    changed = await browser.post("/console/theme", by_header, theme="light")
+    assert changed.status == 200 and changed.header("hx-redirect") == "/console"
+
+
+async def test_a_form_is_not_read_before_its_sender_is_known(world: World) -> None:
+    found = await Browser(world.app).post("/console/sign-out", csrf="x", once="y")
+    assert found.status == 303 and found.header("location") == "/console/sign-in"
+
+
+async def test_signing_out_ends_the_session_here_and_there(world: World) -> None:
+    browser = await world.browser()
+    old = browser.cookies[COOKIE]
+    gone = await browser.submit(await browser.get("/console"), "/console/sign-out")
+    assert gone.header("location") == "/console/sign-in" and COOKIE not in browser.cookies
+    assert '"cache"' in (gone.header("clear-site-data") or "")
+    assert await world.sessions.find(old) is None
+
+
+async def test_a_person_chooses_organisation_and_mode(world: World) -> None:
+    browser = await world.browser()
+    oak = world.orgs["Oak"]
+    assert (await browser.submit(await browser.get("/console"), "/console/look-at", org=oak.id)).status == 404
+    await world.join(browser.user, "Oak", "viewer")
+    moved = await browser.submit(await browser.get("/console"), "/console/look-at", org=oak.id)
+    shown = await browser.follow(moved)
+    assert "Oak" in shown.text and "Fjord" not in shown.text
+    tested = await browser.submit(shown, "/console/look-at", mode="test", next="/console/catalogue")
+    assert tested.header("location") == "/console/catalogue"
+    assert "Test mode" in (await browser.follow(tested)).text
+
+
+async def test_who_belongs_nowhere_is_told_so(world: World) -> None:
+    browser = await world.browser(None)
+    page = await browser.get("/console")
+    assert page.status == 403 and "belong to no organisation" in page.text
+    assert (await browser.get("/console/organisations")).status == 200
+
+
+async def test_the_menu_has_what_the_role_may_see(world: World) -> None:
+    seen = (await (await world.browser(role="viewer")).get("/console")).text
+    assert 'href="/console/catalogue"' in seen
+    billing = await world.browser(role="billing")
+    assert 'href="/console/catalogue"' not in (await billing.get("/console")).text
+    refused = await billing.get("/console/catalogue")
+    assert refused.status == 403 and "products:read" in refused.text
+
+
+async def test_what_there_is_not_is_told_on_a_page(world: World) -> None:
+    browser = await world.browser()
+    lost = await browser.get("/console/nowhere/at/all")
+    assert lost.status == 404 and "<nav" in lost.text
+    stranger = await Browser(world.app).get("/console/nowhere")
+    assert stranger.status == 404 and "<nav" not in stranger.text
+    assert (await browser.send("DELETE", "/console", b"", {})).status == 405
+    assert (await browser.send("HEAD", "/console", b"", {})).body == b""
+
+
+async def test_files_are_kept_for_ever_and_packed(world: World) -> None:
+    page = await (await world.browser()).get("/console")
+    [style] = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
+    found = await Browser(world.app).get(style, accept_encoding="gzip")
+    assert (
+        "immutable" in (found.header("cache-control") or "")
+        and found.header("content-type") == "text/css; charset=utf-8"
+    )
+    assert b"--accent" in gzip.decompress(found.body)
+    assert "immutable" not in (
+        (await Browser(world.app).get("/console/static/0/console.css")).header("cache-control") or ""
+    )
+    for path in ("/console/static/x/../../console.py", "/console/static/x/..%2f", "/console/static/"):
+        assert (await Browser(world.app).get(path)).status == 404
+    for name in re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page.text):
+        assert (await Browser(world.app).get(name)).status == 200
+
+
+async def test_one_is_led_to_our_own_pages_only() -> None:
+    for bad in (
+        "https://evil.test/",
+        "//evil.test",
+        "/\\evil.test",
+        "/console//evil.test",
+        "/console/../x",
+        "/v1/products",
+        "javascript:x",
+        "/console\n",
+        "/consolex",
+        "",
+        "/console/\x00",
+    ):
+        assert safe_place(bad) == "/console"
+    for good in (
+        "/console",
+        "/console/catalogue?q=a%20b",
+        "/oauth/authorize?client_id=x&redirect_uri=https://app.test/",
+    ):
+        assert safe_place(good) == good
+
+
+async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(world: World) -> None:
+    browser = await world.browser()
+    browser.cookies["joinery-notice"] = "0" * 32 + ".Z29vZDpIYWNrZWQ"
+    assert "Hacked" not in (await browser.get("/console")).text
+    gone = await browser.submit(await browser.get("/console"), "/console/sign-out")
+    assert "You are signed out." in (await browser.follow(gone)).text
+    assert "You are signed out." not in (await browser.follow(gone)).text
+
+
+async def test_the_choice_of_looks_is_kept(world: World) -> None:
+    browser = await world.browser()
+    assert "data-theme" not in (await browser.get("/console")).text.partition("<body")[0]
+    dark = await browser.follow(await browser.submit(await browser.get("/console"), "/console/theme", theme="dark"))
+    assert 'data-theme="dark"' in dark.text
+    plain = await browser.follow(await browser.submit(dark, "/console/theme", theme="system"))
+    assert "data-theme" not in plain.text.partition("<body")[0]
+
+
+def _sent(*parts: bytes) -> Asked:
+    pieces = list(parts)
+
+    async def receive() -> Any:
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    headers = {"content-type": "multipart/form-data; boundary=edge"}
+    return Asked("POST", "/console/x", "", headers, "", IncomingBody(receive))
+
+
+HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xabn\r\n--edge\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\nContent-Type: text/csv\r\n\r\n'
+
+
+async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
+    body = b"sku,price\r\n" * 300_000
+    form = await read_form(_sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n"), 8 << 20)
+    assert (
+        form.values["csrf"] == "tokën" and form.files["file"].name == "a.csv" and form.files["file"].size == len(body)
+    )
+    assert form.files["file"].file.read() == body
+    with pytest.raises(PayloadTooLarge):
+        await read_form(_sent(HEAD, body, b"\r\n--edge--\r\n"), 1 << 20)
+    for broken in (
+        [b"no form at all"],
+        [HEAD],
+        [b'--edge\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"x" * (2 << 20), b"\r\n--edge--"],
+    ):
+        with pytest.raises((InvalidRequest, PayloadTooLarge)):
+            await read_form(_sent(*broken), 8 << 20)
