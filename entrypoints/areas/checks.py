@@ -57,7 +57,7 @@ OPERATIONS: Final = (
         reply=wire.STOCK_CHECK.schema,
         rate="expensive",
         errors=("not_found",),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="What a source answered of its stock stays until it says otherwise.",
     ),
 )

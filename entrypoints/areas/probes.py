@@ -64,7 +64,7 @@ OPERATIONS: Final = (
         reply=wire.PROBE.schema,
         status=202,
         errors=("unprocessable", "conflict"),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="It only looks, and what it found is told; nothing else is changed.",
     ),
     Read(

@@ -24,5 +24,6 @@ _MODULES: Final = (
     "request_logs",
     "orgs",
     "platform",
+    "agents",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

@@ -134,7 +134,7 @@ OPERATIONS: Final = (
         status=202,
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="What a run has read stays; correct it at the source and run again.",
     ),
     Write(

@@ -110,7 +110,7 @@ OPERATIONS: Final = (
         reply=wire.SOURCE.schema,
         status=201,
         errors=("unprocessable", "quota_exceeded"),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="A source stays, for what was read of it rests on it. Set its status to paused instead.",
     ),
     Read(
@@ -138,7 +138,7 @@ OPERATIONS: Final = (
         reply=wire.SOURCE.schema,
         if_match=True,
         errors=("not_found", "precondition_required", "precondition_failed", "conflict", "unprocessable"),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo=Undoing(
             "The settings that were changed are as before, and credentials that were forgotten come back.", take_back
         ),
@@ -201,7 +201,7 @@ OPERATIONS: Final = (
         rate="expensive",
         keyless=True,
         errors=("not_found", "unprocessable"),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="It changes nothing.",
     ),
 )

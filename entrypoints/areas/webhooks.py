@@ -236,7 +236,7 @@ OPERATIONS: Final = (
         scope="webhooks:write",
         reply=wire.DELIVERY.schema,
         errors=("conflict",),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="What was sent is sent.",
     ),
     Write(
@@ -253,7 +253,7 @@ OPERATIONS: Final = (
         body=wire.RECOVER,
         reply=wire.RECOVERY,
         errors=("conflict",),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="What was sent is sent.",
     ),
     Write(
@@ -285,7 +285,7 @@ OPERATIONS: Final = (
         reply=wire.DELIVERY.schema,
         status=202,
         errors=("conflict",),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="What was sent is sent.",
     ),
     Write(
@@ -302,7 +302,7 @@ OPERATIONS: Final = (
         reply=wire.TEST_EVENT,
         status=202,
         errors=("conflict",),
-        agent=Tool(approval=True),
+        agent=Tool(approval=True, outside=True),
         undo="An event stays in the log for as long as every other.",
     ),
 )

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, Final
 
 from entrypoints.http.connections import SEND_SECONDS
@@ -70,13 +71,16 @@ class FastPathMiddleware:
 
     GET and HEAD under /v1 have no body worth reading, so they need nothing that Quart adds. Bodies are kept from Quart,
     which would take them before anybody asks for them. `objects`, when given, answers /objects/ itself, because
-    uploads must be read no faster than they can be stored.
+    uploads must be read no faster than they can be stored. `places` answer their very paths themselves.
     """
 
-    def __init__(self, quart: Asgi, pipeline: Pipeline, objects: Asgi | None = None) -> None:
+    def __init__(
+        self, quart: Asgi, pipeline: Pipeline, objects: Asgi | None = None, places: Mapping[str, Asgi] = MappingProxyType({})
+    ) -> None:
         self._quart = quart
         self._pipeline = pipeline
         self._objects = objects
+        self._places = places
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the server."""
@@ -90,6 +94,9 @@ class FastPathMiddleware:
                 return
             if self._objects is not None and path.startswith("/objects/"):
                 await self._objects(scope, receive, send)
+                return
+            if (place := self._places.get(path)) is not None:
+                await place(scope, receive, send)
                 return
             scope[_BODY] = body = IncomingBody(receive)
             receive, send = body.receive, body.answering(send)

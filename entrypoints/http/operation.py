@@ -23,9 +23,13 @@ RATES: Final = ("read", "write", "expensive", "export", "stream")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The operation is offered to AI agents, as reads are unless they say otherwise; `approval` has a person confirm each call."""
+    """The operation is offered to AI agents, as reads are unless they say otherwise; `approval` has a person confirm each call.
+
+    `outside`: it makes the service ask or tell others, such as vendors' systems and receivers of events.
+    """
 
     approval: bool = False
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

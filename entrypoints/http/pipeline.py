@@ -1,8 +1,8 @@
 """The way of every request under /v1, written once: the checks in their order, the work, the answer, the log."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeAlias
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
@@ -35,7 +35,7 @@ from entrypoints.http.steps.respond import ResponseBuilder
 from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
-from entrypoints.http.table import Table
+from entrypoints.http.table import NOTHING, Table
 from entrypoints.http.tracing import traced
 from entrypoints.http.waiters import Waiters
 from entrypoints.metrics import with_surroundings
@@ -47,24 +47,8 @@ HEADERS: Final = (
 )
 
 
-def checks(
-    dependencies: Dependencies, cursors: Cursors, versions: Versions, pressure: Pressure, bodies: HeldBodies
-) -> tuple[Step, ...]:
-    """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
-    return (
-        read_request_line,
-        give_request_id,
-        Authenticate(dependencies.access, Proxies(dependencies.settings.trusted_proxies)),
-        choose_mode,
-        ChooseVersion(dependencies.access, versions),
-        RateLimit(dependencies.limits),
-        ShedLoad(pressure),
-        require_route,
-        check_permission,
-        ReadParameters(cursors, bodies, pressure),
-        read_dry_run,
-        read_idempotency_key,
-    )
+Way: TypeAlias = Callable[[RequestState], Awaitable[Response]]
+"""Gives a request its response, or raises what refuses it."""
 
 
 class Pipeline:
@@ -90,10 +74,30 @@ class Pipeline:
         self._packing = BodyThreads()
         self.metrics = self._measured()
         with_surroundings(self.metrics, dependencies)
-        self._checks = checks(dependencies, cursors, versions, self.pressure, self.bodies)
+        self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies))
+        self.charge, self.shed = RateLimit(dependencies.limits), ShedLoad(self.pressure)
+        self.parameters = ReadParameters(cursors, self.bodies, self.pressure)
+        self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
         responses = ResponseBuilder(versions)
         self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)
         self._log = LogRequest(self.logs, versions.latest)
+
+    def _in_order(self, choose_version: Step) -> tuple[Step, ...]:
+        """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
+        return (
+            read_request_line,
+            give_request_id,
+            self.authenticate,
+            choose_mode,
+            choose_version,
+            self.charge,
+            self.shed,
+            require_route,
+            check_permission,
+            self.parameters,
+            read_dry_run,
+            read_idempotency_key,
+        )
 
     def _measured(self) -> RequestMetrics:
         metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
@@ -118,11 +122,20 @@ class Pipeline:
         state.principal = caller
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
-    async def _answer(self, state: RequestState) -> Response:
+    async def attend(self, request: Request, way: Way, *, place: str, via: str) -> Response:
+        """The response that `way` gives to what is no operation, or the problem that it raises.
+
+        It is counted under `place`, and logged unless `way` has the pipeline answer an operation for it (`RequestState.relayed`).
+        """
+        state = RequestState(request, NOTHING, self._clock.now(), via=via, place=place)
+        give_request_id(state)
+        return await self._answer(state, way)
+
+    async def _answer(self, state: RequestState, way: Way | None = None) -> Response:
         request = state.request
         self.pressure.in_flight += 1
         try:
-            response = await self._response(state)
+            response = await self._response(state, way or self._carry_out)
             accepted = request.headers.get("accept-encoding")
             if accepted is not None and content_coding.is_packed(accepted, len(response.body)):
                 await self._pack(state, response)
@@ -131,18 +144,21 @@ class Pipeline:
             if state.held:
                 self.bodies.release(state.caller.tenant.org, state.held)
         self._finish(state, response)
-        waiting = self._log(state, response)
+        waiting = None if state.relayed else self._log(state, response)
         if waiting is not None:
             await waiting
         return response
 
-    async def _response(self, state: RequestState) -> Response:
+    async def _carry_out(self, state: RequestState) -> Response:
+        for step in self._checks:
+            pending: Awaitable[None] | None = step(state)
+            if pending is not None:
+                await pending
+        return await self._execute(state)
+
+    async def _response(self, state: RequestState, way: Way) -> Response:
         try:
-            for step in self._checks:
-                pending: Awaitable[None] | None = step(state)
-                if pending is not None:
-                    await pending
-            return await self._execute(state)
+            return await way(state)
         except Exception as error:
             if not state.request_id:
                 give_request_id(state)
@@ -176,7 +192,7 @@ class Pipeline:
         if state.request.method == "HEAD":
             response.body = b""
         route = state.match.route
-        name = route.operation.path if route is not None else "unknown"
+        name = route.operation.path if route is not None else state.place or "unknown"
         self.metrics.seen(state.request.method, name, status, perf_counter() - state.started)
 
 

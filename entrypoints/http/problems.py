@@ -34,12 +34,11 @@ def _field(fault: FieldError) -> dict[str, str]:
 class Problems:
     """Makes problem answers. `docs_url` is where codes are explained, `base_url` where metadata of sign-in stands."""
 
-    def __init__(self, docs_url: str, base_url: str) -> None:
+    def __init__(self, docs_url: str, base_url: str, challenge: str = "") -> None:
+        """`challenge` of a 401, where another one than the API's own is meant."""
         self._docs_url = docs_url.rstrip("/")
-        self._challenge = (
-            b"www-authenticate",
-            f'Bearer resource_metadata="{resource_metadata.address(base_url)}"'.encode(),
-        )
+        said = challenge or f'Bearer resource_metadata="{resource_metadata.address(base_url)}"'
+        self._challenge = (b"www-authenticate", said.encode())
 
     def known(self, error: BaseException, request_id: str) -> DomainError:
         """The error as a DomainError: whatever was not foreseen becomes internal_error and is logged in full."""

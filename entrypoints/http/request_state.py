@@ -36,6 +36,10 @@ class RequestState:
     principal: Principal | None = None
     via: str | None = None
     """The way it came, where that is not the one its credential says."""
+    place: str = ""
+    """The address of what is no operation but shares the pipeline's way in and out."""
+    relayed: bool = False
+    """An operation was answered for it, which is logged by itself."""
     version: str = ""
     budget: HeaderList = field(default_factory=list)
     """The RateLimit headers, once the request has been charged."""

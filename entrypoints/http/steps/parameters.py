@@ -1,9 +1,9 @@
 """Tenth step: parameters and body, each fault as its own errors[] entry."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
@@ -17,6 +17,7 @@ from entrypoints.http.request_state import FIRST_PAGE, RequestState
 from entrypoints.http.route import Route
 from entrypoints.http.validation import LONGEST_FIELD, MOST_FAULTS
 
+T = TypeVar("T")
 _DIGITS: Final = 20
 """Digits of a length that are looked at; h11 lets no longer ones through."""
 _NONE_TAKEN: Final = "This operation takes no fields; leave the body out."
@@ -50,27 +51,28 @@ class ReadParameters:
         return self._read_body(state)
 
     async def _read_body(self, state: RequestState) -> None:
-        raw = await self._receive(state)
         body, route = state.operation.body, state.route
+        raw = await self.received(state, body.limit if body is not None else Body.LIMIT)
         faults: tuple[FieldError, ...] = ()
         if raw:
             if not is_json(state.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
-            if len(raw) > SMALL:
-                org = state.caller.tenant.org
-                state.body, faults = await self._threads.run(org, lambda: understood(route, raw))
-            else:
-                state.body, faults = understood(route, raw)
+            state.body, faults = await self.read(state, raw, lambda: understood(route, raw))
         elif body is not None and body.required:
             faults = (_required(),)
         self._read_query(state, faults)
         if body is not None:
             state.command = body.decode(state.body)
 
-    async def _receive(self, state: RequestState) -> bytes:
-        """The body. While it comes the request presses nobody: only its bytes are held."""
-        request, body, org = state.request, state.operation.body, state.caller.tenant.org
-        limit = body.limit if body is not None else Body.LIMIT
+    async def read(self, state: RequestState, raw: bytes, reading: Callable[[], T]) -> T:
+        """What `reading` makes of the body: beside the event loop when it is large."""
+        if len(raw) > SMALL:
+            return await self._threads.run(state.caller.tenant.org, reading)
+        return reading()
+
+    async def received(self, state: RequestState, limit: int) -> bytes:
+        """The body, of at most so many bytes. While it comes the request presses nobody: only its bytes are held."""
+        request, org = state.request, state.caller.tenant.org
         if not request.has_body:
             return await request.read_body(limit)
         length = request.headers.get("content-length", "")

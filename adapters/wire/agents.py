@@ -1,0 +1,63 @@
+"""The JSON of tools for AI agents."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from adapters.wire.schema import array, boolean, enum, map_of, named, nullable, record, text
+from domain.agents.model import AgentTool
+
+_SCHEMA: Final = map_of({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
+AGENT_TOOL: Final = named(
+    "agent_tool",
+    record(
+        None,
+        {
+            "name": text("sources_read", longest=64, description="The tool's name at /mcp."),
+            "operation": text("sources.read", description="The operation that it calls."),
+            "title": text("Read a source"),
+            "description": text("One source with its health.", longest=10_000),
+            "method": text("GET"),
+            "path": text("/v1/sources/{id}"),
+            "scope": nullable(text("sources:read")),
+            "rate": enum("read", "write", "expensive", "export", "stream"),
+            "permitted": boolean(description="Whether your credential may call it."),
+            "approval": boolean(False, "A person should confirm each call."),
+            "read_only": boolean(description="It changes nothing."),
+            "destructive": boolean(False, "What it overwrites or ends cannot be brought back."),
+            "idempotent": boolean(description="Calling it again changes nothing more."),
+            "outside": boolean(False, "It has the service ask or tell others, such as vendors' systems."),
+            "input_schema": _SCHEMA,
+            "output_schema": nullable(_SCHEMA),
+        },
+    ),
+)
+AGENT_TOOLS: Final = record(
+    "agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents may call."
+)
+
+
+def render(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:
+    """One tool."""
+    return {
+        "name": tool.name,
+        "operation": tool.operation,
+        "title": tool.title,
+        "description": tool.description,
+        "method": tool.method,
+        "path": tool.path,
+        "scope": tool.scope,
+        "rate": tool.rate,
+        "permitted": permitted,
+        "approval": tool.approval,
+        "read_only": tool.read_only,
+        "destructive": tool.destructive,
+        "idempotent": tool.idempotent,
+        "outside": tool.outside,
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+    }
+
+
+def render_all(tools: Iterable[tuple[AgentTool, bool]]) -> dict[str, Any]:
+    """All of them, each with whether the caller may use it."""
+    return {"object": "agent_tools", "tools": [render(tool, permitted=permitted) for tool, permitted in tools]}

@@ -1,0 +1,1 @@
+"""What AI agents may do with the service."""
