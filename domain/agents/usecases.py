@@ -1,6 +1,6 @@
 """Which tools there are, and which of them a credential may use."""
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 
 from domain.agents.model import AgentTool
 
@@ -23,10 +23,10 @@ class ToolManifest:
         return self._by_name.get(name)
 
     @staticmethod
-    def permits(scopes: Set[str], tool: AgentTool) -> bool:
+    def permits(scopes: frozenset[str], tool: AgentTool) -> bool:
         """Whether these scopes are enough for the tool."""
         return tool.scope is None or tool.scope in scopes
 
-    def permitted(self, scopes: Set[str]) -> tuple[AgentTool, ...]:
+    def permitted(self, scopes: frozenset[str]) -> tuple[AgentTool, ...]:
         """The tools that these scopes are enough for."""
         return tuple(tool for tool in self._tools if self.permits(scopes, tool))

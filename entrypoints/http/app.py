@@ -34,6 +34,8 @@ from entrypoints.http.pressure import Thresholds
 from entrypoints.http.public_threads import OneThread
 from entrypoints.http.status_page import StatusPage
 from entrypoints.http.table import Table
+from entrypoints.mcp import edge as mcp_edge
+from entrypoints.mcp.edge import McpEdge
 from entrypoints.metrics import exposed
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
@@ -57,11 +59,15 @@ def create_app(
     app.config["MAX_CONTENT_LENGTH"] = None  # bodies never come this way
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, _object_edge(dependencies, pipeline))  # type: ignore[assignment,method-assign]
+    mcp = McpEdge(pipeline, dependencies.settings.base_url, dependencies.settings.docs_url)
+    app.asgi_app = FastPathMiddleware(  # type: ignore[assignment,method-assign]
+        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}
+    )
+    app.after_serving(mcp.stop)
     _mount_api(app, pipeline)
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
-    _mount_metadata(app, dependencies.settings.base_url)
+    _mount_metadata(app, dependencies.settings.base_url, mcp.scopes)
     _mount_console(app, Console(dependencies, pipeline))
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
@@ -161,13 +167,17 @@ def _mount_console(app: Quart, console: Console) -> None:
         app.add_url_rule(rule, f"console {rule}", page, methods=METHODS, provide_automatic_options=False)
 
 
-def _mount_metadata(app: Quart, base_url: str) -> None:
-    document = resource_metadata.file(base_url)
+def _mount_metadata(app: Quart, base_url: str, scopes: Sequence[str]) -> None:
+    documents = {
+        resource_metadata.PATH: resource_metadata.file(base_url),
+        resource_metadata.PATH + mcp_edge.PATH: resource_metadata.file(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
+    }
 
     async def metadata() -> QuartResponse:
-        return _to_visitor(document.answer(request.headers.get("If-None-Match", "")))
+        return _to_visitor(documents[request.path].answer(request.headers.get("If-None-Match", "")))
 
-    app.add_url_rule(resource_metadata.PATH, resource_metadata.PATH, metadata, methods=["GET"])
+    for path in documents:
+        app.add_url_rule(path, path, metadata, methods=["GET"])
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:

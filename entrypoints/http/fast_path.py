@@ -75,7 +75,11 @@ class FastPathMiddleware:
     """
 
     def __init__(
-        self, quart: Asgi, pipeline: Pipeline, objects: Asgi | None = None, places: Mapping[str, Asgi] = MappingProxyType({})
+        self,
+        quart: Asgi,
+        pipeline: Pipeline,
+        objects: Asgi | None = None,
+        places: Mapping[str, Asgi] = MappingProxyType({}),
     ) -> None:
         self._quart = quart
         self._pipeline = pipeline

@@ -104,7 +104,7 @@ def _input(operation: Operation) -> Json:
 
 def _id(operation: Operation, name: str) -> Json:
     prefix = operation.ids.get(name)
-    return _plain(schema.id_of(prefix) if prefix else schema.text(name))
+    return schema.id_of(prefix) if prefix else schema.text(name)
 
 
 def _told_by_headers(operation: Operation) -> Json:
@@ -120,7 +120,7 @@ def _output(operation: Operation) -> Json | None:
     """What is answered; of a write also what `explain` answers. None where nothing is."""
     if operation.reply is None:
         return None
-    reply = _plain(operation.reply, examples=False)
+    reply: Json = _plain(operation.reply, examples=False)
     if not operation.writes:
         return reply
     return {"type": "object", "anyOf": [reply, _plain(PREVIEW, examples=False)]}

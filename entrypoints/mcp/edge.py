@@ -1,0 +1,189 @@
+"""/mcp on ASGI: who calls and how much may come is judged as for any request of the API, before the protocol sees anything."""
+
+import asyncio
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from adapters.wire.resource import Body
+from domain.access.model import Principal
+from domain.agents.usecases import ToolManifest
+from domain.kernel.errors import (
+    AuthenticationRequired,
+    InvalidRequest,
+    MethodNotAllowed,
+    Unavailable,
+    UnsupportedMediaType,
+)
+from entrypoints.http import resource_metadata
+from entrypoints.http.exchange import Response, from_scope
+from entrypoints.http.fast_path import send_response
+from entrypoints.http.incoming_body import IncomingBody
+from entrypoints.http.json_body import decode
+from entrypoints.http.openapi_answers import answered
+from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.problems import Problems
+from entrypoints.http.request_state import RequestState
+from entrypoints.http.route import COMMON, JSON, NO_STORE
+from entrypoints.http.steps.mode import choose_mode
+from entrypoints.http.steps.parameters import is_json
+from entrypoints.mcp.admission import Admission
+from entrypoints.mcp.calls import VIA, Calls, Message
+from entrypoints.mcp.origin import OwnOrigin
+from entrypoints.mcp.resources import Resources
+from entrypoints.mcp.tools import manifest_of
+
+if TYPE_CHECKING:
+    from entrypoints.mcp.protocol import Protocol
+
+PATH: Final = "/mcp"
+LIMIT: Final = Body.LIMIT
+"""Bytes of a message."""
+SECONDS: Final = 90.0
+"""How long a message may take: longer than any operation that waits."""
+LONGEST_ID: Final = 256
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+
+
+class McpEdge:
+    """The ASGI application of /mcp."""
+
+    def __init__(self, pipeline: Pipeline, base_url: str, docs_url: str) -> None:
+        self._pipeline, self._base_url = pipeline, base_url.rstrip("/")
+        manifest = manifest_of(pipeline.table)
+        self._calls = Calls(pipeline, manifest)
+        self._resources = Resources(self._calls, answered(pipeline.table), docs_url)
+        self._origin, self._admission = OwnOrigin(base_url), Admission()
+        self.scopes = scopes_needed(manifest)
+        metadata = resource_metadata.address(self._base_url, PATH)
+        self._problems = Problems(docs_url, base_url, _challenge(metadata, self.scopes))
+        self._metadata = metadata
+        self._protocol: asyncio.Task[Protocol] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        body = IncomingBody(receive)
+        request = from_scope(scope, body.read)
+        response = await self._pipeline.attend(request, lambda state: self._answer(state, scope), place=PATH, via=VIA)
+        await send_response(response, body.receive, body.answering(send))
+
+    async def stop(self) -> None:
+        """End with the process."""
+        if self._protocol is not None:
+            await (await self._protocol).stop()
+
+    async def _answer(self, state: RequestState, scope: Mapping[str, Any]) -> Response:
+        self._origin.check(scope["headers"])
+        if state.request.method == "OPTIONS":
+            return Response(204, [*COMMON, (b"allow", b"POST, OPTIONS")])
+        try:
+            await self._known(state)
+        except AuthenticationRequired as error:
+            state.error_code = error.code
+            return self._problems.answer(error, state.request_id)
+        if state.request.method != "POST":
+            raise MethodNotAllowed(
+                "MCP comes by POST here: there are no sessions, and no streams of their own.",
+                extra={"allow": "POST, OPTIONS"},
+            )
+        if not is_json(state.request.headers.get("content-type", "")):
+            raise UnsupportedMediaType
+        with self._admission.counted(state.caller.tenant.org):
+            raw = await self._pipeline.parameters.received(state, LIMIT)
+            try:
+                async with asyncio.timeout(SECONDS):
+                    return await self._take(state, scope, raw)
+            except TimeoutError:
+                raise Unavailable(
+                    f"The call took more than {SECONDS:g} s and was given up; it may have been done."
+                ) from None
+
+    async def _known(self, state: RequestState) -> None:
+        """Who calls, and in which mode. Raises AuthenticationRequired."""
+        pending = self._pipeline.authenticate(state)
+        if pending is not None:
+            await pending
+        choose_mode(state)
+
+    async def _take(self, state: RequestState, scope: Mapping[str, Any], raw: bytes) -> Response:
+        """Read the message and have it answered; whatever does not end as a request of the API is charged as a read."""
+        try:
+            value = await self._pipeline.parameters.read(state, raw, lambda: decode(raw, Body.VALUES))
+        except InvalidRequest as error:
+            await self._charge(state)
+            return _failed(PARSE_ERROR, error.detail)
+        if not isinstance(value, dict) or len(str(value.get("id", ""))) > LONGEST_ID:
+            await self._charge(state)
+            return _failed(
+                INVALID_REQUEST, "Send one JSON-RPC message at a time, with an id of at most 256 characters."
+            )
+        message = Message(state, value)
+        tool = self._calls.manifest.find(str(message.params.get("name"))) if _is(value, "tools/call") else None
+        if tool is not None and not self._calls.manifest.permits(state.caller.scopes, tool):
+            return await self._insufficient(message, tool.name)
+        if tool is None and not (
+            _is(value, "resources/read") and self._resources.asks_the_api(str(message.params.get("uri")))
+        ):
+            await self._charge(state)
+        response = await (await self._loaded()).answer(scope, raw, message)
+        response.headers += [NO_STORE, *COMMON]
+        return response
+
+    async def _charge(self, state: RequestState) -> None:
+        await self._pipeline.charge(state)
+        self._pipeline.shed(state)
+
+    async def _insufficient(self, message: Message, name: str) -> Response:
+        """A tool beyond the credential's scopes: what an app has to ask its person for (RFC 6750 §3.1)."""
+        tool = self._calls.manifest.find(name)
+        assert tool is not None
+        outcome = await self._calls.refuse(message, tool)
+        headers = [(b"content-type", outcome.headers.get("content-type", "").encode()), NO_STORE, *COMMON]
+        if "retry-after" in outcome.headers:
+            headers.append((b"retry-after", outcome.headers["retry-after"].encode()))
+        if outcome.status == 403:
+            wanted = _wanted(message.state.caller, tool.scope)
+            headers.append((b"www-authenticate", _challenge(self._metadata, wanted, "insufficient_scope").encode()))
+        return Response(outcome.status, headers, outcome.body)
+
+    async def _loaded(self) -> "Protocol":
+        """The protocol's part, imported beside the event loop by whoever comes first."""
+        if self._protocol is None:
+            self._protocol = asyncio.create_task(self._load(), name="mcp import")
+        try:
+            return await asyncio.shield(self._protocol)
+        except ImportError:
+            self._protocol = None
+            raise
+
+    async def _load(self) -> "Protocol":
+        module = await asyncio.to_thread(import_module, "entrypoints.mcp.protocol")
+        made: Protocol = module.Protocol(self._calls, self._resources, self._base_url)
+        return made
+
+
+def scopes_needed(manifest: ToolManifest) -> tuple[str, ...]:
+    """What signing in asks for at first: the scopes of all tools that only read."""
+    return tuple(sorted({tool.scope for tool in manifest if tool.read_only and tool.scope}))
+
+
+def _wanted(caller: Principal, missing: str | None) -> tuple[str, ...]:
+    """All scopes that a new token needs, once: those it had, and the one it lacked."""
+    return tuple(sorted(caller.scopes | ({missing} if missing else set())))
+
+
+def _challenge(metadata: str, scopes: tuple[str, ...], error: str = "") -> str:
+    said = f'error="{error}", ' if error else ""
+    return f'Bearer {said}resource_metadata="{metadata}", scope="{" ".join(scopes)}"'
+
+
+def _is(value: Mapping[str, Any], method: str) -> bool:
+    return value.get("method") == method
+
+
+def _failed(code: int, detail: str) -> Response:
+    """What JSON-RPC answers to what is no message of its own."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": detail}}
+    return Response(400, [JSON, NO_STORE, *COMMON], msgspec.json.encode(error))

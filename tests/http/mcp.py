@@ -1,0 +1,58 @@
+"""The official client of MCP, talking to the application in this process."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp import types
+from mcp.client import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.http.client import Answer, Client
+from tests.http.fakes import BASE
+
+GENERATIONS = ("legacy", "2026-07-28")
+
+
+@asynccontextmanager
+async def connected(
+    app: Any, secret: str, generation: str = "2026-07-28", **headers: str
+) -> AsyncIterator[McpClient]:
+    """A client with that credential, by the handshake of old or the newest protocol."""
+    sent = {"authorization": f"Bearer {secret}"} | {name.replace("_", "-"): text for name, text in headers.items()}
+    transport = httpx2.ASGITransport(app=app, client=("203.0.113.7", 40000))
+    async with (
+        httpx2.AsyncClient(transport=transport, base_url=BASE, headers=sent) as http,
+        McpClient(streamable_http_client(f"{BASE}/mcp", http_client=http), mode=generation) as client,
+    ):
+        yield client
+
+
+async def every_tool(client: McpClient) -> list[types.Tool]:
+    """The tools of all pages."""
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            return tools
+
+
+async def post(client: Client, message: Any, **headers: str) -> Answer:
+    """One message as bytes on the wire: a JSON value, or the text itself."""
+    body = message if isinstance(message, bytes) else json.dumps(message).encode()
+    sent = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    return await client.send("POST", "/mcp", body=body, headers=sent | _named(headers))
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def request(method: str, **params: Any) -> dict[str, Any]:
+    """A JSON-RPC request."""
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

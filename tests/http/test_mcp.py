@@ -1,0 +1,310 @@
+"""MCP by the official client: tools, refusals, resources; and who is let in, by plain requests."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from domain.agents.model import AgentTool
+from domain.kernel.errors import Overloaded, RateLimited
+from entrypoints.mcp import edge
+from entrypoints.mcp.admission import Admission
+from entrypoints.mcp.origin import OwnOrigin
+from entrypoints.mcp.tools import manifest_of
+from tests.http.client import Client
+from tests.http.fakes import BASE, DOCS, World
+from tests.http.mcp import GENERATIONS, connected, every_tool, post, request
+from tests.support.table import whole
+
+pytestmark = pytest.mark.asyncio
+MANIFEST = manifest_of(whole())
+METADATA = f"{BASE}/.well-known/oauth-protected-resource/mcp"
+
+
+async def _secret(world: World, **asked: Any) -> str:
+    return (await world.key(world.orgs["Fjord"], **asked))[1]
+
+
+def _source(**more: Any) -> dict[str, Any]:
+    return {"body": {"name": "Lindgren", "kind": "push"}} | more
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_both_generations_list_what_the_manifest_lists(world: World, client: Client, generation: str) -> None:
+    manifest = {tool["name"]: tool for tool in (await client.get("/v1/agent/tools")).json()["tools"]}
+    async with connected(world.app, await _secret(world), generation) as agent:
+        assert agent.server_info.name == "joinery"
+        tools = await every_tool(agent)
+    assert [tool.name for tool in tools] == list(manifest)
+    for tool in tools:
+        told = manifest[tool.name]
+        assert (tool.input_schema, tool.output_schema) == (told["input_schema"], told["output_schema"])
+        assert tool.meta is not None and tool.annotations is not None
+        assert tool.meta["joinery/approval"] == told["approval"]
+        hints = tool.annotations
+        assert (hints.read_only_hint, hints.destructive_hint) == (told["read_only"], told["destructive"])
+        assert (hints.idempotent_hint, hints.open_world_hint) == (told["idempotent"], told["outside"])
+
+
+async def test_tools_are_told_as_their_rows_say() -> None:
+    for row in whole():
+        tool = MANIFEST.find(row.id.replace(".", "_"))
+        assert (tool is None) == (row.agent is None), row.id
+        if tool is not None:
+            assert tool.read_only == (not row.writes)
+            assert len(tool.name) <= 64
+            assert tool.approval or tool.read_only, "no tool changes anything without a person's word"
+            assert row.who == "any", "a tool that no key may call"
+    assert MANIFEST.find("sources_update") is not None
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_every_tool_answers_and_none_breaks_the_protocol(world: World, generation: str) -> None:
+    async with connected(world.app, await _secret(world), generation) as agent:
+        await every_tool(agent)  # the client holds answers to what was listed
+        for tool in MANIFEST:
+            result = await agent.call_tool(tool.name, _arguments(tool))
+            assert result.structured_content is not None
+            if result.is_error:
+                assert result.structured_content["code"] in _EXPECTED, (tool.name, result.structured_content)
+
+
+_EXPECTED = {"not_found", "rate_limited", "unprocessable", "internal_error", "conflict"}
+"""Nothing has the ids of examples; and the toy world lacks what a few operations reach out with."""
+
+
+def _arguments(tool: AgentTool) -> dict[str, Any]:
+    """Examples of what is required."""
+    properties = tool.input_schema["properties"]
+    given = {name: _example(properties[name]) for name in tool.input_schema["required"]}
+    return given | ({"dry_run": "true"} if "dry_run" in properties else {})
+
+
+def _example(schema: Any) -> Any:
+    if schema.get("examples"):
+        return schema["examples"][0]
+    if schema.get("type") == "array":
+        return [_example(schema["items"])]
+    required = schema.get("required") or list(schema.get("properties", {}))[:1]
+    return {name: _example(schema["properties"][name]) for name in required}
+
+
+async def test_what_is_done_is_done_by_the_api(world: World, client: Client) -> None:
+    async with connected(world.app, await _secret(world)) as agent:
+        made = await agent.call_tool("sources_create", _source())
+        source = made.structured_content["id"]
+        assert json.loads(made.content[0].text) == made.structured_content
+        assert made.meta["joinery/status"] == 201
+        changed = await agent.call_tool("sources_update", {"id": source, "if_match": "1", "body": {"name": "Renamed"}})
+        stale = await agent.call_tool("sources_update", {"id": source, "if_match": "1", "body": {"name": "Again"}})
+        tried = await agent.call_tool(
+            "sources_update", {"id": source, "if_match": "*", "body": {"name": "Tried"}, "dry_run": "explain"}
+        )
+    assert (changed.structured_content["name"], stale.structured_content["code"]) == ("Renamed", "precondition_failed")
+    assert tried.structured_content["object"] == "preview"
+    read = (await client.get(f"/v1/sources/{source}")).json()
+    assert (read["name"], read["version"]) == ("Renamed", 2)
+    acts = (await client.get("/v1/audit-events")).json()["data"]
+    assert [act["action"] for act in acts] == ["sources.update", "sources.create"]
+    await world.app.asgi_app._pipeline.logs.flush() if hasattr(world.app.asgi_app._pipeline.logs, "flush") else None
+
+
+async def test_lists_are_paged(world: World, client: Client) -> None:
+    for number in range(3):
+        await client.post("/v1/sources", {"name": f"S{number}", "kind": "push"})
+    names, cursor = [], None
+    async with connected(world.app, await _secret(world)) as agent:
+        while True:
+            page = (
+                await agent.call_tool("sources_list", {"limit": 2} | ({"starting_after": cursor} if cursor else {}))
+            ).structured_content
+            names += [source["name"] for source in page["data"]]
+            cursor = page["next_cursor"]
+            if not page["has_more"]:
+                break
+        foreign = await agent.call_tool("sources_list", {"starting_after": "nonsense"})
+    assert sorted(names) == ["S0", "S1", "S2"]
+    assert foreign.is_error and foreign.structured_content["errors"][0]["code"] == "invalid_cursor"
+
+
+async def test_keys_repeat_and_the_same_message_is_done_once(world: World, client: Client) -> None:
+    async with connected(world.app, await _secret(world)) as agent:
+        once = await agent.call_tool("sources_create", _source(idempotency_key="k1"))
+        again = await agent.call_tool("sources_create", _source(idempotency_key="k1"))
+        other = await agent.call_tool("sources_create", _source())
+    assert once.structured_content == again.structured_content
+    assert (once.meta.get("joinery/idempotent_replayed"), again.meta["joinery/idempotent_replayed"]) == (None, "true")
+    assert other.structured_content["id"] != once.structured_content["id"]
+    message = request("tools/call", name="sources_create", arguments=_source())
+    told = [(await post(client, message)).json()["result"]["structuredContent"]["id"] for _ in range(2)]
+    assert told[0] == told[1], "one message, sent twice by the transport"
+    later = (await post(client, message | {"id": 2})).json()["result"]["structuredContent"]["id"]
+    assert later != told[0]
+
+
+async def test_arguments_are_refused_as_the_api_refuses(world: World) -> None:
+    cases: list[tuple[str, dict[str, Any], set[tuple[str, str]]]] = [
+        ("sources_read", {}, {("id", "required")}),
+        ("sources_read", {"id": "src_1", "more": 1}, {("id", "invalid_format"), ("more", "unknown_field")}),
+        ("sources_list", {"limit": 1000}, {("limit", "too_large")}),
+        ("sources_list", {"limit": "many"}, {("limit", "invalid_type")}),
+        ("sources_create", {"body": {"kind": "push"}}, {("body.name", "required")}),
+        ("sources_create", {}, {("body", "required")}),
+    ]
+    async with connected(world.app, await _secret(world)) as agent:
+        for name, arguments, faults in cases:
+            result = await agent.call_tool(name, arguments)
+            problem = result.structured_content
+            assert result.is_error and problem["code"] == "invalid_request", problem
+            assert {(fault["field"], fault["code"]) for fault in problem["errors"]} == faults
+            assert problem["type"] == f"{DOCS}/errors/invalid_request"
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await agent.call_tool("no_such_tool", {})
+
+
+async def test_a_key_sees_and_calls_what_its_scopes_permit(world: World) -> None:
+    secret = await _secret(world, scopes=frozenset({"products:read"}), restricted=True)
+    assert secret.startswith("svc_rk_live_")
+    async with connected(world.app, secret) as agent:
+        names = {tool.name for tool in await every_tool(agent)}
+    assert names == {tool.name for tool in MANIFEST if tool.scope in (None, "products:read")}
+    narrow = Client(world.app, secret)
+    refused = await post(narrow, request("tools/call", name="sources_update", arguments={}))
+    assert (refused.status, refused.code) == (403, "permission_denied")
+    assert refused.headers["www-authenticate"] == (
+        f'Bearer error="insufficient_scope", resource_metadata="{METADATA}", scope="products:read sources:write"'
+    )
+
+
+async def test_an_app_is_shown_what_its_person_could_let_it_do(world: World) -> None:
+    key, secret = await world.key(world.orgs["Fjord"], scopes=frozenset({"products:read"}))
+    world.credentials.changed[key.id] = {"mode_fixed": False, "role": "viewer"}
+    async with connected(world.app, secret) as agent:
+        names = {tool.name for tool in await every_tool(agent)}
+    assert "sources_list" in names and "sources_create" not in names
+
+
+async def test_strangers_are_told_where_to_sign_in(world: World) -> None:
+    for secret in (None, "svc_live_nonsense", "svc_session_" + "a" * 38):
+        answer = await post(world.stranger(secret), request("tools/list"))
+        assert (answer.status, answer.code) == (401, "authentication_required")
+        challenge = answer.headers["www-authenticate"]
+        assert challenge.startswith(f'Bearer resource_metadata="{METADATA}", scope="agents:read' if False else f'Bearer resource_metadata="{METADATA}", scope="')
+        assert "products:read" in challenge and ":write" not in challenge
+    document = (await world.stranger().get("/.well-known/oauth-protected-resource/mcp")).json()
+    assert document["resource"] == f"{BASE}/mcp"
+    assert "products:read" in document["scopes_supported"]
+    cookie = await post(world.stranger(), request("tools/list"), cookie="__Host-joinery=svc_session_1")
+    assert cookie.status == 401, "a browser's session is no way in"
+
+
+async def test_pages_of_other_sites_are_refused(world: World, client: Client) -> None:
+    for origin, status in ((BASE, 200), ("https://evil.example", 403), ("null", 403), ("https://[", 403)):
+        assert (await post(client, request("tools/list"), origin=origin)).status == status, origin
+    local = OwnOrigin("http://127.0.0.1:8080")
+    local.check([(b"origin", b"http://localhost:8080"), (b"host", b"localhost:8080")])
+    for name, text in ((b"origin", b"http://evil.example:8080"), (b"origin", b"http://localhost:9"), (b"host", b"evil.example")):
+        with pytest.raises(Exception, match=r"other sites|this machine alone"):
+            local.check([(name, text)])
+
+
+HOSTILE = (
+    (b"{", -32700),
+    (b"", -32700),
+    (b"[" * 100_000, -32700),
+    (b'{"a":' * 5000, -32700),
+    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700),
+    (b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}', -32700),
+    (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}', -32700),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+    (b'{"jsonrpc":"2.0","id":"' + b"x" * 300 + b'","method":"ping"}', -32600),
+    (b'"ping"', -32600),
+)
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_hostile_messages_are_answered_as_errors(client: Client, version: str) -> None:
+    for body, code in HOSTILE:
+        answer = await post(client, body, mcp_protocol_version=version)
+        assert (answer.status, answer.json()["error"]["code"]) == (400, code), body[:80]
+    for odd in ({"jsonrpc": "2.0", "id": {}, "method": "ping"}, {"jsonrpc": "1.0", "id": 1}, {"jsonrpc": "2.0", "id": 1, "method": 7}):
+        answer = await post(client, odd, mcp_protocol_version=version)
+        assert answer.status == 400 and "error" in answer.json()
+    await post(client, request("tools/call", name={"a": 1}, arguments=[]), mcp_protocol_version=version)
+    assert (await post(client, request("ping"), mcp_protocol_version="2025-11-25")).status == 200
+
+
+async def test_only_small_json_by_post_is_taken(client: Client) -> None:
+    assert (await client.send("GET", "/mcp")).headers["allow"] == "POST, OPTIONS"
+    assert (await client.send("DELETE", "/mcp")).status == 405
+    assert (await client.send("POST", "/mcp", body=b"{}", headers={"content-type": "text/plain"})).status == 415
+    large = request("tools/call", name="sources_create", arguments={"text": "x" * (1 << 20)})
+    assert (await post(client, large)).status == 413
+
+
+async def test_messages_are_charged_and_counted(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await post(client, request("tools/list"))).headers["ratelimit"].startswith('"standard.read";r=199')
+    called = await post(client, request("tools/call", name="sources_create", arguments=_source()))
+    assert called.headers["ratelimit"].startswith('"standard.write"')
+    many = Admission((1, 2))
+    with many.counted("a"), pytest.raises(RateLimited), many.counted("a"):
+        pass
+    with many.counted("a"), many.counted("b"), pytest.raises(Overloaded), many.counted("c"):
+        pass
+    assert many.open == 0
+    monkeypatch.setattr(edge, "SECONDS", 0.01)
+    waited = await post(client, request("tools/call", name="changes_page", arguments={"cursor": "now", "wait": 20}))
+    assert (waited.status, waited.code) == (503, "unavailable")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_resources(world: World, client: Client, generation: str) -> None:
+    source = (await client.post("/v1/sources", {"name": "Lindgren", "kind": "push"})).json()["id"]
+    async with connected(world.app, await _secret(world), generation) as agent:
+        listed = {str(found.uri) for found in (await agent.list_resources()).resources}
+        templates = {found.uri_template for found in (await agent.list_resource_templates()).resource_templates}
+        categories = json.loads((await agent.read_resource("joinery://categories")).contents[0].text)
+        health = json.loads((await agent.read_resource(f"joinery://sources/{source}/health")).contents[0].text)
+        error = (await agent.read_resource("joinery://errors/precondition_failed")).contents[0].text
+        index = (await agent.read_resource("joinery://errors")).contents[0].text
+        for lost in ("joinery://errors/none", "joinery://sources/src_1/health", "file:///etc/passwd"):
+            with pytest.raises(MCPError):
+                await agent.read_resource(lost)
+    assert listed == {"joinery://categories", "joinery://errors"}
+    assert templates == {"joinery://sources/{id}/health", "joinery://errors/{code}"}
+    assert categories["object"] and health["object"] == "source_health" and health["status"] == "active"
+    assert "If-Match" in error and "`precondition_failed`" in index
+
+
+async def test_the_mode_is_the_credentials(world: World) -> None:
+    sandbox = await _secret(world, livemode=False)
+    async with connected(world.app, sandbox) as agent:
+        await agent.call_tool("sources_create", _source())
+        assert len((await agent.call_tool("sources_list", {})).structured_content["data"]) == 1
+    async with connected(world.app, await _secret(world)) as agent:
+        assert (await agent.call_tool("sources_list", {})).structured_content["data"] == []
+    refused = await post(Client(world.app, sandbox), request("tools/list"), service_mode="live")
+    assert (refused.status, refused.code) == (400, "invalid_request")
+
+
+async def test_requests_are_logged_once_each_as_mcp(world: World, client: Client) -> None:
+    await post(client, request("tools/list"))
+    await post(client, request("tools/call", name="sources_create", arguments=_source()))
+    await post(client, request("tools/call", name="sources_read", arguments={}))
+    await world.app.shutdown()
+    told = [(log.method, log.path, log.status, log.via, log.error_code) for log in world.sink.written]
+    assert told == [
+        ("POST", "/mcp", 200, "mcp", None),
+        ("POST", "/v1/sources", 201, "mcp", None),
+        ("POST", "/mcp", 200, "mcp", "invalid_request"),
+    ]
+
+
+async def test_tools_without_a_person_are_none(world: World) -> None:
+    """A tool whose operation has no scope is anybody's; one that would clash with another is refused at once."""
+    tool = MANIFEST.find("orgs_list_plans")
+    assert tool is not None and MANIFEST.permits(frozenset(), tool)
+    with pytest.raises(ValueError, match="share a name"):
+        type(MANIFEST)([tool, replace(tool)])
