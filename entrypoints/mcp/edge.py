@@ -114,7 +114,7 @@ class McpEdge:
         except InvalidRequest as error:
             await self._charge(state)
             return _failed(PARSE_ERROR, error.detail)
-        if not isinstance(value, dict) or len(str(value.get("id", ""))) > LONGEST_ID:
+        if not isinstance(value, dict) or not _is_id(value.get("id", 0)):
             await self._charge(state)
             return _failed(
                 INVALID_REQUEST, "Send one JSON-RPC message at a time, with an id of at most 256 characters."
@@ -177,6 +177,10 @@ def _wanted(caller: Principal, missing: str | None) -> tuple[str, ...]:
 def _challenge(metadata: str, scopes: tuple[str, ...], error: str = "") -> str:
     said = f'error="{error}", ' if error else ""
     return f'Bearer {said}resource_metadata="{metadata}", scope="{" ".join(scopes)}"'
+
+
+def _is_id(given: object) -> bool:
+    return isinstance(given, str | int) and not isinstance(given, bool) and len(str(given)) <= LONGEST_ID
 
 
 def _is(value: Mapping[str, Any], method: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from adapters.wire import schema
+from adapters.wire import problems, schema
 from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
 from entrypoints.http.openapi_answers import PREVIEW
@@ -117,13 +117,15 @@ def _told_by_headers(operation: Operation) -> Json:
 
 
 def _output(operation: Operation) -> Json | None:
-    """What is answered; of a write also what `explain` answers. None where nothing is."""
+    """What is answered: the reply, of a write also what `explain` tells, or the problem. None where nothing is answered.
+
+    The problem stands among them because some clients hold refusals to the schema as well.
+    """
     if operation.reply is None:
         return None
-    reply: Json = _plain(operation.reply, examples=False)
-    if not operation.writes:
-        return reply
-    return {"type": "object", "anyOf": [reply, _plain(PREVIEW, examples=False)]}
+    previews = [PREVIEW] if operation.writes else []
+    answers = [_plain(answer, examples=False) for answer in (operation.reply, *previews, problems.PROBLEM)]
+    return {"type": "object", "anyOf": answers}
 
 
 def _plain(given: Any, *, examples: bool = True) -> Any:

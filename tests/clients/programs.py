@@ -5,8 +5,12 @@ import subprocess
 from pathlib import Path
 
 NPM = {
+    "@modelcontextprotocol/client": "2.4.0",
+    "@modelcontextprotocol/conformance": "0.1.16",
+    "@modelcontextprotocol/sdk": "1.32.2",
     "@types/node": "22.19.1",
     "esbuild": "0.27.0",
+    "node": "22.23.3",
     "openapi-fetch": "0.17.0",
     "openapi-typescript": "7.13.0",
     "standardwebhooks": "1.1.1",

@@ -10,16 +10,17 @@ from mcp import types
 from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
+from domain.agents.model import AgentTool
+
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE
 
-GENERATIONS = ("legacy", "2026-07-28")
+GENERATIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+"""How the client connects, and the protocol that both sides then speak."""
 
 
 @asynccontextmanager
-async def connected(
-    app: Any, secret: str, generation: str = "2026-07-28", **headers: str
-) -> AsyncIterator[McpClient]:
+async def connected(app: Any, secret: str, generation: str = "auto", **headers: str) -> AsyncIterator[McpClient]:
     """A client with that credential, by the handshake of old or the newest protocol."""
     sent = {"authorization": f"Bearer {secret}"} | {name.replace("_", "-"): text for name, text in headers.items()}
     transport = httpx2.ASGITransport(app=app, client=("203.0.113.7", 40000))
@@ -56,3 +57,23 @@ def _named(headers: Mapping[str, str]) -> dict[str, str]:
 def request(method: str, **params: Any) -> dict[str, Any]:
     """A JSON-RPC request."""
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+_BODIES = {"sources_create": {"name": "Lindgren", "kind": "push"}}
+
+
+def example_arguments(tool: AgentTool) -> dict[str, Any]:
+    """Examples of what is required; writes are only tried out."""
+    properties = tool.input_schema["properties"]
+    given = {name: _example(properties[name]) for name in tool.input_schema["required"]}
+    given |= {"body": _BODIES[tool.name]} if tool.name in _BODIES else {}
+    return given | ({"dry_run": "true"} if "dry_run" in properties else {})
+
+
+def _example(schema: Any) -> Any:
+    if schema.get("examples"):
+        return schema["examples"][0]
+    if schema.get("type") == "array":
+        return [_example(schema["items"])]
+    required = schema.get("required") or list(schema.get("properties", {}))[:1]
+    return {name: _example(schema["properties"][name]) for name in required}

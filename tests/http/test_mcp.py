@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from domain.agents.model import AgentTool
 from domain.kernel.errors import Overloaded, RateLimited
 from entrypoints.mcp import edge
 from entrypoints.mcp.admission import Admission
@@ -15,7 +14,7 @@ from entrypoints.mcp.origin import OwnOrigin
 from entrypoints.mcp.tools import manifest_of
 from tests.http.client import Client
 from tests.http.fakes import BASE, DOCS, World
-from tests.http.mcp import GENERATIONS, connected, every_tool, post, request
+from tests.http.mcp import GENERATIONS, connected, every_tool, example_arguments, post, request
 from tests.support.table import whole
 
 pytestmark = pytest.mark.asyncio
@@ -35,7 +34,7 @@ def _source(**more: Any) -> dict[str, Any]:
 async def test_both_generations_list_what_the_manifest_lists(world: World, client: Client, generation: str) -> None:
     manifest = {tool["name"]: tool for tool in (await client.get("/v1/agent/tools")).json()["tools"]}
     async with connected(world.app, await _secret(world), generation) as agent:
-        assert agent.server_info.name == "joinery"
+        assert (agent.server_info.name, agent.protocol_version) == ("joinery", GENERATIONS[generation])
         tools = await every_tool(agent)
     assert [tool.name for tool in tools] == list(manifest)
     for tool in tools:
@@ -65,7 +64,7 @@ async def test_every_tool_answers_and_none_breaks_the_protocol(world: World, gen
     async with connected(world.app, await _secret(world), generation) as agent:
         await every_tool(agent)  # the client holds answers to what was listed
         for tool in MANIFEST:
-            result = await agent.call_tool(tool.name, _arguments(tool))
+            result = await agent.call_tool(tool.name, example_arguments(tool))
             assert result.structured_content is not None
             if result.is_error:
                 assert result.structured_content["code"] in _EXPECTED, (tool.name, result.structured_content)
@@ -73,22 +72,6 @@ async def test_every_tool_answers_and_none_breaks_the_protocol(world: World, gen
 
 _EXPECTED = {"not_found", "rate_limited", "unprocessable", "internal_error", "conflict"}
 """Nothing has the ids of examples; and the toy world lacks what a few operations reach out with."""
-
-
-def _arguments(tool: AgentTool) -> dict[str, Any]:
-    """Examples of what is required."""
-    properties = tool.input_schema["properties"]
-    given = {name: _example(properties[name]) for name in tool.input_schema["required"]}
-    return given | ({"dry_run": "true"} if "dry_run" in properties else {})
-
-
-def _example(schema: Any) -> Any:
-    if schema.get("examples"):
-        return schema["examples"][0]
-    if schema.get("type") == "array":
-        return [_example(schema["items"])]
-    required = schema.get("required") or list(schema.get("properties", {}))[:1]
-    return {name: _example(schema["properties"][name]) for name in required}
 
 
 async def test_what_is_done_is_done_by_the_api(world: World, client: Client) -> None:
@@ -108,7 +91,6 @@ async def test_what_is_done_is_done_by_the_api(world: World, client: Client) -> 
     assert (read["name"], read["version"]) == ("Renamed", 2)
     acts = (await client.get("/v1/audit-events")).json()["data"]
     assert [act["action"] for act in acts] == ["sources.update", "sources.create"]
-    await world.app.asgi_app._pipeline.logs.flush() if hasattr(world.app.asgi_app._pipeline.logs, "flush") else None
 
 
 async def test_lists_are_paged(world: World, client: Client) -> None:
@@ -191,7 +173,7 @@ async def test_strangers_are_told_where_to_sign_in(world: World) -> None:
         answer = await post(world.stranger(secret), request("tools/list"))
         assert (answer.status, answer.code) == (401, "authentication_required")
         challenge = answer.headers["www-authenticate"]
-        assert challenge.startswith(f'Bearer resource_metadata="{METADATA}", scope="agents:read' if False else f'Bearer resource_metadata="{METADATA}", scope="')
+        assert challenge.startswith(f'Bearer resource_metadata="{METADATA}", scope="')
         assert "products:read" in challenge and ":write" not in challenge
     document = (await world.stranger().get("/.well-known/oauth-protected-resource/mcp")).json()
     assert document["resource"] == f"{BASE}/mcp"
@@ -205,7 +187,11 @@ async def test_pages_of_other_sites_are_refused(world: World, client: Client) ->
         assert (await post(client, request("tools/list"), origin=origin)).status == status, origin
     local = OwnOrigin("http://127.0.0.1:8080")
     local.check([(b"origin", b"http://localhost:8080"), (b"host", b"localhost:8080")])
-    for name, text in ((b"origin", b"http://evil.example:8080"), (b"origin", b"http://localhost:9"), (b"host", b"evil.example")):
+    for name, text in (
+        (b"origin", b"http://evil.example:8080"),
+        (b"origin", b"http://localhost:9"),
+        (b"host", b"evil.example"),
+    ):
         with pytest.raises(Exception, match=r"other sites|this machine alone"):
             local.check([(name, text)])
 
@@ -229,7 +215,11 @@ async def test_hostile_messages_are_answered_as_errors(client: Client, version: 
     for body, code in HOSTILE:
         answer = await post(client, body, mcp_protocol_version=version)
         assert (answer.status, answer.json()["error"]["code"]) == (400, code), body[:80]
-    for odd in ({"jsonrpc": "2.0", "id": {}, "method": "ping"}, {"jsonrpc": "1.0", "id": 1}, {"jsonrpc": "2.0", "id": 1, "method": 7}):
+    for odd in (
+        {"jsonrpc": "2.0", "id": {}, "method": "ping"},
+        {"jsonrpc": "1.0", "id": 1},
+        {"jsonrpc": "2.0", "id": 1, "method": 7},
+    ):
         answer = await post(client, odd, mcp_protocol_version=version)
         assert answer.status == 400 and "error" in answer.json()
     await post(client, request("tools/call", name={"a": 1}, arguments=[]), mcp_protocol_version=version)

@@ -1,0 +1,103 @@
+"""MCP by the official clients for TypeScript, of both generations, and by the protocol's own conformance suite."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from entrypoints.mcp.tools import manifest_of
+from tests.clients.programs import npm_install, run
+from tests.flows.api import Api
+from tests.flows.stage import ROOT, Stage, eventually, free_port
+from tests.http.mcp import example_arguments
+from tests.support.table import whole
+
+pytestmark = pytest.mark.clients
+HERE = Path(__file__).parent
+MANIFEST = manifest_of(whole())
+PASSES = {
+    "server-initialize",
+    "ping",
+    "completion-complete",
+    "tools-list",
+    "resources-list",
+    "dns-rebinding-protection",
+}
+"""Scenarios of the suite that ask for no tool, resource or prompt of its own making (docs/mcp.md#conformance)."""
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the clients, the suite, and a Node.js that is new enough for it."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("agents")
+    names = ("client", "sdk", "conformance")
+    npm_install(folder, *(f"@modelcontextprotocol/{name}" for name in names), "node")
+    for program in ("agent.mjs", "signing.mjs"):
+        shutil.copy(HERE / program, folder)
+    return folder
+
+
+@pytest.mark.parametrize("which", ["handshake", "stateless"])
+def test_every_tool_is_listed_and_called(stage: Stage, agents: Path, which: str) -> None:
+    fjord = stage.organisation()
+    source = fjord.api.source("push")
+    given = {tool.name: example_arguments(tool) for tool in MANIFEST}
+    for tool in MANIFEST:
+        if tool.path.startswith("/v1/sources/{id}"):
+            given[tool.name] |= {"id": source} | ({"if_match": "*"} if "if_match" in given[tool.name] else {})
+    told = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(fjord.api.secret)}
+    said = run(_node(agents), "agent.mjs", which, cwd=agents, JOINERY_ARGUMENTS=json.dumps(given), **told)
+    found = json.loads(said)
+    assert list(found["called"]) == [tool.name for tool in MANIFEST]
+    outcomes = set(found["called"].values())
+    assert outcomes <= {"ok", "not_found", "rate_limited", "unprocessable", "conflict"}, found["called"]
+    assert sum(outcome == "ok" for outcome in found["called"].values()) > 25
+    assert found["read"] == {"joinery://categories": "application/json", "joinery://errors": "text/markdown"}
+
+
+@pytest.fixture
+def behind_a_proxy(stage: Stage, agents: Path) -> Iterator[str]:
+    """The address of a proxy that signs for programs which cannot, in front of an API that goes by its address."""
+    port, service = free_port(), free_port()
+    address = f"http://127.0.0.1:{port}"
+    api = ("-m", "entrypoints.cli.main", "api")
+    started = stage.start("api-behind", api, JOINERY_PORT=str(service), JOINERY_BASE_URL=address)
+    eventually(lambda: Api(service, None).is_ready(), "the API is ready", within=40)
+    secret = str(stage.organisation().api.secret)
+    words = [str(agents / "node_modules/node/bin/node"), "signing.mjs", str(port), str(service)]
+    with subprocess.Popen(words, cwd=agents, env={"JOINERY_KEY": secret}, stdout=subprocess.PIPE) as proxy:
+        try:
+            assert proxy.stdout is not None
+            proxy.stdout.readline()
+            yield address
+        finally:
+            proxy.terminate()
+            stage.stop(started)
+
+
+def test_conformance(agents: Path, behind_a_proxy: str) -> None:
+    suite = agents / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    listed = run(_node(agents), suite, "list", "--server", cwd=agents)
+    scenarios = re.findall(r"^ +- ([a-z0-9-]+)", listed, re.MULTILINE)
+    explained = (ROOT / "docs/mcp.md").read_text("utf-8")
+    outcomes = {name: _passes(agents, suite, name, behind_a_proxy) for name in scenarios}
+    print(json.dumps(outcomes, indent=1))
+    assert {name for name in scenarios if outcomes[name]} >= PASSES
+    unexplained = [name for name in scenarios if not outcomes[name] and f"`{name}`" not in explained]
+    assert not unexplained, "each scenario that does not apply is named with the reason"
+
+
+def _passes(agents: Path, suite: Path, scenario: str, address: str) -> bool:
+    words = [_node(agents), str(suite), "server", "--url", f"{address}/mcp", "--scenario", scenario]
+    done = subprocess.run(words, cwd=agents, capture_output=True, text=True, timeout=120)
+    return done.returncode == 0
+
+
+def _node(agents: Path) -> str:
+    return str(agents / "node_modules/node/bin/node")
