@@ -23,9 +23,10 @@ _KEPT: Final = ("etag", "location", "retry-after", "idempotent-replayed", "servi
 
 @dataclass(slots=True)
 class Message:
-    """One JSON-RPC message: its value with exact numbers, and the HTTP request that brought it, whose caller is known."""
+    """One JSON-RPC message: its bytes, its value with exact numbers, and the HTTP request that brought it, whose caller is known."""
 
     state: RequestState
+    raw: bytes
     value: Mapping[str, Any]
 
     @property
@@ -61,7 +62,7 @@ class Calls:
         """Call a tool with the arguments of the message. What is wrong with them is told like everything the API refuses."""
         given = message.params.get("arguments")
         arguments = {} if given is None else given
-        faults = self.faults(tool, arguments)
+        faults = await self._pipeline.parameters.read(message.state, message.raw, lambda: self.faults(tool, arguments))
         if faults:
             await self._pipeline.charge(message.state)
             return self._refusal(message.state, InvalidRequest(_summary(faults), fields=faults))

@@ -1,6 +1,7 @@
 """/mcp on ASGI: who calls and how much may come is judged as for any request of the API, before the protocol sees anything."""
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -119,7 +120,7 @@ class McpEdge:
             return _failed(
                 INVALID_REQUEST, "Send one JSON-RPC message at a time, with an id of at most 256 characters."
             )
-        message = Message(state, value)
+        message = Message(state, raw, value)
         tool = self._calls.manifest.find(str(message.params.get("name"))) if _is(value, "tools/call") else None
         if tool is not None and not self._calls.manifest.permits(state.caller.scopes, tool):
             return await self._insufficient(message, tool.name)
@@ -127,7 +128,7 @@ class McpEdge:
             _is(value, "resources/read") and self._resources.asks_the_api(str(message.params.get("uri")))
         ):
             await self._charge(state)
-        response = await (await self._loaded()).answer(scope, raw, message)
+        response = await (await self._loaded()).answer(scope, message)
         response.headers += [NO_STORE, *COMMON]
         return response
 
@@ -160,6 +161,7 @@ class McpEdge:
 
     async def _load(self) -> "Protocol":
         module = await asyncio.to_thread(import_module, "entrypoints.mcp.protocol")
+        gc.freeze()  # what was imported stays, and need not be looked at again and again
         made: Protocol = module.Protocol(self._calls, self._resources, self._base_url)
         return made
 

@@ -24,7 +24,10 @@ class OwnOrigin:
             if name == b"origin" and not self._is_own(_split(text)):
                 raise PermissionDenied("Pages of other sites may not call this address; call it from a program.")
             if name == b"host" and self._local and not _is_loopback(_split(f"//{text}").hostname):
-                raise PermissionDenied("This service runs on this machine alone; call it as 127.0.0.1 or localhost.")
+                raise PermissionDenied(
+                    "This service is meant for this machine alone; call it as 127.0.0.1 or localhost. An operator who serves others "
+                    "names its address in JOINERY_BASE_URL."
+                )
 
     def _is_own(self, given: SplitResult) -> bool:
         if given.scheme != self._own.scheme or _port(given) != _port(self._own):

@@ -20,6 +20,7 @@ from entrypoints.clients.version import VERSION
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.mcp import resources as told
 from entrypoints.mcp.calls import Calls, Message, Outcome
+from entrypoints.mcp.remembered import Remembered
 from entrypoints.mcp.resources import Resources, Text
 
 PAGE: Final = 20
@@ -50,6 +51,7 @@ class Protocol:
 
     def __init__(self, calls: Calls, resources: Resources, base_url: str) -> None:
         self._calls, self._resources = calls, resources
+        self._remembered = Remembered()
         self._tools = {tool.name: _shown(tool) for tool in calls.manifest}
         server: Server[Any] = Server(
             "joinery",
@@ -81,11 +83,19 @@ class Protocol:
         self._over.set()
         await asyncio.gather(self._running, return_exceptions=True)
 
-    async def answer(self, scope: Mapping[str, Any], raw: bytes, message: Message) -> Response:
-        """The HTTP response to a message whose bytes are `raw`."""
+    async def answer(self, scope: Mapping[str, Any], message: Message) -> Response:
+        """The HTTP response to a message."""
+        key = self._remembered.key(message, scope["headers"], (tool.name for tool in self._offered(message)))
+        response = self._remembered.find(key, message.value)
+        if response is None:
+            response = await self._answered(scope, message)
+            self._remembered.keep(key, response)
+        return response
+
+    async def _answered(self, scope: Mapping[str, Any], message: Message) -> Response:
         await self._ready.wait()
         sent: list[Any] = []
-        unread = [{"type": "http.request", "body": raw, "more_body": False}]
+        unread = [{"type": "http.request", "body": message.raw, "more_body": False}]
 
         async def receive() -> Any:
             if not unread:

@@ -20,13 +20,15 @@ GENERATIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 
 
 @asynccontextmanager
-async def connected(app: Any, secret: str, generation: str = "auto", **headers: str) -> AsyncIterator[McpClient]:
+async def connected(
+    app: Any, secret: str, generation: str = "auto", base: str = BASE, **headers: str
+) -> AsyncIterator[McpClient]:
     """A client with that credential, by the handshake of old or the newest protocol."""
     sent = {"authorization": f"Bearer {secret}"} | {name.replace("_", "-"): text for name, text in headers.items()}
     transport = httpx2.ASGITransport(app=app, client=("203.0.113.7", 40000))
     async with (
-        httpx2.AsyncClient(transport=transport, base_url=BASE, headers=sent) as http,
-        McpClient(streamable_http_client(f"{BASE}/mcp", http_client=http), mode=generation) as client,
+        httpx2.AsyncClient(transport=transport, base_url=base, headers=sent) as http,
+        McpClient(streamable_http_client(f"{base}/mcp", http_client=http), mode=generation) as client,
     ):
         yield client
 

@@ -1,0 +1,47 @@
+"""Every tool over MCP on PostgreSQL, with one of everything there: the client holds each answer to the tool's schema."""
+
+from typing import Any
+
+import pytest
+
+from domain.agents.model import AgentTool
+from entrypoints.mcp.tools import manifest_of
+from tests.http.mcp import connected, every_tool
+from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of
+
+pytestmark = pytest.mark.asyncio
+ROWS = {row.id: row for row in OPERATIONS}
+OWN = "http://127.0.0.1"
+MANIFEST = manifest_of(OPERATIONS)
+
+
+def _arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
+    row = ROWS[tool.operation]
+    given: dict[str, Any] = {name: mine.ids[prefix] for name, prefix in row.ids.items()}
+    if (body := body_of(row)) is not None:
+        given["body"] = body
+    return given | ({"if_match": "*"} if row.if_match else {})
+
+
+async def test_every_tool_answers_what_it_says(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), livemode=False)
+    async with connected(world.app, mine.client._secret or "", base=OWN) as agent:
+        listed = await every_tool(agent)
+        assert [tool.name for tool in listed] == [tool.name for tool in MANIFEST]
+        for tool in MANIFEST:
+            for tried in ({"dry_run": "explain"}, {}) if not tool.read_only else ({},):
+                result = await agent.call_tool(tool.name, _arguments(tool, mine) | tried)
+                if result.is_error:
+                    assert result.structured_content["code"] in (*ROWS[tool.operation].errors, "rate_limited")
+
+
+async def test_another_tenants_things_are_nobodys(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), livemode=False)
+    theirs = await world.furnished(await world.organisation(), livemode=False)
+    async with connected(world.app, mine.client._secret or "", base=OWN) as agent:
+        for tool in MANIFEST:
+            if not ROWS[tool.operation].ids:
+                continue
+            refused = await agent.call_tool(tool.name, _arguments(tool, theirs))
+            assert refused.is_error, tool.name
+            assert refused.structured_content["code"] in ("not_found", "rate_limited"), tool.name
