@@ -15,8 +15,8 @@ from entrypoints.http.validation import MOST_FAULTS, Validator
 from entrypoints.mcp.arguments import headers_of, key_of, request_of
 
 VIA: Final = "mcp"
-LARGEST: Final = 1 << 20
-"""Bytes of an answer that is passed on: what models read is far less, and it is written twice, as text and as values."""
+LARGEST: Final = 1 << 19
+"""Bytes of an answer that is passed on: it is written twice, as text and as values, in some 25 ms; what models read is far less."""
 _NO_OBJECT: Final = "Must be an object of the tool's arguments."
 _KEPT: Final = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 
@@ -95,9 +95,9 @@ class Calls:
     async def _ask(self, message: Message, request: Request, key: str | None = None) -> Outcome:
         """The pipeline's answer. The message itself is one request in flight already."""
         state = message.state
-        state.relayed = True
         with self._pipeline.pressure.idle():
             answer = await self._pipeline.answer(request, via=VIA)
+        state.relayed = True
         state.budget = [header for header in answer.headers if header[0].startswith(b"ratelimit")]
         if len(answer.body) > LARGEST:
             return self._refusal(state, InvalidRequest(_too_large(len(answer.body))))

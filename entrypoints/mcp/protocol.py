@@ -107,7 +107,7 @@ class Protocol:
 
         await self._manager.handle_request({**scope, _KEY: message}, receive, send)
         headers: HeaderList = [pair for pair in sent[0]["headers"] if pair[0] != b"content-length"]
-        return Response(sent[0]["status"], headers, b"".join(part.get("body", b"") for part in sent[1:]))
+        return Response(int(sent[0]["status"]), headers, b"".join(part.get("body", b"") for part in sent[1:]))
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._calls.manifest.find(name)

@@ -1,5 +1,6 @@
 """MCP by the official client: tools, refusals, resources; and who is let in, by plain requests."""
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from domain.kernel.errors import Overloaded, RateLimited
-from entrypoints.mcp import edge
+from entrypoints.mcp import calls, edge
 from entrypoints.mcp.admission import Admission
 from entrypoints.mcp.origin import OwnOrigin
 from entrypoints.mcp.tools import manifest_of
@@ -228,6 +229,7 @@ async def test_hostile_messages_are_answered_as_errors(client: Client, version: 
 
 async def test_only_small_json_by_post_is_taken(client: Client) -> None:
     assert (await client.send("GET", "/mcp")).headers["allow"] == "POST, OPTIONS"
+    assert (await client.send("OPTIONS", "/mcp")).status == 204
     assert (await client.send("DELETE", "/mcp")).status == 405
     assert (await client.send("POST", "/mcp", body=b"{}", headers={"content-type": "text/plain"})).status == 415
     large = request("tools/call", name="sources_create", arguments={"text": "x" * (1 << 20)})
@@ -247,6 +249,32 @@ async def test_messages_are_charged_and_counted(world: World, client: Client, mo
     monkeypatch.setattr(edge, "SECONDS", 0.01)
     waited = await post(client, request("tools/call", name="changes_page", arguments={"cursor": "now", "wait": 20}))
     assert (waited.status, waited.code) == (503, "unavailable")
+    await asyncio.sleep(0.01)
+    assert world.app.asgi_app._pipeline.pressure.in_flight == 0, "what was given up is over"
+    await world.app.shutdown()
+    assert [(log.path, log.status) for log in world.sink.written][-1] == ("/mcp", 503)
+
+
+async def test_large_answers_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "LARGEST", 100)
+    result = (await post(client, request("tools/call", name="sources_list", arguments={}))).json()["result"]
+    assert result["isError"] is False, "an empty list is small"
+    await client.post("/v1/sources", {"name": "Lindgren", "kind": "push"})
+    result = (await post(client, request("tools/call", name="sources_list", arguments={}))).json()["result"]
+    assert result["isError"] and "at most 100" in result["structuredContent"]["detail"]
+
+
+async def test_lists_of_tools_are_remembered_for_whom_they_are(world: World, client: Client) -> None:
+    narrow = Client(world.app, await _secret(world, scopes=frozenset({"usage:read"})))
+    for _ in range(2):
+        for caller, count in ((client, 20), (narrow, len(MANIFEST.permitted(frozenset({"usage:read"}))))):
+            for number in (7, "seven"):
+                answer = (await post(caller, request("tools/list") | {"id": number})).json()
+                assert answer["id"] == number and len(answer["result"]["tools"]) == count
+    ahead = await post(client, request("tools/list", cursor="bm9uZQ"))
+    assert ahead.json()["error"]["code"] == -32602
+    faulty = await post(client, request("tools/list"), mcp_protocol_version="2026-07-28")
+    assert "error" in faulty.json(), "what another asks for is not this one's answer"
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
