@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed
+from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
 from domain.catalogue.overlay import TiedProducts
@@ -30,6 +31,10 @@ class CatalogueReads(Protocol):
 
     async def product(self, id: str) -> Document | None:
         """One product's document; of one that was merged, its survivor's."""
+        ...
+
+    async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
+        """What the newest of the products that `products` would list could be narrowed to, and to how many."""
         ...
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:

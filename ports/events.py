@@ -130,6 +130,19 @@ class EventReader(Protocol):
         """The tenant's own newest `limit` events about the subject after that position."""
         ...
 
+    async def of_products(
+        self, tenant: Tenant, products: Collection[str], after: int, limit: int
+    ) -> Sequence[LoggedEvent]:
+        """The tenant's own newest `limit` events about these products, their variants and offers, after that position.
+
+        Everything behind the position is looked at, so whoever asks bounds it.
+        """
+        ...
+
+    async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        """How many of the tenant's own events behind the position, told since the moment, there are of each type."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Published:

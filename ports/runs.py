@@ -1,9 +1,11 @@
 """Runs in store."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.catalogue.model import Stream
+from domain.runs.days import RunDay
 from domain.runs.model import Run
 from ports.store import Store
 
@@ -32,6 +34,10 @@ class RunStore(Store[Run], Protocol):
 
     async def refused(self, source: str, stream: Stream) -> Run | None:
         """The newest run of the stream that the shrink guard stopped and that kept a snapshot; None once another run succeeded or failed."""
+        ...
+
+    async def days(self, since: datetime) -> Sequence[RunDay]:
+        """How the runs of each source ended on each day (UTC) since the moment, among the newest MOST_RUNS runs."""
         ...
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:

@@ -14,6 +14,7 @@ from domain.catalogue import search
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed, most
+from domain.catalogue.filter_counts import LOOKED, FilterCounts, counted
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import (
     STREAM_BITS,
@@ -54,6 +55,15 @@ class MemoryCatalogue:
         seen = self._overlay.seen(self._products.where())
         chosen = {one.id for one in seen if search.matches(one, filter, self._below, self._overlay.merged_into(one.id))}
         return self._documents.page(page_request, lambda document: document.id in chosen)
+
+    async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
+        page = await self.products(filter, PageRequest(limit=LOOKED))
+        seen = {one.id: one for one in self._overlay.seen(self._products.where())}
+
+        def sources(product: Product) -> Iterable[str]:
+            return (part.source for part in self._overlay.merged_into(product.id).products)
+
+        return counted([seen[document.id] for document in page.items], sources, whole=not page.has_more)
 
     async def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
         page_request, filter = PageRequest(limit=_PORTION), ProductFilter(updated_since=updated_since)

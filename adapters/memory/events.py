@@ -1,5 +1,6 @@
 """The event logs in memory."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -199,6 +200,16 @@ class MemoryEventReader:
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
         everything = self._visible(View.own(tenant), ALL)
         return [event for event in everything if event.subject == subject and event.position > after][::-1][:limit]
+
+    async def of_products(
+        self, tenant: Tenant, products: Collection[str], after: int, limit: int
+    ) -> Sequence[LoggedEvent]:
+        everything = self._visible(View.own(tenant), ALL)
+        return [event for event in everything if event.product in products and event.position > after][::-1][:limit]
+
+    async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        everything = self._visible(View.own(tenant), ALL)
+        return Counter(event.type for event in everything if event.position > after and event.time >= since)
 
     def _visible(self, view: View, wanted: EventFilter) -> list[LoggedEvent]:
         found = []

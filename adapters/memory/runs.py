@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
+from domain.runs.days import MOST_RUNS, RunDay, days_of
 from domain.runs.model import BESIDE, CONCLUDED, OPEN, QUEUEING, Run, RunStatus, RunTrigger, newest_first
 
 
@@ -81,6 +83,10 @@ class MemoryRuns(TableStore[Run]):
             )
         )
         return ended if ended is not None and ended.was_refused else None
+
+    async def days(self, since: datetime) -> Sequence[RunDay]:
+        found = sorted(self.rows.where(lambda run: run.created_at >= since), key=lambda run: run.id)
+        return days_of(found[-MOST_RUNS:])
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return self._newest(

@@ -11,7 +11,7 @@ from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
 from adapters.postgres.catalogue_lines import lines
 from adapters.postgres.catalogue_loading import fill
-from adapters.postgres.catalogue_query import SQL, ListQuery, offers_query, products_query, walked_along
+from adapters.postgres.catalogue_query import NO_BODY, SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.listing import page_of
 from adapters.postgres.session import Fetched, Session, texts
 from adapters.postgres.table import Table
@@ -19,6 +19,7 @@ from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, CategoryRules, Filed
+from domain.catalogue.filter_counts import LOOKED, FilterCounts, by_term, most
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import (
     STREAM_BITS,
@@ -91,6 +92,31 @@ class PostgresCatalogueStore:
     async def product(self, id: str) -> Document | None:
         row = await self._session.one(SQL["product"], id=id) or await self._session.one(SQL["survivor"], id=id)
         return Document(*row) if row else None
+
+    async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
+        if filter.catalogue is not None and not await self._sees(filter.catalogue):
+            return FilterCounts(0, whole=True)
+        query = products_query(filter, PageRequest(limit=LOOKED))
+        found, end = await self._found(query._replace(values=query.values | {"share": NO_BODY}))
+        ids = texts([id for id, *_ in found[:LOOKED]])
+        counts: dict[str, dict[str, int]] = {"brand": {}, "status": {}, "term": {}}
+        for kind, value, count in await self._session.all(SQL["filter_counts"], ids=ids):
+            counts[kind][value] = count
+        brands = most(counts["brand"])
+        keys = texts([key for key, _ in brands])
+        written: dict[str, str] = (
+            dict(await self._session.all(SQL["brands_written"], ids=ids, keys=keys)) if brands else {}
+        )
+        terms = counts["term"].items()
+        return FilterCounts(
+            looked=min(len(found), LOOKED),
+            whole=len(found) <= LOOKED and end is None,
+            brands=tuple((written.get(key, key), count) for key, count in brands),
+            statuses=most(counts["status"]),
+            availabilities=by_term(terms, search.availability_term),
+            categories=by_term(terms, search.category_term),
+            sources=by_term(terms, search.source_term),
+        )
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         found, end = await self._found(offers_query(filter, page_request))

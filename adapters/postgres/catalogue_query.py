@@ -23,6 +23,8 @@ _SHARE: Final = 16 << 10
 """Bytes up to which a product's or variant's data is read for the one name in it: nearly all are smaller."""
 _GATHERED: Final = 2_000
 """Rows that are gathered by SKU, MPN, GTIN or external id, and sorted; what has more of them is walked past instead."""
+NO_BODY: Final = -1
+"""The share of a list that is asked for its ids alone: no document is as small."""
 _PARTS: Final = statements("catalogue")
 _IS_CODE: Final = (
     "CASE WHEN v.{0}_code = ANY (ARRAY(SELECT s.code FROM jsonb_each_text(%({0})s) AS s (exact, code)))"

@@ -1,6 +1,7 @@
 """Reading event logs in PostgreSQL: how far they go, pages of them, and what licences show of the network's."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from adapters.postgres.events import SQL, new_epoch
@@ -143,6 +144,16 @@ class PostgresEventReader:
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
         values = {"after": after, "subject": subject, "share": ORDINARY}
         return await self._plain(tenant, frozenset({"subject", "after", "backwards"}), values, limit, -1)
+
+    async def of_products(
+        self, tenant: Tenant, products: Collection[str], after: int, limit: int
+    ) -> Sequence[LoggedEvent]:
+        values = {"after": after, "products": list(products), "share": ORDINARY}
+        return await self._plain(tenant, frozenset({"products", "after", "backwards"}), values, limit, -1)
+
+    async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        async with self._pool.tenant(tenant) as link:
+            return dict(await fetched(link, tenant, SQL["counts"], {"after": after, "since": since}))
 
     async def _plain(
         self, log: Tenant, names: frozenset[str], values: dict[str, Any], limit: int, direction: int

@@ -1,12 +1,14 @@
 """Runs in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from adapters.postgres.columns import Column, as_json
 from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.model import Stream
+from domain.runs.days import MOST_RUNS, RunDay
 from domain.runs.model import CONCLUDED, OPEN, CheckInput, PushInput, Run, RunStatus, UploadInput, newest_first
 
 
@@ -59,6 +61,10 @@ class PostgresRunStore(TableStore[Run]):
         statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
         ended = await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))
         return ended if ended is not None and ended.was_refused else None
+
+    async def days(self, since: datetime) -> Sequence[RunDay]:
+        found = await self.session.all(SQL["days"], since=since, most=MOST_RUNS)
+        return [RunDay(*row) for row in found]
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "read"}))

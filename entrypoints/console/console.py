@@ -3,12 +3,15 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
+from urllib.parse import urlsplit
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.exceptions import NotFound as NoSuchRule
 from werkzeug.routing import Map, Rule
 
+from adapters.s3.address import parse
 from domain.kernel.errors import DomainError, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from entrypoints.console.asked import Asked
@@ -45,6 +48,15 @@ class Console:
         self._guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
         rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
         self._rules = Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
+
+    @cached_property
+    def object_origins(self) -> tuple[str, ...]:
+        """The servers that links to stored objects lead to, for policies."""
+        settings = self.dependencies.settings
+        places = [settings.base_url]
+        if settings.objects_url.startswith("s3://"):
+            places.append(parse(settings.objects_url).endpoint)
+        return tuple(f"{parts.scheme}://{parts.netloc}" for place in places if (parts := urlsplit(place)).netloc)
 
     @property
     def rules(self) -> tuple[str, ...]:

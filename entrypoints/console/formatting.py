@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from domain.kernel.money import EXPONENTS
+
 _SPANS: Final = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (86400 * 45, 86400, "day"))
 _BYTES: Final = ("bytes", "KB", "MB", "GB", "TB")
-_WITHOUT_MINOR: Final = frozenset("BIF CLP DJF GNF JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF".split())
-_THREE: Final = frozenset("BHD IQD JOD KWD LYD OMR TND".split())
 _SIGNS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 
 
@@ -55,7 +55,15 @@ def day(value: str | datetime) -> str:
 
 def number(value: float | Decimal | None) -> str:
     """A number with thin gaps between thousands; a dash for none."""
-    return "–" if value is None else f"{value:,}".replace(",", "\u202f")
+    if value is None:
+        return "–"
+    whole = int(value) if value == int(value) else value
+    return f"{whole:,}".replace(",", "\u202f")
+
+
+def minor_places(currency: str) -> int:
+    """How many decimals a currency's amounts have (ISO 4217)."""
+    return EXPONENTS.get(currency.lower(), 2)
 
 
 def money(value: Mapping[str, Any] | None) -> str:
@@ -63,7 +71,7 @@ def money(value: Mapping[str, Any] | None) -> str:
     if not value:
         return "–"
     code = str(value["currency"]).upper()
-    places = 0 if code in _WITHOUT_MINOR else 3 if code in _THREE else 2
+    places = minor_places(code)
     amount = Decimal(value["amount"]).scaleb(-places)
     text = f"{amount:,.{places}f}".replace(",", "\u202f")
     return f"{_SIGNS[code]}{text}" if code in _SIGNS else f"{text} {code}"

@@ -3,10 +3,12 @@
 from typing import Final
 
 from entrypoints.console.page import Page
-from entrypoints.console.pages import catalogue, home, session
+from entrypoints.console.pages import catalogue, home, pictures, products, session
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
     *catalogue.PAGES,
+    *products.PAGES,
+    *pictures.PAGES,
     *session.PAGES,
 )

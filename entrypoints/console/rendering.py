@@ -1,12 +1,16 @@
 """Templates, compiled once a process: everything is escaped unless a macro made it, and a name that is missing is an error."""
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.runtime import Macro
 
 from entrypoints.console import formatting
 from entrypoints.console.static_files import static_files
+
+COMPONENTS: Final = ("icons", "parts", "forms", "charts", "products")
+"""The templates whose macros every other one has."""
 
 
 @cache
@@ -22,6 +26,11 @@ def environment() -> Environment:
         cache_size=-1,
     )
     made.filters.update(formatting.FILTERS)
+    for name in COMPONENTS:
+        # Macros are there in every template under their names: a block that is rendered alone runs no import of its template.
+        module = made.get_template(f"components/{name}.html").module
+        made.globals.update({known: value for known, value in vars(module).items() if isinstance(value, Macro)})
+    made.globals["whole_number"] = formatting.number
     made.globals["static"] = static_files().address
     return made
 

@@ -1,6 +1,7 @@
 """One request to the console: who makes it, what it says, and how it is answered."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from entrypoints.console.refusals import Refused
 from entrypoints.console.rendering import rendered
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.exchange import Response
+from ports.unit_of_work import Tx
 
 if TYPE_CHECKING:
     from entrypoints.console.console import Console
@@ -66,6 +68,14 @@ class Visit:
         if principal is None:
             raise LookupError("belongs to no organisation")
         return principal
+
+    def service(self, area: str) -> Any:
+        """The use cases of an area."""
+        return self.console.pipeline.services[area]
+
+    def reading(self) -> AbstractAsyncContextManager[Tx]:
+        """The tenant's stores, to read from."""
+        return self.dependencies.uow.read(self.principal.tenant)
 
     def may(self, scope: str) -> bool:
         """Whether the role lets the person do that."""

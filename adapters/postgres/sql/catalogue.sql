@@ -197,6 +197,33 @@ ORDER BY id ASC OFFSET {probed} - 1 LIMIT 1 --? by_term backwards
 ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? by_column forwards
 ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? by_column backwards
 
+-- filter_counts --
+-- How many of these products have each brand, status and term that a list can be narrowed to; words and paths are no such terms.
+SELECT 'status' AS kind, p.status AS value, count(*) AS count
+FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+GROUP BY p.status
+UNION ALL
+SELECT 'brand', p.brand_key, count(*)
+FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND p.brand_key IS NOT NULL
+GROUP BY p.brand_key
+UNION ALL
+SELECT 'term', t.term, count(*)
+FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND (t.term < 'd' OR t.term >= 's:' AND t.term < 's;')
+GROUP BY t.term
+
+-- brands_written --
+-- Each of these brands as the newest of the products writes it.
+SELECT newest.brand_key, convert_from(p.data, 'UTF8')::json ->> 'brand'
+FROM (
+    SELECT b.brand_key, max(b.id) AS id FROM products b WHERE b.org = %(org)s AND b.livemode = %(livemode)s
+        AND b.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+        AND b.brand_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
+    GROUP BY b.brand_key
+) newest
+JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = newest.id
+
 -- own_catalogue --
 SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM organisations WHERE id = %(org)s
 

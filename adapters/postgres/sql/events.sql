@@ -96,9 +96,15 @@ FROM events WHERE org = %(org)s AND livemode = %(livemode)s
     AND time >= %(since)s --? since
     AND type <> ALL(%(hidden)s) --? hidden
     AND subject = %(subject)s --? subject
+    AND product = ANY(%(products)s) --? products
     AND position = ANY(%(positions)s) --? positions
 ORDER BY position ASC LIMIT {limit} --? forwards
 ORDER BY position DESC LIMIT {limit} --? backwards
+
+-- counts --
+SELECT type, count(*) FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND position > %(after)s AND time >= %(since)s
+GROUP BY type
 
 -- blocks --
 SELECT DISTINCT block FROM event_log_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s)

@@ -12,3 +12,13 @@ SELECT {run}
 FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND trigger = 'stock_check'
     AND status IN ('queued', 'running', 'waiting')
 ORDER BY id LIMIT %(most)s
+
+-- days --
+SELECT source, day, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTER (WHERE status = 'failed')
+FROM (
+    SELECT source, status, (created_at AT TIME ZONE 'UTC')::date AS day, trigger
+    FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND created_at >= %(since)s
+    ORDER BY id DESC LIMIT %(most)s
+) AS newest
+WHERE trigger NOT IN ('category_rules', 'stock_check') AND status IN ('succeeded', 'failed')
+GROUP BY source, day ORDER BY source, day

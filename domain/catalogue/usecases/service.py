@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from domain.catalogue import categories, search
 from domain.catalogue.categories import Category
+from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import Document, OfferFilter, OfferLine, ProductFilter
 from domain.kernel.errors import FieldError, InvalidRequest, NotFound
 from domain.kernel.paging import Page, PageRequest
@@ -20,6 +21,12 @@ class CatalogueService:
         if filter.q is not None:
             refuse_query(filter.q)
         return await tx.catalogue.products(filter, page_request)
+
+    async def filter_counts(self, tx: Tx, filter: ProductFilter) -> FilterCounts:
+        """What the list of these products could be narrowed to, counted among the newest. Raises InvalidRequest as the list does."""
+        if filter.q is not None:
+            refuse_query(filter.q)
+        return await tx.catalogue.filter_counts(filter)
 
     async def get_product(self, tx: Tx, id: str) -> Document:
         """One product; the id of a merged product answers with its survivor. Raises NotFound."""

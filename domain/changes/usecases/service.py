@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime
 from heapq import merge
 from typing import Final
 
@@ -29,8 +30,30 @@ from ports.events import EventReader, Recent
 
 PATIENCE: Final = 1.0
 """Seconds for which a request that may wait goes on looking through events that it did not ask for."""
+LOOKED: Final = 50_000
+"""Events, the newest, among which those of some products are looked for: a log has no index of them (ADR 55)."""
+COUNTED: Final = 20_000
+"""Events, the newest, that are counted by type."""
+HISTORY: Final = 500
+"""Events of some products that are told at once."""
 Idle = Callable[[], AbstractContextManager[None]]
 """While in it, a request only waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Events of some products, oldest first; `whole`: the log that is kept holds no others."""
+
+    events: Sequence[LoggedEvent]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventCounts:
+    """How many events of each type; not `whole`, there are at least so many."""
+
+    by_type: Mapping[str, int]
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +250,20 @@ class ChangesService:
             while not page.count and not self.tailer.closing and (left := until - loop.time()) > 0:
                 page.add(await subscription.next(limit, left))
         return page
+
+    async def history(self, tenant: Tenant, products: Collection[str], limit: int = HISTORY) -> History:
+        """What the tenant's own log tells of products, their variants and offers: the newest `limit` events, oldest first."""
+        ends = await self._high_watermarks.fresh(tenant)
+        after = max(ends.low, ends.last - LOOKED)
+        events = await self._events.of_products(tenant, products, after, limit)
+        return History(events[::-1], whole=after == ends.low and len(events) < limit)
+
+    async def counts(self, tenant: Tenant, since: datetime) -> EventCounts:
+        """How many events of each type the tenant's own log tells since the moment, counted among the newest."""
+        ends = await self._high_watermarks.fresh(tenant)
+        after = max(ends.low, ends.last - COUNTED)
+        found = await self._events.counts(tenant, after, since)
+        return EventCounts(found, whole=after == ends.low or sum(found.values()) < ends.last - after)
 
     async def recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
         """The newest first; an item's key is its position in either log, with how far the other one has been read.

@@ -1,7 +1,8 @@
 """What people do with runs: look at them, start one, push records into one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from domain.catalogue.model import Stream
@@ -9,6 +10,7 @@ from domain.kernel import retention
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
+from domain.runs.days import RunDay
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
 from domain.runs.usecases.category_rules import CategoryRuleService
@@ -50,6 +52,10 @@ class RunService:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
         await _source(tx, source)
         return await tx.runs.page(page_request, RunFilter(source))
+
+    async def days(self, tx: Tx, since: datetime) -> Sequence[RunDay]:
+        """How each source's runs ended, day by day since the moment."""
+        return await tx.runs.days(since)
 
     async def get(self, tx: Tx, id: str) -> Run:
         """One run. Raises NotFound."""

@@ -1,16 +1,133 @@
-"""Products: found as one types, and each with everything that is known of it."""
+"""The list of products: found as one types, narrowed by filters that tell how many there are."""
 
-from typing import Final
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from domain.catalogue import categories, search
+from domain.catalogue.filter_counts import FilterCounts
+from domain.catalogue.model import ProductFilter
+from domain.kernel.errors import DomainError
+from entrypoints.console.formatting import words
 from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.product_lines import origins_of, row_of
+from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
+
+PLACE: Final = "/console/catalogue"
+_LIMIT: Final = 24
+_FILTERS: Final = ("brand", "category", "availability", "status", "source")
+_SHOWN: Final = 8
+"""Values of a filter that are shown at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that the list can be narrowed to, with how many products have it, or None where that is not counted."""
+
+    value: str
+    title: str
+    count: int | None
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter with its values."""
+
+    name: str
+    title: str
+    values: Sequence[Value]
+
+    @property
+    def shown(self) -> Sequence[Value]:
+        """Those shown at once."""
+        return self.values[:_SHOWN]
+
+    @property
+    def others(self) -> Sequence[Value]:
+        """Those behind `more`."""
+        return self.values[_SHOWN:]
 
 
 async def products(visit: Visit) -> Answer:
-    """The search."""
-    given = visit.query.given("q", "cursor")
-    found = await visit.api.get("/v1/products", limit=25, q=given.get("q"), starting_after=given.get("cursor"))
-    return visit.render("catalogue/products.html", found=found, q=given.get("q", ""))
+    """The list, or the part of it that htmx asks for."""
+    given = visit.query.given("q", *_FILTERS, "cursor")
+    if len(search.code(given.get("q", ""))) < 2 and len(given.get("q", "")) < 2:
+        given.pop("q", None)
+    wants_counts, wants_rows = visit.asked.partial != "results", visit.asked.partial != "filters"
+    found: Mapping[str, Any] = {"data": [], "has_more": False, "next_cursor": None}
+    problem, counts = None, None
+    choices: list[Choice] = []
+    if wants_rows:
+        try:
+            asked = {name: value for name, value in given.items() if name != "cursor"}
+            found = await visit.api.get("/v1/products", limit=_LIMIT, starting_after=given.get("cursor"), **asked)
+        except Refused as error:
+            if error.status != 400:
+                raise
+            problem = error
+    if wants_counts:
+        counts, choices = await _choices(visit, given)
+    rows = [row_of(product) for product in found["data"]]
+    return visit.render(
+        "catalogue/products.html",
+        pictures=(*origins_of(row.picture for row in rows), *visit.console.object_origins),
+        found=found,
+        rows=rows,
+        given=given,
+        kept={name: value for name, value in given.items() if name != "cursor"},
+        choices=choices,
+        counts=counts,
+        problem=problem,
+        filtered=any(name in given for name in ("q", *_FILTERS)),
+    )
 
 
-PAGES: Final = (Page("/console/catalogue", products, scope="products:read", menu=Entry("Catalogue", "Products")),)
+async def _choices(visit: Visit, given: Mapping[str, str]) -> tuple[FilterCounts | None, list[Choice]]:
+    asked: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
+
+    async def counted() -> FilterCounts | None:
+        try:
+            async with visit.reading() as tx:
+                found: FilterCounts = await visit.service("catalogue").filter_counts(tx, ProductFilter(**asked))
+        except DomainError:
+            return None  # the list itself tells what is wrong with the query
+        return found
+
+    counts, names = await asyncio.gather(counted(), source_names(visit))
+    if counts is None:
+        return None, []
+    listed = (
+        ("availability", "Availability", counts.availabilities, words),
+        ("brand", "Brand", counts.brands, str),
+        ("category", "Category", counts.categories, category_name),
+        ("source", "Source", counts.sources, lambda source: names.get(source, source)),
+        ("status", "Status", counts.statuses, words),
+    )
+    made = [Choice(name, title, _values(found, called, given.get(name))) for name, title, found, called in listed]
+    return counts, [choice for choice in made if choice.values]
+
+
+def _values(found: Sequence[tuple[str, int]], called: Any, chosen: str | None) -> list[Value]:
+    values = [Value(value, called(value), count, value == chosen) for value, count in found]
+    if chosen and not any(value.chosen for value in values):
+        values.insert(0, Value(chosen, called(chosen), None, chosen=True))
+    return values
+
+
+def category_name(id: str) -> str:
+    """A category's own name; its id when there is none."""
+    known = categories.everything().get(id)
+    return known.name if known else id
+
+
+async def source_names(visit: Visit) -> dict[str, str]:
+    """The names of the organisation's sources, by id; of a role that may not see sources, none."""
+    if not visit.may("sources:read"):
+        return {}
+    return {source["id"]: source["name"] for source in (await visit.api.get("/v1/sources", limit=100))["data"]}
+
+
+PAGES: Final = (Page(PLACE, products, scope="products:read", menu=Entry("Catalogue", "Products")),)

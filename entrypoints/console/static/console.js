@@ -69,6 +69,10 @@
     });
   };
 
+  // Pictures that cannot be had leave their frame to the drawing beneath.
+  const check = (picture) => { if (picture.complete && !picture.naturalWidth) picture.classList.add("missing"); };
+  document.addEventListener("error", (event) => { if (event.target.tagName === "IMG") event.target.classList.add("missing"); }, true);
+
   // Choices that act at once where scripts run: <select data-sends>.
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-sends]")) event.target.form.requestSubmit();
@@ -76,6 +80,7 @@
 
   const begin = () => {
     prepare(document);
+    document.querySelectorAll("img:not([loading=lazy])").forEach(check);
     document.querySelectorAll("[data-events]").forEach(follow);
     document.querySelectorAll("[data-drop]").forEach(droppable);
     document.querySelectorAll("[data-without-script]").forEach((element) => { element.hidden = true; });

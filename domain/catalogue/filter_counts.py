@@ -1,0 +1,66 @@
+"""How many of the products that are found have each value that the list could be narrowed to."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.catalogue import search
+from domain.catalogue.model import Product
+
+LOOKED: Final = 1_000
+"""Products that are counted at most: the newest found."""
+MOST: Final = 30
+"""Values of one filter that are told at most: those of most products."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterCounts:
+    """Of the newest `looked` products found, how many have each value, the most frequent first. `whole`: there are no others.
+
+    A product with several sources or availabilities counts for each, and for its category and all above.
+    """
+
+    looked: int
+    whole: bool
+    brands: Sequence[tuple[str, int]] = ()
+    statuses: Sequence[tuple[str, int]] = ()
+    availabilities: Sequence[tuple[str, int]] = ()
+    categories: Sequence[tuple[str, int]] = ()
+    sources: Sequence[tuple[str, int]] = ()
+
+
+def most(counted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """The values of most products, at most MOST, in an order that every store gives alike."""
+    return tuple(sorted(counted.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST])
+
+
+def by_term(counted: Iterable[tuple[str, int]], term: Callable[[str], str]) -> tuple[tuple[str, int], ...]:
+    """Those of the terms that `term` makes, as the values that it makes them of."""
+    start = term("")
+    return most({found.removeprefix(start): count for found, count in counted if found.startswith(start)})
+
+
+def counted(
+    products: Sequence[Product], merged_sources: Callable[[Product], Iterable[str]], *, whole: bool
+) -> FilterCounts:
+    """The counts of plain products, the newest first; a brand is told as the newest product writes it."""
+    terms: Counter[str] = Counter()
+    brands: Counter[str] = Counter()
+    written: dict[str, str] = {}
+    for product in products:
+        own = search.terms(product) | {search.source_term(source) for source in merged_sources(product)}
+        terms.update(own)
+        if brand := product.data.get("brand"):
+            brands[key := search.brand_key(brand)] += 1
+            written.setdefault(key, brand)
+    named = most(brands)
+    return FilterCounts(
+        looked=len(products),
+        whole=whole,
+        brands=tuple((written[key], count) for key, count in named),
+        statuses=most(Counter(str(product.status) for product in products)),
+        availabilities=by_term(terms.items(), search.availability_term),
+        categories=by_term(terms.items(), search.category_term),
+        sources=by_term(terms.items(), search.source_term),
+    )

@@ -1,0 +1,97 @@
+"""What the console asks of stores beside the API: values to narrow a list to, the log of some products, days of runs."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.catalogue import categories, search
+from domain.catalogue.filter_counts import FilterCounts, most
+from domain.catalogue.model import Product, ProductFilter
+from domain.changes.usecases.service import ChangesService
+from domain.changes.usecases.tailing import LogTailer
+from adapters.wire.events import WireEventRendering
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.runs.days import RunDay
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.catalogues import add, random_product
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _counts(backend: Backend, tenant: Tenant, **filter: object) -> FilterCounts:
+    async with backend.uow.read(tenant) as tx:
+        return await tx.catalogue.filter_counts(ProductFilter(**filter))
+
+
+def _expected(products: list[Product], value: object) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for product in products:
+        for one in value(product):
+            found[one] = found.get(one, 0) + 1
+    return found
+
+
+async def test_counts_tell_what_a_list_can_be_narrowed_to(backend: Backend, tenant: Tenant) -> None:
+    dice, source, catalogue = random.Random(7), new_id("src"), new_id("cat")
+    made = [random_product(dice, source, catalogue, f"k{n}") for n in range(40)]
+    kept = await add(backend.uow, tenant, *made)
+    counts = await _counts(backend, tenant)
+    assert counts.looked == 40 and counts.whole
+    assert dict(counts.statuses) == _expected(kept, lambda one: [str(one.status)])
+    assert dict(counts.availabilities) == _expected(kept, search.availabilities)
+    assert list(counts.categories) == list(
+        most(_expected(kept, lambda one: categories.above(one.data.get("category"))))
+    )
+    assert dict(counts.sources) == {source: 40}
+    keys = _expected(kept, lambda one: [search.brand_key(one.data["brand"])] if one.data.get("brand") else [])
+    assert {search.brand_key(brand): count for brand, count in counts.brands} == keys
+    for name, told in (
+        ("brand", counts.brands),
+        ("status", counts.statuses),
+        ("availability", counts.availabilities),
+        ("category", counts.categories),
+    ):
+        for value, count in told:
+            assert (await _counts(backend, tenant, **{name: value})).looked == count, (name, value)
+    assert (await _counts(backend, tenant, q="oak table", status="active")).whole
+    assert (await _counts(backend, tenant, catalogue=new_id("cat"))).looked == 0
+
+
+async def test_a_products_log_has_its_offers_events_in_order(backend: Backend, tenant: Tenant) -> None:
+    mine, other = new_id("prod"), new_id("prod")
+    events = [
+        builders.event(new_id("ofr"), type="offer.changed", data={"product": mine if n % 3 else other})
+        for n in range(12)
+    ]
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.events.append(events)
+    changes = ChangesService(backend.events, LogTailer(backend.events, WireEventRendering(), backend.signals))
+    told = await changes.history(tenant, [mine])
+    assert [one.id for one in told.events] == [one.id for one in events if one.product == mine] and told.whole
+    newest = await changes.history(tenant, [mine], 3)
+    assert [one.id for one in newest.events] == [one.id for one in told.events][-3:] and not newest.whole
+    assert not (await changes.history(Tenant(tenant.org, not tenant.livemode), [mine])).events
+    counted = await changes.counts(tenant, backend.now() - timedelta(hours=1))
+    assert dict(counted.by_type) == {"offer.changed": 12} and counted.whole
+    assert not (await changes.counts(tenant, backend.now() + timedelta(hours=2))).by_type
+
+
+async def test_days_tell_how_runs_ended(backend: Backend, tenant: Tenant) -> None:
+    source, now = new_id("src"), builders.MOMENT
+    made = [
+        builders.run(source, status=status, trigger=trigger, created_at=now - timedelta(days=days))
+        for status, trigger, days in (
+            ("succeeded", "schedule", 0), ("failed", "manual", 0), ("failed", "schedule", 2), ("succeeded", "stock_check", 2),
+            ("cancelled", "manual", 1), ("succeeded", "schedule", 30),
+        )
+    ]  # fmt: skip
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        for run in made:
+            await tx.runs.add(replace(run, stream="stock" if run.status == "failed" else "catalogue"))
+    async with backend.uow.read(tenant) as tx:
+        days = await tx.runs.days(now - timedelta(days=14))
+    assert list(days) == [RunDay(source, (now - timedelta(days=2)).date(), 0, 1), RunDay(source, now.date(), 1, 1)]
