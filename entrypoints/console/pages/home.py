@@ -183,7 +183,7 @@ def _meter(one: Json) -> MeterLine:
     included = one.get("included")
     share = None if included is None else one["used"] / included if included else 1.0
     return MeterLine(
-        _METERS.get(one["meter"], one["meter"]),
+        str(_METERS.get(one["meter"], one["meter"])),
         write(one["used"]),
         None if included is None else write(included),
         share,
