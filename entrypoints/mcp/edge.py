@@ -53,7 +53,7 @@ class McpEdge:
 
     def __init__(self, pipeline: Pipeline, base_url: str, docs_url: str) -> None:
         self._pipeline, self._base_url = pipeline, base_url.rstrip("/")
-        manifest = manifest_of(pipeline.table)
+        manifest: ToolManifest = pipeline.services.get("agents") or manifest_of(pipeline.table)
         self._calls = Calls(pipeline, manifest)
         self._resources = Resources(self._calls, answered(pipeline.table), docs_url)
         self._origin, self._admission = OwnOrigin(base_url), Admission()
