@@ -1,7 +1,8 @@
 // Passkeys: what the server asks is handed to the browser, and its answer sent with the form. Without WebAuthn nothing is shown.
 (() => {
   "use strict";
-  if (!window.PublicKeyCredential || !navigator.credentials) return;
+  // A passkey belongs to a name: where the console is opened by a bare address, browsers refuse.
+  if (!window.PublicKeyCredential || !navigator.credentials || /^[\d.]+$|:/.test(location.hostname)) return;
   const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const listed = (known) => (known || []).map((one) => ({ ...one, id: bytes(one.id) }));
