@@ -217,16 +217,16 @@ def settings(**changes: Any) -> Settings:
     return Settings(**told | changes)
 
 
-def accounts(world: World, links: LinkService, mail: OutgoingMail) -> Accounts:
+def accounts(world: World, links: LinkService, mail: OutgoingMail, base_url: str) -> Accounts:
     """Real hashes, codes and ceremonies, at the least cost."""
     by = Technology(
         passwords=world.passwords or Argon2Passwords(Cost(1, 8)),
         codes=TotpCodes(),
-        ceremonies=WebauthnCeremonies(BASE),
+        ceremonies=WebauthnCeremonies(base_url),
         limits=world.limits,
         vault=AesGcmVault(SECRET.decode()),
         clock=world.clock,
-        base_url=BASE,
+        base_url=base_url,
     )
     stores = MemoryFactors(world.store), MemoryPasskeys(world.store)
     return accounts_of(world.people, *stores, world.sessions, links, world.access, mail, by)
@@ -249,7 +249,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "sessions": world.sessions,
         "links": links,
         "outgoing_mail": mail,
-        "accounts": accounts(world, links, mail),
+        "accounts": accounts(world, links, mail, changes.get("settings", settings()).base_url),
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),
         "objects": nothing,
