@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from dependency_injector import containers, providers
 
 from adapters.aesgcm.vault import AesGcmVault
+from adapters.argon2.passwords import Argon2Passwords
 from adapters.files.objects import FileObjects
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
@@ -34,6 +35,7 @@ from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.delivery_places import PostgresDeliveryPlaces
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.exports import PostgresExportUpkeep
+from adapters.postgres.factors import PostgresFactors, PostgresPasskeys
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.mail import PostgresInboundAddresses
@@ -60,6 +62,8 @@ from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels
 from adapters.smtp.mailer import Relay, SmtpMailer
+from adapters.totp.one_time_codes import TotpCodes
+from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
@@ -69,6 +73,7 @@ from connectors.sdk.context import Limits as FileLimits
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.usecases.accounts import Technology, accounts_of
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
@@ -269,6 +274,27 @@ class Container(containers.DeclarativeContainer):
     links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)
     mailer = providers.Singleton(mailer_of, settings, clock)
     outgoing_mail = providers.Singleton(OutgoingMail, providers.Singleton(PostgresOutbox, pool), vault, clock, mailer)
+    passwords = providers.Singleton(Argon2Passwords)
+    accounts = providers.Singleton(
+        accounts_of,
+        people,
+        providers.Singleton(PostgresFactors, pool),
+        providers.Singleton(PostgresPasskeys, pool),
+        sessions,
+        links,
+        access,
+        outgoing_mail,
+        providers.Singleton(
+            Technology,
+            passwords=passwords,
+            codes=providers.Singleton(TotpCodes),
+            ceremonies=providers.Singleton(WebauthnCeremonies, settings.provided.base_url),
+            limits=limits,
+            vault=vault,
+            clock=clock,
+            base_url=settings.provided.base_url,
+        ),
+    )
     assembled = providers.Singleton(
         Dependencies,
         settings=settings,
@@ -280,6 +306,7 @@ class Container(containers.DeclarativeContainer):
         sessions=sessions,
         links=links,
         outgoing_mail=outgoing_mail,
+        accounts=accounts,
         limits=limits,
         vault=vault,
         keys=keys,
@@ -338,6 +365,7 @@ async def opened(settings: Settings, process: str = "command") -> AsyncIterator[
         stack.push_async_callback(container.http().close)
         stack.push_async_callback(container.sender().close)
         stack.push_async_callback(container.model_client().close)
+        stack.callback(lambda: container.passwords().close())
         stack.callback(lambda: container.workspaces().close())
         stack.push_async_callback(lambda: container.feed_readers().close())
         stack.push_async_callback(lambda: container.image_converter().close())

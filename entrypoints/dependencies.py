@@ -7,6 +7,7 @@ from adapters.wire.cursors import FeedCursors
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
@@ -69,6 +70,7 @@ class Dependencies:
     sessions: SessionService
     links: LinkService
     outgoing_mail: OutgoingMail
+    accounts: Accounts
     limits: Limits
     vault: Vault
     keys: WorkingKeys

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from adapters.memory.access import KEYS
 from adapters.memory.audit import KEPT
+from adapters.memory.factors import AUTHENTICATORS
 from adapters.memory.idempotency import ANSWERS
 from adapters.memory.outbox import OUTGOING
 from adapters.memory.sources import SEALED, SOURCES, Sealed
@@ -49,6 +50,10 @@ class MemorySealedValues:
         self._store = store
 
     def _of_people(self, kind: SealedKind) -> Iterator[SealedValue]:
+        if kind is SealedKind.AUTHENTICATORS:
+            for _, one in self._store.everyone(AUTHENTICATORS):
+                yield SealedValue(kind, NOBODYS, one.user, one.sealed)
+            return
         for _, message in self._store.everyone(OUTGOING):
             if message.sealed:
                 yield SealedValue(kind, NOBODYS, message.id, message.sealed)
@@ -92,6 +97,9 @@ class MemorySealedValues:
         elif value.kind is SealedKind.OUTGOING_MAIL:
             message = self._store.committed(OUTGOING, EVERYWHERE)[value.owner]
             self._store.write(OUTGOING, EVERYWHERE, replace(message, sealed=fresh))
+        elif value.kind is SealedKind.AUTHENTICATORS:
+            one = self._store.committed(AUTHENTICATORS, EVERYWHERE)[value.owner]
+            self._store.write(AUTHENTICATORS, EVERYWHERE, replace(one, sealed=fresh))
         elif value.kind is SealedKind.ANSWERS:
             kept = self._store.committed(ANSWERS, value.tenant)[value.owner]
             self._store.write(ANSWERS, value.tenant, replace(kept, answer=replace(kept.answer, body=fresh)))

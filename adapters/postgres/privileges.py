@@ -113,6 +113,8 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "one_time_links": _ALL,
     "security_events": "SELECT, INSERT, DELETE",
     "outgoing_mail": _ALL,
+    "passkeys": _ALL,
+    "passkey_challenges": "SELECT, INSERT, DELETE",
 }
 """Of joinery_system."""
 _RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))

@@ -37,6 +37,8 @@ SESSIONS: Final = timedelta(days=30)
 SECURITY_EVENTS: Final = timedelta(days=365)
 """What a person is shown of their own security: sign-ins, changed passwords."""
 OUTGOING_MAIL: Final = timedelta(days=30)
+CHALLENGES: Final = timedelta(hours=1)
+"""Challenges for passkeys, from when they were over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +156,14 @@ KEPT: Final = (
     ),
     Kept(
         "people: how they sign in",
-        ("users", "authenticators", "recovery_codes"),
+        ("users", "authenticators", "recovery_codes", "passkeys"),
         "as long as they belong to an organisation",
         f"{_ORG}, when it was their last",
     ),
     Kept(
-        "sessions, links for one use",
-        ("sessions", "one_time_links"),
-        f"{_days(SESSIONS)} from when they are over",
+        "sessions, links for one use, challenges for passkeys",
+        ("sessions", "one_time_links", "passkey_challenges"),
+        f"{_days(SESSIONS)} from when they are over; challenges an hour",
         "the scheduler, hourly",
     ),
     Kept(

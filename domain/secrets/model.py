@@ -74,11 +74,12 @@ class SealedKind(StrEnum):
     ANSWERS = "answers"
     KEPT_FOR_UNDOING = "kept_for_undoing"
     OUTGOING_MAIL = "outgoing_mail"
+    AUTHENTICATORS = "authenticators"
 
 
 NOBODYS: Final = Tenant("", True)
 """Whose sealed values of people are: no tenant's."""
-OF_PEOPLE: Final = frozenset({SealedKind.OUTGOING_MAIL})
+OF_PEOPLE: Final = frozenset({SealedKind.OUTGOING_MAIL, SealedKind.AUTHENTICATORS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.console.page import Page
-from entrypoints.console.pages import catalogue, home, pictures, products, session
+from entrypoints.console.pages import account, catalogue, home, pictures, products, session, sign_in
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
@@ -11,4 +11,6 @@ PAGES: Final[tuple[Page, ...]] = (
     *products.PAGES,
     *pictures.PAGES,
     *session.PAGES,
+    *sign_in.PAGES,
+    *account.PAGES,
 )

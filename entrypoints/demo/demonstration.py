@@ -15,7 +15,7 @@ from entrypoints.demo.errors import DemoError, UnknownKey
 from entrypoints.demo.feeds import HOST
 from entrypoints.demo.following import FollowedRun, begin, follow
 from entrypoints.demo.keeping import Kept
-from entrypoints.demo.opening import LINDGREN, ORGANISATION, VENDORS, connect, new_tenant
+from entrypoints.demo.opening import LINDGREN, ORGANISATION, VENDORS, connect, console_link, new_tenant
 
 _SERVING: Final[set["asyncio.Task[None]"]] = set()
 """What keeps the feeds alive until the loop ends."""
@@ -47,7 +47,7 @@ async def _demonstrate(env: Mapping[str, str], data_dir: Path) -> None:
         api = await _signed_in(env, session, kept, data_dir)
         await connect(api, kept, data_dir)
         runs = await _read(api, kept)
-        _say(await _closing_words(api, runs, env.get("JOINERY_DOCS_URL", api.base_url)))
+        _say(await _closing_words(api, runs, env.get("JOINERY_DOCS_URL", api.base_url), await console_link(env)))
 
 
 async def serve_feeds(port: int) -> None:
@@ -109,12 +109,14 @@ async def _carry_out(api: Api, runs: list[FollowedRun], title: str) -> None:
     await follow(api, runs)
 
 
-async def _closing_words(api: Api, runs: list[FollowedRun], docs_url: str) -> list[str]:
+async def _closing_words(api: Api, runs: list[FollowedRun], docs_url: str, console: str) -> list[str]:
     found = (await api.get("/v1/products", q="panel bed", limit="1"))["data"]
     product = str(found[0]["id"]) if found else None
     lines = messages.heading(f"{ORGANISATION} has read:")
     for followed in runs:
         lines += messages.summary(followed.name, followed.run)
+    lines += messages.heading(f"Console      {console}")
+    lines += ["             (signs you in, once within 15 minutes)"]
     lines += messages.heading(f"Reference    {docs_url.rstrip('/')}/docs")
     lines += [f"API key      {api.secret}", ""]
     lines += messages.requests_to_try(api.base_url, api.secret, product, runs[0].run["id"])

@@ -7,17 +7,22 @@ from typing import Any, Final
 
 from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from entrypoints import settings
 from entrypoints.cli.operators import new_organisation
+from entrypoints.cli.people import new_member, sign_in_link
 from entrypoints.container import Container, opened
 from entrypoints.demo import keeping
 from entrypoints.demo.api import Api
+from entrypoints.demo.errors import DemoError
 from entrypoints.demo.feeds import HOST, ITEM_MASTER, STOCK_SHEET
 from entrypoints.demo.keeping import Kept
 
 ORGANISATION: Final = "Demo Furniture Co."
 PLAN: Final = "standard"
+OWNER: Final = "owner@demo-furniture.example"
+"""Whom the printed link signs in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,26 @@ async def new_tenant(env: Mapping[str, str], port: int) -> Kept:
             organisation = await new_organisation(parts, ORGANISATION, "retailer", PLAN)
         key, secret = await _new_key(parts, Tenant(organisation.id, True))
     return Kept(port, organisation.id, key, secret)
+
+
+async def console_link(env: Mapping[str, str]) -> str:
+    """An address that signs the demo's owner in to the console, once."""
+    async with opened(settings.from_environment(env)) as parts:
+        organisation = await parts.registry().find(ORGANISATION)
+        if organisation is None:
+            raise DemoError("The demo's organisation is gone.")
+        user = await parts.people().by_email(OWNER)
+        if user is None or organisation.id not in await _organisations_of(parts, user.id):
+            await new_member(parts, organisation, OWNER, "owner")
+            user = await parts.people().by_email(OWNER)
+        if user is None:
+            raise DemoError("The demo's owner is gone.")
+        return await sign_in_link(parts, user, organisation)
+
+
+async def _organisations_of(parts: Container, user: str) -> list[str]:
+    page = await parts.memberships().of_user(user, PageRequest(limit=100))
+    return [one.id for one in page.items]
 
 
 async def _new_key(parts: Container, tenant: Tenant) -> tuple[str, str]:

@@ -17,6 +17,8 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.outbox.model import OutgoingMessage
+from domain.people.factors import Authenticator
+from domain.people.model import User
 from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
 from domain.secrets.model import CURSORS_COUNT, LINKS_COUNT, SealedKind, SealedValue
 from domain.secrets.usecases import resealing
@@ -51,6 +53,7 @@ class Sealed:
     endpoint: str
     entry: str
     mail: str
+    user: str
 
     async def boxes(self) -> dict[SealedKind, bytes]:
         """What is in store."""
@@ -59,7 +62,8 @@ class Sealed:
             secrets = await tx.webhooks.secrets(self.endpoint)
             answer, kept = await tx.idempotency.hold("once"), await tx.audit.kept(self.entry)
         (mail,) = (one for one in await self.backend.outbox.latest(1000) if one.id == self.mail)
-        assert credentials and secrets and secrets.previous and answer and kept
+        app = await self.backend.factors.authenticator(self.user)
+        assert app and credentials and secrets and secrets.previous and answer and kept
         return {
             SealedKind.CREDENTIALS: credentials,
             SealedKind.WEBHOOK_SECRETS: secrets.current,
@@ -67,6 +71,7 @@ class Sealed:
             SealedKind.ANSWERS: answer.body,
             SealedKind.KEPT_FOR_UNDOING: kept,
             SealedKind.OUTGOING_MAIL: mail.sealed,
+            SealedKind.AUTHENTICATORS: app.sealed,
         }
 
     async def opens(self, vault: AesGcmVault) -> bool:
@@ -79,15 +84,16 @@ class Sealed:
             vault.open(boxes[SealedKind.ANSWERS], "once"),
             vault.open(boxes[SealedKind.KEPT_FOR_UNDOING], self.entry),
             vault.open(boxes[SealedKind.OUTGOING_MAIL], self.mail),
+            vault.open(boxes[SealedKind.AUTHENTICATORS], self.user),
         )
-        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER)
+        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING)
 
     async def mine(self, kind: SealedKind, stamp: bytes) -> Sequence[SealedValue]:
         """Its stale values, walked through in steps of two."""
         found: list[SealedValue] = []
         last = None
         while page := await self.backend.sealed_values.stale(kind, stamp, last, 2):
-            found += [one for one in page if one.tenant == self.tenant or one.owner == self.mail]
+            found += [one for one in page if one.tenant == self.tenant or one.owner in (self.mail, self.user)]
             assert last is None or page[0] != last
             last = page[-1]
         return found
@@ -113,7 +119,10 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
         await tx.audit.keep(entry, vault.seal(CREDENTIALS, entry))
     now, mail = builders.MOMENT, new_id("mail")
     await backend.outbox.add(OutgoingMessage(mail, "a@fjord.example", "A", "test", vault.seal(ANSWER, mail), now, None))
-    return Sealed(backend, tenant, source.id, endpoint.id, entry, mail)
+    user = new_id("usr")
+    await backend.people.add(User(user, f"{user}@fjord.example", "", None, now))
+    await backend.factors.enrol(Authenticator(user, vault.seal(SIGNING, user), None))
+    return Sealed(backend, tenant, source.id, endpoint.id, entry, mail, user)
 
 
 async def test_stale_values_are_found_and_replaced_as_they_were_read(backend: Backend) -> None:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from adapters.aesgcm.vault import AesGcmVault
+from adapters.argon2.passwords import Argon2Passwords, Cost
+from adapters.memory.factors import MemoryFactors, MemoryPasskeys
 from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
@@ -20,6 +22,8 @@ from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.totp.one_time_codes import TotpCodes
+from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
@@ -32,6 +36,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Member, Meter, Organisation, Plan
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.usecases.accounts import Accounts, Technology, accounts_of
 from domain.people.usecases.links import LinkService
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import SessionService, Visitor
@@ -144,6 +149,8 @@ class World:
     people: Any = None
     links: Any = None
     sessions: Any = None
+    passwords: Any = None
+    """What hashes passwords; Argon2 at the least cost unless given."""
     keys: Any = None
     credentials: Any = None
     limits: Any = None
@@ -210,11 +217,28 @@ def settings(**changes: Any) -> Settings:
     return Settings(**told | changes)
 
 
+def accounts(world: World, links: LinkService, mail: OutgoingMail, base_url: str) -> Accounts:
+    """Real hashes, codes and ceremonies, at the least cost."""
+    by = Technology(
+        passwords=world.passwords or Argon2Passwords(Cost(1, 8)),
+        codes=TotpCodes(),
+        ceremonies=WebauthnCeremonies(base_url),
+        limits=world.limits,
+        vault=AesGcmVault(SECRET.decode()),
+        clock=world.clock,
+        base_url=base_url,
+    )
+    stores = MemoryFactors(world.store), MemoryPasskeys(world.store)
+    return accounts_of(world.people, *stores, world.sessions, links, world.access, mail, by)
+
+
 def dependencies(world: World, **changes: Any) -> Dependencies:
     """Everything on memory adapters; what only workers and the scheduler need is left out."""
     signals, rendering, nothing = MemorySignals(), WireEventRendering(), cast("Any", None)
     world.store.listeners.append(signals.notify)
     events = MemoryEventReader(world.store, rendering)
+    links = LinkService(world.links, world.access, world.clock)
+    mail = OutgoingMail(MemoryOutbox(world.store), AesGcmVault(SECRET.decode()), world.clock)
     made: dict[str, Any] = {
         "settings": settings(),
         "clock": world.clock,
@@ -223,8 +247,9 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "access": world.access,
         "people": world.people,
         "sessions": world.sessions,
-        "links": LinkService(world.links, world.access, world.clock),
-        "outgoing_mail": OutgoingMail(MemoryOutbox(world.store), AesGcmVault(SECRET.decode()), world.clock),
+        "links": links,
+        "outgoing_mail": mail,
+        "accounts": accounts(world, links, mail, changes.get("settings", settings()).base_url),
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),
         "objects": nothing,
@@ -270,10 +295,11 @@ async def running(
     areas: Sequence[Area] = (*AREAS, toys.AREA),
     versions: Versions = SUPPORTED,
     thresholds: Thresholds = Thresholds(lag=CALM.lag),
+    passwords: Any = None,
     **changes: Any,
 ) -> AsyncIterator[World]:
     """A world whose application is serving; `changes` are fields of Dependencies."""
-    world = World()
+    world = World(passwords=passwords)
     world.clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
     world.uow = MemoryUnitOfWork(world.store, world.clock, WireRendering())
     world.credentials = CountingCredentials(world.store)

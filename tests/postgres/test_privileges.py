@@ -52,6 +52,8 @@ EXPECTED = {
     "one_time_links": "",
     "security_events": "",
     "outgoing_mail": "",
+    "passkeys": "",
+    "passkey_challenges": "",
     "product_documents": "SIUD",
     "product_terms": "SID",
     "products": "SIU",
@@ -116,6 +118,8 @@ EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "one_time_links": "SIUD",
     "security_events": "SID",
     "outgoing_mail": "SIUD",
+    "passkeys": "SIUD",
+    "passkey_challenges": "SID",
 }
 ROLES = {APP: EXPECTED, SYSTEM: EXPECTED_OF_SYSTEM}
 _TABLES = """

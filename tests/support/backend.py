@@ -12,6 +12,7 @@ from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.exports import MemoryExportUpkeep
+from adapters.memory.factors import MemoryFactors, MemoryPasskeys
 from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.mail import MemoryInboundAddresses
@@ -37,6 +38,7 @@ from domain.webhooks.model import SHARDS
 from ports.access import Credentials
 from ports.events import EventReader, NetworkLog
 from ports.exports import ExportUpkeep
+from ports.factors import Factors, Passkeys
 from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.mail import InboundAddresses
@@ -75,6 +77,8 @@ class Backend:
     sessions: Sessions
     links: OneTimeLinks
     outbox: Outbox
+    factors: Factors
+    passkeys: Passkeys
     dispatch: Dispatch
     schedule: SourceSchedule
     addresses: InboundAddresses
@@ -140,6 +144,8 @@ def memory_backend() -> Backend:
         sessions=MemorySessions(store, links),
         links=links,
         outbox=MemoryOutbox(store),
+        factors=MemoryFactors(store),
+        passkeys=MemoryPasskeys(store),
         dispatch=MemoryDispatch(store, clock),
         schedule=MemorySourceSchedule(store),
         addresses=MemoryInboundAddresses(store),

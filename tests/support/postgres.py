@@ -27,6 +27,7 @@ from adapters.memory.clock import SystemClock
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.exports import PostgresExportUpkeep
+from adapters.postgres.factors import PostgresFactors, PostgresPasskeys
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
@@ -138,6 +139,8 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         sessions=PostgresSessions(pool),
         links=PostgresOneTimeLinks(pool),
         outbox=PostgresOutbox(pool),
+        factors=PostgresFactors(pool),
+        passkeys=PostgresPasskeys(pool),
         dispatch=PostgresDispatch(pool),
         schedule=PostgresSourceSchedule(pool),
         addresses=PostgresInboundAddresses(pool),

@@ -77,6 +77,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(owner)s AND body = %
 -- counts_of_people --
 SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
     SELECT 'outgoing_mail' AS kind, sealed FROM outgoing_mail WHERE sealed <> ''
+    UNION ALL SELECT 'authenticators', secret FROM authenticators
 ) kept GROUP BY key, kind
 
 -- stale_outgoing_mail --
@@ -85,3 +86,10 @@ WHERE id > %(owner)s AND sealed <> '' AND substring(sealed FROM 1 FOR %(length)s
 
 -- replace_outgoing_mail --
 UPDATE outgoing_mail SET sealed = %(fresh)s WHERE id = %(owner)s AND sealed = %(sealed)s
+
+-- stale_authenticators --
+SELECT "user", secret FROM authenticators
+WHERE "user" > %(owner)s AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY "user" LIMIT %(limit)s
+
+-- replace_authenticators --
+UPDATE authenticators SET secret = %(fresh)s WHERE "user" = %(owner)s AND secret = %(sealed)s

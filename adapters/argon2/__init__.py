@@ -1,0 +1,1 @@
+"""Argon2 (RFC 9106): hashing passwords."""

@@ -1,0 +1,1 @@
+"""One-time codes by time (RFC 6238)."""

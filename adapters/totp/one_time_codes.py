@@ -1,0 +1,37 @@
+"""One-time codes: secrets and steps by pyotp, the QR code by segno."""
+
+from datetime import datetime
+from typing import Final
+
+import pyotp
+import segno
+
+from ports.one_time_codes import Enrolment
+
+ISSUER: Final = "Joinery"
+SECONDS: Final = 30
+_NEAR: Final = (0, -1, 1)
+"""Steps that count beside the present one: clocks differ, and people type slowly."""
+
+
+class TotpCodes:
+    """OneTimeCodes (ports/one_time_codes.py)."""
+
+    def secret(self) -> str:
+        return pyotp.random_base32()
+
+    def enrolment(self, secret: str, account: str) -> Enrolment:
+        address = pyotp.TOTP(secret).provisioning_uri(name=account, issuer_name=ISSUER)
+        picture = segno.make(address, error="m").svg_inline(
+            scale=4, border=4, light="#fff", svgclass="qr", lineclass=None
+        )
+        return Enrolment(secret, picture)
+
+    def step(self, secret: str, code: str, now: datetime) -> int | None:
+        if len(code) != 6 or not (code.isascii() and code.isdigit()):
+            return None
+        codes, present = pyotp.TOTP(secret), int(now.timestamp()) // SECONDS
+        steps = [
+            present + near for near in _NEAR if pyotp.utils.strings_equal(codes.generate_otp(present + near), code)
+        ]
+        return steps[0] if steps else None

@@ -1,0 +1,1 @@
+"""Web Authentication (W3C, level 3): passkeys."""

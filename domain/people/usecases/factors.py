@@ -1,0 +1,112 @@
+"""One-time codes of an app, and recovery codes for when it is lost."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+from domain.access.usecases import AccessService
+from domain.kernel.errors import Conflict, InvalidRequest
+from domain.people.factors import CODE_LENGTH, CODE_LETTERS, RECOVERY_CODES, Authenticator, shown_code, typed_code
+from domain.people.model import Method, User
+from domain.people.usecases.notices import Notices
+from domain.people.usecases.sessions import Visitor
+from ports.clock import Clock
+from ports.factors import Factors
+from ports.one_time_codes import Enrolment, OneTimeCodes
+from ports.secrets import Vault
+
+_WRONG: Final = "That code is not right. Check that the clock of your device is, then type the code that it shows now."
+_ON: Final = "One-time codes are on already; turn them off first."
+
+
+class FactorService:
+    """The second step of people who have turned it on."""
+
+    def __init__(
+        self,
+        factors: Factors,
+        codes: OneTimeCodes,
+        vault: Vault,
+        access: AccessService,
+        notices: Notices,
+        clock: Clock,
+    ) -> None:
+        self._factors, self._codes, self._vault = factors, codes, vault
+        self._access, self._notices, self._clock = access, notices, clock
+
+    async def asks_for_code(self, user: str) -> bool:
+        """Whether the person's sign-in by password has a second step."""
+        found = await self._factors.authenticator(user)
+        return found is not None and found.confirmed_at is not None
+
+    async def codes_left(self, user: str) -> int:
+        """How many recovery codes can be used."""
+        return await self._factors.codes_left(user)
+
+    async def enrol(self, user: User) -> Enrolment:
+        """A new secret for an app, which counts once it is confirmed. Raises Conflict where one is confirmed."""
+        secret = self._codes.secret()
+        sealed = self._vault.seal({"secret": secret}, user.id)
+        if not await self._factors.enrol(Authenticator(user.id, sealed, None)):
+            raise Conflict(_ON)
+        return self._codes.enrolment(secret, user.email)
+
+    async def enrolling(self, user: User) -> Enrolment | None:
+        """What the app that is not confirmed yet is given; None when there is none."""
+        found = await self._factors.authenticator(user.id)
+        if found is None or found.confirmed_at is not None:
+            return None
+        return self._codes.enrolment(self._secret(found), user.email)
+
+    async def confirm(self, user: User, code: str, visitor: Visitor) -> Sequence[str]:
+        """The app's first code: from now on it is asked for. Answers the recovery codes. Raises InvalidRequest, Conflict."""
+        found = await self._factors.authenticator(user.id)
+        if found is None or found.confirmed_at is not None:
+            raise Conflict(_ON if found else "There is no app to confirm; begin once more.")
+        now = self._clock.now()
+        step = self._codes.step(self._secret(found), typed_code(code), now)
+        if step is None:
+            raise InvalidRequest.of("code", "invalid_value", _WRONG)
+        codes = await self._new_codes(user)
+        if not await self._factors.confirm(user.id, step, now):
+            raise Conflict(_ON)
+        await self._notices.tell(user, "authenticator_added", visitor)
+        return codes
+
+    async def disenrol(self, user: User, visitor: Visitor) -> None:
+        """No second step any more; recovery codes go, too."""
+        if await self._factors.disenrol(user.id):
+            await self._notices.tell(user, "authenticator_removed", visitor)
+
+    async def renew_codes(self, user: User, visitor: Visitor) -> Sequence[str]:
+        """Ten other recovery codes, told once; the ones before count no more. Raises Conflict where no app is confirmed."""
+        if not await self.asks_for_code(user.id):
+            raise Conflict("Recovery codes stand in for one-time codes; turn those on first.")
+        codes = await self._new_codes(user)
+        await self._notices.tell(user, "recovery_codes_made", visitor)
+        return codes
+
+    async def proved(self, user: User, code: str) -> Method | None:
+        """How that code proves who they are, and it is used up; None when it does not."""
+        found, typed = await self._factors.authenticator(user.id), typed_code(code)
+        if found is None or found.confirmed_at is None:
+            return None
+        now = self._clock.now()
+        if len(typed) == CODE_LENGTH:
+            used = await self._factors.use_code(user.id, self._digest(user.id, typed), now)
+            return Method.RECOVERY_CODE if used else None
+        step = self._codes.step(self._secret(found), typed, now)
+        if step is None or not await self._factors.take_step(user.id, step):
+            return None
+        return Method.TOTP
+
+    async def _new_codes(self, user: User) -> Sequence[str]:
+        made = ["".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)) for _ in range(RECOVERY_CODES)]
+        await self._factors.replace_codes(user.id, [self._digest(user.id, code) for code in made])
+        return [shown_code(code) for code in made]
+
+    def _secret(self, authenticator: Authenticator) -> str:
+        return str(self._vault.open(authenticator.sealed, authenticator.user)["secret"])
+
+    def _digest(self, user: str, code: str) -> bytes:
+        return self._access.digest(f"joinery recovery code\n{user}\n{code}")

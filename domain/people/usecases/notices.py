@@ -1,0 +1,70 @@
+"""Telling people what concerns their security: in their account, and by mail what they should hear of at once."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from domain.kernel.ids import new_id
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.model import LONGEST_AGENT, SecurityEvent, User
+from domain.people.usecases.sessions import Visitor
+from ports.clock import Clock
+from ports.people import People
+
+MAILED: Final[Mapping[str, tuple[str, str]]] = {
+    "new_device": (
+        "New sign-in to Joinery",
+        "Somebody has signed in to your account from a browser that we do not know.",
+    ),
+    "password_changed": ("Your Joinery password was changed", "The password of your account was changed."),
+    "authenticator_added": ("One-time codes are on", "Your account now asks for a one-time code at sign-in."),
+    "authenticator_removed": ("One-time codes are off", "Your account no longer asks for a one-time code at sign-in."),
+    "recovery_code_used": ("A recovery code was used", "Somebody has signed in to your account with a recovery code."),
+    "passkey_added": ("A passkey was added", "Your account has a new passkey."),
+    "passkey_removed": ("A passkey was removed", "A passkey of your account was removed."),
+}
+"""What a person is also mailed: the subject, and the first sentence."""
+_FOOT: Final = (
+    "If that was you, there is nothing to do. If it was not, set another password ({base}/console/forgot), "
+    "then look at your sessions ({base}/console/account) and end those that are not yours."
+)
+_LOG: Final = logging.getLogger("joinery.people")
+
+
+class Notices:
+    """Notes and mails. `later` does what nobody should have to wait for, nor learn from how long it takes."""
+
+    def __init__(self, people: People, mail: OutgoingMail, clock: Clock, base_url: str) -> None:
+        self._people, self._mail, self._clock, self._base = people, mail, clock, base_url.rstrip("/")
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def tell(self, user: User, kind: str, visitor: Visitor, detail: str = "") -> None:
+        """Note it in the person's account, and mail what they should hear of at once."""
+        now, agent = self._clock.now(), visitor.user_agent[:LONGEST_AGENT]
+        await self._people.note(SecurityEvent(new_id("sec"), user.id, kind, detail, visitor.address, agent, now))
+        if kind in MAILED:
+            subject, sentence = MAILED[kind]
+            facts = (
+                f"When: {now:%d %B %Y %H:%M} UTC\nFrom: {visitor.address or 'unknown'}\nBrowser: {agent or 'unknown'}"
+            )
+            body = f"Hello {user.called},\n\n{sentence}\n\n{facts}\n\n{_FOOT.format(base=self._base)}\n"
+            await self._mail.queue(user.email, subject, body, kind)
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it beside; what goes wrong is logged."""
+        task = asyncio.create_task(_logged(work))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def settled(self) -> None:
+        """Wait until nothing is under way."""
+        while self._under_way:
+            await asyncio.gather(*self._under_way)
+
+
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception:
+        _LOG.exception("something about a person's security could not be done")

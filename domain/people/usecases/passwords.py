@@ -1,0 +1,110 @@
+"""Setting passwords: by who is signed in, and by who has forgotten theirs and can read the mail to their address."""
+
+from dataclasses import replace
+from typing import Final
+
+from domain.kernel.errors import InvalidRequest
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.model import Method, Purpose, Session, User
+from domain.people.passwords import LONGEST, normalised, refusal
+from domain.people.usecases.factors import FactorService
+from domain.people.usecases.links import LinkService
+from domain.people.usecases.notices import Notices
+from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.signing_in import WrongPassword
+from domain.people.usecases.throttling import Throttle
+from ports.clock import Clock
+from ports.passwords import Passwords
+from ports.people import People
+
+SET_PASSWORD: Final = "/console/set-password/"  # noqa: S105  a page
+_MAIL: Final = (
+    "Hello {name},\n\nsomebody, hopefully you, has asked to set another password for your Joinery account. Do so here, within "
+    "an hour and once:\n\n{url}\n\nIf it was not you, there is nothing to do: without this link nobody sets anything.\n"
+)
+
+
+class PasswordService:
+    """Passwords of people."""
+
+    def __init__(
+        self,
+        people: People,
+        sessions: SessionService,
+        links: LinkService,
+        factors: FactorService,
+        passwords: Passwords,
+        throttle: Throttle,
+        mail: OutgoingMail,
+        notices: Notices,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        self._people, self._sessions, self._links, self._factors = people, sessions, links, factors
+        self._passwords, self._throttle, self._mail, self._notices = passwords, throttle, mail, notices
+        self._clock, self._base = clock, base_url.rstrip("/")
+
+    async def has_one(self, user: str) -> bool:
+        """Whether the person has a password at all."""
+        return await self._people.password(user) is not None
+
+    async def change(self, user: User, new: str, session: Session | None, visitor: Visitor) -> int:
+        """Set another password and end all sessions but that one; answers how many ended. Raises InvalidRequest."""
+        if (reason := refusal(new, user.email, user.name)) is not None:
+            raise InvalidRequest.of("password", "invalid_value", reason)
+        await self._people.set_password(user.id, await self._passwords.hash(normalised(new)), self._clock.now())
+        ended = await self._sessions.revoke_all(user.id, but=session.id if session else None)
+        await self._notices.tell(user, "password_changed", visitor)
+        return ended
+
+    async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
+        """Sudo: the person proves once more who they are, by password or code. Raises WrongPassword, RateLimited, Overloaded."""
+        await self._throttle.proof(session.id)
+        method: Method | None
+        if code:
+            method = await self._factors.proved(user, code)
+        else:
+            encoded, text = await self._people.password(user.id), normalised(password[: 4 * LONGEST])
+            method = Method.PASSWORD if await self._passwords.verify(encoded, text) else None
+        if method is None:
+            await self._notices.tell(user, "proof_failed", visitor)
+            raise WrongPassword("That is not right. Try again.")
+        return await self._sessions.confirm(session, method)
+
+    async def forgot(self, email: str, visitor: Visitor) -> None:
+        """Mail a link to set another password, if anybody has that address; how long it takes tells nothing. Raises RateLimited."""
+        if await self._throttle.link(email, visitor):
+            self._notices.later(self._mailed(email, visitor))
+
+    async def _mailed(self, email: str, visitor: Visitor) -> None:
+        user = await self._people.by_email(email)
+        if user is None:
+            return
+        _, secret = await self._links.make(user, Purpose.SET_PASSWORD)
+        body = _MAIL.format(name=user.called, url=self._base + SET_PASSWORD + secret)
+        await self._mail.queue(user.email, "Set another password for Joinery", body, Purpose.SET_PASSWORD)
+        await self._notices.tell(user, "password_link_mailed", visitor)
+
+    async def of_link(self, secret: str) -> User | None:
+        """Who sets a password by that link; None when it cannot be used."""
+        link = await self._links.look(secret, Purpose.SET_PASSWORD)
+        return await self._people.get(link.user) if link is not None else None
+
+    async def set_by_link(self, secret: str, new: str, visitor: Visitor) -> User | None:
+        """Set the password, the link is used up; None when it cannot be. The address is theirs: they read its mail.
+
+        Raises InvalidRequest, RateLimited, Overloaded; then the link can still be used.
+        """
+        await self._throttle.visitor(visitor)
+        user = await self.of_link(secret)
+        if user is None:
+            return None
+        if (reason := refusal(new, user.email, user.name)) is not None:
+            raise InvalidRequest.of("password", "invalid_value", reason)
+        if await self._links.use(secret, Purpose.SET_PASSWORD) is None:
+            return None
+        await self.change(user, new, None, visitor)
+        if user.verified_at is None:
+            user = replace(user, verified_at=self._clock.now())
+            await self._people.change(user)
+        return user

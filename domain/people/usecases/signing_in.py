@@ -1,0 +1,146 @@
+"""Signing in: by password and, where it is on, a second step; by a link. Each way begins a new session."""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from domain.access.usecases import AccessService
+from domain.kernel.errors import PermissionDenied
+from domain.people.model import Method, Purpose, Session, User
+from domain.people.passwords import LONGEST, normalised
+from domain.people.usecases.factors import FactorService
+from domain.people.usecases.links import LinkService
+from domain.people.usecases.notices import Notices
+from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.throttling import Devices, Throttle
+from ports.clock import Clock
+from ports.passwords import Passwords
+from ports.people import People
+
+STEP_LASTS: Final = timedelta(minutes=10)
+"""How long after the password the second step may be taken."""
+
+
+class WrongPassword(PermissionDenied):
+    """Address and password do not go together. Check both; if you have forgotten the password, set another one."""
+
+
+class WrongCode(PermissionDenied):
+    """That code is not right, or was used before. Wait for the next one, or type a recovery code."""
+
+
+class StepOver(PermissionDenied):
+    """That took too long. Sign in once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Somebody is signed in: the session, its cookie's text, and the cookie that knows this browser from now on."""
+
+    session: Session
+    cookie: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecondStep:
+    """The password was right; `token` proves it to the second step."""
+
+    token: str
+
+
+class SignInService:
+    """How somebody who is nobody yet becomes a person with a session."""
+
+    def __init__(
+        self,
+        people: People,
+        sessions: SessionService,
+        links: LinkService,
+        factors: FactorService,
+        passwords: Passwords,
+        access: AccessService,
+        throttle: Throttle,
+        devices: Devices,
+        notices: Notices,
+        clock: Clock,
+    ) -> None:
+        self._people, self._sessions, self._links, self._factors = people, sessions, links, factors
+        self._passwords, self._access, self._throttle, self._devices = passwords, access, throttle, devices
+        self._notices, self._clock = notices, clock
+
+    async def by_password(self, email: str, password: str, visitor: Visitor, device: str) -> Entered | SecondStep:
+        """Sign in, or on to the second step. Raises WrongPassword, the same whatever is wrong; RateLimited, Overloaded."""
+        await self._throttle.password(email, visitor, device, self._clock.now())
+        user = await self._people.by_email(email)
+        encoded = await self._people.password(user.id if user else "")
+        text = normalised(password[: 4 * LONGEST])
+        if not await self._passwords.verify(encoded, text) or user is None or encoded is None:
+            if user is not None:
+                self._notices.later(self._notices.tell(user, "sign_in_failed", visitor, "wrong password"))
+            raise WrongPassword
+        if self._passwords.is_outdated(encoded):
+            encoded = await self._passwords.hash(text)
+            await self._people.set_password(user.id, encoded, self._clock.now())
+        if await self._factors.asks_for_code(user.id):
+            return SecondStep(self._token(user.id, encoded))
+        return await self.enter(user, (Method.PASSWORD,), visitor, device)
+
+    async def by_code(self, token: str, code: str, visitor: Visitor, device: str) -> Entered:
+        """The second step. Raises WrongCode, StepOver, RateLimited."""
+        user = await self._of_token(token)
+        await self._throttle.code(user.email, visitor, device, self._clock.now())
+        method = await self._factors.proved(user, code)
+        if method is None:
+            await self._notices.tell(user, "sign_in_failed", visitor, "wrong code")
+            raise WrongCode
+        if method is Method.RECOVERY_CODE:
+            await self._notices.tell(user, "recovery_code_used", visitor)
+        return await self.enter(user, (Method.PASSWORD, method), visitor, device)
+
+    async def by_link(self, secret: str, visitor: Visitor, device: str) -> Entered | None:
+        """Sign in by a link that an operator has made, which is used up; None when it cannot be used. Raises RateLimited."""
+        await self._throttle.visitor(visitor)
+        link = await self._links.use(secret, Purpose.SIGN_IN)
+        user = await self._people.get(link.user) if link is not None else None
+        if link is None or user is None:
+            return None
+        return await self.enter(user, (Method.LINK,), visitor, device, link.org)
+
+    async def enter(
+        self, user: User, methods: Sequence[Method], visitor: Visitor, device: str, org: str | None = None
+    ) -> Entered:
+        """A new session of who has proved who they are; they are told when the browser is a new one."""
+        now = self._clock.now()
+        known = self._devices.known(device, user.email_key, now) is not None
+        before = known or any(one.kind == "signed_in" for one in await self._people.events(user.id, 50))
+        session, cookie = await self._sessions.begin(user, methods, visitor, org)
+        await self._notices.tell(user, "signed_in", visitor, ", ".join(methods))
+        if before and not known:
+            await self._notices.tell(user, "new_device", visitor)
+        return Entered(session, cookie, self._devices.remembered(device, user.email_key, now))
+
+    def _token(self, user: str, encoded: str) -> str:
+        expires = int((self._clock.now() + STEP_LASTS).timestamp())
+        return f"{user}.{expires}.{self._signature(user, expires, encoded)}"
+
+    async def _of_token(self, token: str) -> User:
+        """Whose password was right. Raises StepOver, also when the password was changed since."""
+        id_, _, rest = token.partition(".")
+        expires, _, signature = rest.partition(".")
+        if not expires.isdecimal() or len(expires) > 12 or int(expires) <= self._clock.now().timestamp():
+            raise StepOver
+        user, encoded = await self._people.get(id_), await self._people.password(id_)
+        made = self._signature(id_, int(expires), encoded or "")
+        if (
+            user is None
+            or encoded is None
+            or not hmac.compare_digest(made.encode(), signature.encode("utf-8", "replace"))
+        ):
+            raise StepOver
+        return user
+
+    def _signature(self, user: str, expires: int, encoded: str) -> str:
+        return self._access.digest(f"joinery second step\n{user}\n{expires}\n{encoded}").hex()

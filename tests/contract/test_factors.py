@@ -1,0 +1,81 @@
+"""One-time codes, recovery codes and passkeys in store (ports/factors.py): what is used once is used by one alone."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.ids import new_id
+from domain.people.factors import Authenticator, Passkey
+from domain.people.model import User
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+NOW = builders.MOMENT
+
+
+async def _user(backend: Backend) -> str:
+    id_ = new_id("usr")
+    return (await backend.people.add(User(id_, f"{id_}@fjord.example", "", None, NOW))).id
+
+
+def _passkey(user: str, **changes: object) -> Passkey:
+    id_ = new_id("pky")
+    made = Passkey(id_, user, f"credential of {id_}".encode(), b"key", 5, "Laptop", True, NOW)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend: Backend) -> None:
+    user, factors = await _user(backend), backend.factors
+    assert await factors.authenticator(user) is None
+    assert await factors.enrol(Authenticator(user, b"first", None))
+    assert await factors.enrol(Authenticator(user, b"second", None)), "not confirmed: another takes its place"
+    assert await factors.take_step(user, 10) is False
+    assert await factors.confirm(user, 10, NOW) is True and await factors.confirm(user, 11, NOW) is False
+    assert await factors.authenticator(user) == Authenticator(user, b"second", NOW, 10)
+    assert await factors.enrol(Authenticator(user, b"third", None)) is False
+    assert await factors.take_step(user, 10) is False and await factors.take_step(user, 9) is False
+    assert sorted(await asyncio.gather(*(factors.take_step(user, 11) for _ in range(4)))) == [False] * 3 + [True]
+    await factors.replace_codes(user, [b"a"])
+    assert await factors.disenrol(user) is True and await factors.disenrol(user) is False
+    assert await factors.authenticator(user) is None and await factors.codes_left(user) == 0
+
+
+async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
+    user, other, factors = await _user(backend), await _user(backend), backend.factors
+    await factors.replace_codes(user, [b"gone"])
+    await factors.replace_codes(user, [b"a", b"b"])
+    assert await factors.codes_left(user) == 2
+    assert await factors.use_code(user, b"gone", NOW) is False and await factors.use_code(other, b"a", NOW) is False
+    assert sorted(await asyncio.gather(*(factors.use_code(user, b"a", NOW) for _ in range(4)))) == [False] * 3 + [True]
+    assert await factors.codes_left(user) == 1
+
+
+async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) -> None:
+    user, other, store = await _user(backend), await _user(backend), backend.passkeys
+    one, still = _passkey(user), _passkey(user, sign_count=0)
+    assert await store.add(one) and await store.add(still)
+    assert await store.add(replace(one, id=new_id("pky"), user=other)) is False, "that credential is known"
+    assert list(await store.of_user(user)) == [one, still] and await store.find(b"none") is None
+    assert await store.used(one, 5, NOW) is False and await store.used(one, 6, NOW) is True
+    assert await store.used(still, 0, NOW) is True, "one that counts nothing"
+    assert await store.find(one.credential) == replace(one, sign_count=6, used_at=NOW)
+    assert await store.rename(other, one.id, "Mine") is False and await store.rename(user, one.id, "Phone") is True
+    assert await store.remove(other, one.id) is False and await store.remove(user, one.id) is True
+    assert [kept.id for kept in await store.of_user(user)] == [still.id]
+
+
+async def test_a_challenge_is_taken_once_in_time_by_whom_it_is_for(backend: Backend) -> None:
+    user, store, later = await _user(backend), backend.passkeys, NOW + timedelta(minutes=5)
+    own, anybodys = new_id("ses").encode(), new_id("ses").encode()
+    await store.challenge(own, user, later)
+    await store.challenge(anybodys, None, later)
+    assert await store.take_challenge(own, None, NOW) is False and await store.take_challenge(own, user, later) is False
+    assert await store.take_challenge(anybodys, user, NOW) is False
+    assert await store.take_challenge(own, user, NOW) is True and await store.take_challenge(own, user, NOW) is False
+    assert await store.forget_challenges(later) >= 0 and await store.take_challenge(anybodys, None, NOW) is True
+    await store.challenge(own, user, later)
+    assert await store.forget_challenges(later + timedelta(seconds=1)) >= 1
+    assert await store.take_challenge(own, user, NOW) is False

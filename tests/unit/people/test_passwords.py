@@ -1,0 +1,46 @@
+"""What may be a password."""
+
+import unicodedata
+
+import pytest
+
+from domain.people.passwords import normalised, refusal
+
+EMAIL, NAME = "ingrid.berg@fjord.example", "Ingrid Berg"
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        "correct horse battery staple", "schrank-unter-wasser", "kX9#vLq2mPz", "aaaa bbbb cccc d", "my dragon eats soup",
+        "пароль из четырёх слов", "1843-09-27 rain", "welcome to nowhere else", "x" * 4 + "yzabq" * 3,
+    ],
+)  # fmt: skip
+def test_good_ones(good: str) -> None:
+    assert refusal(good, EMAIL, NAME) is None
+
+
+@pytest.mark.parametrize(
+    "common",
+    [
+        "password123", "P@ssw0rd2026!", "Welcome2026!", "1234567890", "12345678910", "0987654321", "qwertyuiop", "qwertzuiop1",
+        "1q2w3e4r5t6z", "1qaz2wsx3edc", "abcabcabcabc", "aaaaaaaaaaaa", "iloveyou2026", "passwordpassword", "letmein!!!!",
+        "Sunshine2026", "football-1990", "AdminAdmin99", "trustno1trustno1", "joinery2026!", "abcdefghijk", "qwerty123456",
+        "zxcvbnm,asd", "changeme!!", "administrator1",
+    ],
+)  # fmt: skip
+def test_common_ones(common: str) -> None:
+    assert "first" in (refusal(common, EMAIL, NAME) or ""), common
+
+
+@pytest.mark.parametrize("own", ["x ingrid.berg 99 q", "fjord.example blue", "my name is INGRID ok"])
+def test_ones_that_say_who_it_is(own: str) -> None:
+    assert "address or name" in (refusal(own, EMAIL, NAME) or "")
+
+
+def test_length_is_counted_in_characters_after_normalising() -> None:
+    assert "at least 10" in (refusal("kX9#vLq2m", EMAIL) or "") and "at most 256" in (
+        refusal("kX9#vLq2mP " * 24, EMAIL) or ""
+    )
+    composed = "Grüße über Öfen"
+    assert normalised(unicodedata.normalize("NFD", composed)) == composed
