@@ -1,0 +1,1 @@
+"""The grammar of OAuth by Authlib, on plain values (ADR 53)."""

@@ -1,0 +1,1 @@
+"""What apps and people ask of OAuth: apps kept, consent given, codes and tokens exchanged."""

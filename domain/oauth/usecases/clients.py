@@ -1,0 +1,140 @@
+"""Who an app is that names itself: one that an organisation made, one that registered itself, or one with a document at a URL."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from domain.access.usecases import secret_with
+from domain.kernel.ids import new_id
+from domain.oauth.asking import Metadata
+from domain.oauth.errors import OAuthError, too_often
+from domain.oauth.model import SECRET_PREFIX, App, AppKind, Origin
+from domain.probes.facts import Response
+from ports.clock import Clock
+from ports.limits import Budget, Limits
+from ports.oauth import GrantRules, SignIns
+from ports.web import Unreachable, Web
+
+LONGEST_ID: Final = 500
+DOCUMENT_BYTES: Final = 10 * 1024
+DOCUMENT_SECONDS: Final = 5.0
+FRESH_LEAST: Final = timedelta(minutes=1)
+FRESH_MOST: Final = timedelta(hours=24)
+FRESH_UNSAID: Final = timedelta(minutes=10)
+_MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
+_URL: Final = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
+REGISTRATIONS: Final = (10, 10 / 3600)
+"""Burst, and how many a second, of one address."""
+FETCHES: Final = (10, 1 / 6)
+
+
+class Clients:
+    """Finds apps, and lets them register."""
+
+    def __init__(
+        self,
+        store: SignIns,
+        rules: GrantRules,
+        web: Web,
+        limits: Limits,
+        clock: Clock,
+        digest: Callable[[str], bytes],
+    ) -> None:
+        self._store, self._rules, self._web = store, rules, web
+        self._limits, self._clock, self._digest = limits, clock, digest
+
+    async def find(self, client_id: str | None, address: str) -> App | None:
+        """The app, its document fetched if need be. Raises OAuthError for one whose document will not do."""
+        if not client_id or len(client_id) > LONGEST_ID or not client_id.isascii():
+            return None
+        app = await self._store.app(client_id)
+        if not client_id.startswith("https://"):
+            return app
+        if app is not None and app.fresh_until is not None and app.fresh_until > self._clock.now():
+            return app
+        return await self._fetched(client_id, app, address)
+
+    async def register(self, said: Mapping[str, Any], address: str) -> dict[str, Any]:
+        """Keep an app that registers itself (RFC 7591); answers what it is told, its secret among it. Raises OAuthError."""
+        await self._spend(f"oauth:register:{address}", REGISTRATIONS)
+        found, now = self._rules.registered(said), self._clock.now()
+        id, secret = new_id("app"), secret_with(SECRET_PREFIX) if found.confidential else None
+        app = _app(id, id, Origin.REGISTERED, found, now)
+        digest = self._digest(secret) if secret else None
+        await self._store.keep_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
+        told = dict(found.said) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
+        return told | ({"client_secret": secret, "client_secret_expires_at": 0} if secret else {})
+
+    async def _fetched(self, url: str, known: App | None, address: str) -> App:
+        if not is_document(url):
+            raise OAuthError("invalid_client", "client_id is no https URL with a path that an app could have.")
+        await self._spend(f"oauth:document:{address}", FETCHES)
+        await self._spend(f"oauth:document-of:{urlsplit(url).hostname}", (30, 1.0))
+        try:
+            answer = await self._web.get(
+                url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS
+            )
+        except Unreachable:
+            raise OAuthError("invalid_client", "The document at client_id could not be fetched.") from None
+        found, now = self._rules.described(url, _object(answer)), self._clock.now()
+        made = _app(known.id if known else new_id("app"), url, Origin.DOCUMENT, found, known.created_at if known else now)
+        fresh = now + freshness(answer.headers)
+        return await self._store.keep_app(replace(made, updated_at=now, fresh_until=fresh))
+
+    async def _spend(self, key: str, budget: tuple[int, float]) -> None:
+        burst, rate = budget
+        take = await self._limits.take(Budget(key, burst, rate))
+        if not take.allowed:
+            raise too_often(take.next_in)
+
+
+def is_document(url: str) -> bool:
+    """Whether the URL may be a `client_id`: https, a public-looking host, a path, nothing that can be written in two ways."""
+    if not _URL.fullmatch(url):
+        return False
+    path = urlsplit(url).path
+    return path != "/" and not any(part in (".", "..") for part in path.split("/"))
+
+
+def freshness(headers: Mapping[str, str]) -> timedelta:
+    """For how long a document counts, by its Cache-Control: a minute at least, a day at most."""
+    said = headers.get("cache-control", "")
+    if "no-store" in said.lower() or "no-cache" in said.lower():
+        return FRESH_LEAST
+    age = _MAX_AGE.search(said)
+    return min(max(timedelta(seconds=int(age[1])), FRESH_LEAST), FRESH_MOST) if age else FRESH_UNSAID
+
+
+def _object(answer: Response) -> Mapping[str, Any]:
+    """The JSON object that was answered. Raises OAuthError."""
+    kind = answer.media_type
+    if answer.status != 200 or not answer.whole or not (kind == "application/json" or kind.endswith("+json")):
+        raise OAuthError(
+            "invalid_client", f"The document at client_id is answered 200, as JSON, of at most {DOCUMENT_BYTES} bytes."
+        )
+    try:
+        document = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise OAuthError("invalid_client", "The document at client_id is no JSON object.")
+    return document
+
+
+def _app(id: str, client_id: str, origin: Origin, found: Metadata, created_at: datetime) -> App:
+    return App(
+        id=id,
+        client_id=client_id,
+        kind=AppKind.WEB if found.confidential else AppKind.NATIVE,
+        origin=origin,
+        name=found.name,
+        redirect_uris=found.redirect_uris,
+        scopes=found.scopes,
+        created_at=created_at,
+        updated_at=created_at,
+        home=found.home,
+    )

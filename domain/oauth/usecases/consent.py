@@ -1,0 +1,134 @@
+"""A person asked by an app: what it wants, what they agreed to before, and the code or sign-in that comes of their word."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.oauth import redirects
+from domain.oauth.asking import Call, Known, Wish, user_code_of
+from domain.oauth.errors import OAuthError, too_often
+from domain.oauth.model import CODE_SECONDS, DEVICE_SECONDS, USER_CODE_PREFIX, App, Code, Consent, Device, Grant
+from domain.oauth.usecases.clients import Clients
+from domain.oauth.usecases.grants import GrantService
+from ports.clock import Clock
+from ports.limits import Budget, Limits
+from ports.oauth import GrantRules, SignIns
+from ports.unit_of_work import Tx
+
+
+class ConsentService:
+    """Authorization requests and devices' user codes, as a person answers them. `digest` hashes codes as they are stored."""
+
+    def __init__(
+        self,
+        store: SignIns,
+        clients: Clients,
+        rules: GrantRules,
+        limits: Limits,
+        clock: Clock,
+        digest: Callable[[str], bytes],
+    ) -> None:
+        self._store, self._clients, self._rules = store, clients, rules
+        self._limits, self._clock, self._digest = limits, clock, digest
+
+    async def wish(self, call: Call, address: str) -> tuple[Wish, Known]:
+        """What an authorization request asks for. Raises OAuthError, with the location to send the browser to once that is vetted."""
+        known = await self._known(call, address)
+        return self._rules.wish(call, known), known
+
+    async def agreed_before(self, tx: Tx, wish: Wish, user: str) -> bool:
+        """Whether the person agreed to all of it before, and whoever receives the code is known for certain."""
+        if "consent" in wish.prompt or not redirects.is_safe_to_skip(wish.redirect_uri):
+            return False
+        grant = await tx.oauth.grant(wish.app.id, user)
+        return grant is not None and wish.scopes <= grant.scopes
+
+    async def agree(self, tx: Tx, call: Call, known: Known, user: str) -> str:
+        """The person agrees, in the transaction's organisation: the grant is kept, and a code made that lasts a minute.
+
+        Answers where the browser goes. The code is kept beside the transaction: it is worth nothing without the grant.
+        """
+        wish = self._rules.wish(call, known)
+        redirect = self._rules.agreed(call, known, user)
+        grant = await GrantService.agree(tx, wish.app, user, wish.scopes)
+        now = known.now
+        code = Code(
+            digest=self._digest(redirect.code or ""),
+            app=wish.app.id,
+            consent=Consent(user, tx.tenant.org, grant.id),
+            redirect_uri=wish.redirect_uri,
+            challenge=wish.challenge,
+            scopes=wish.scopes,
+            audience=wish.audience,
+            created_at=now,
+            expires_at=now + timedelta(seconds=CODE_SECONDS),
+            family=new_id("fam"),
+        )
+        await self._store.add_code(code)
+        return redirect.location
+
+    def deny(self, call: Call, known: Known, code: str = "access_denied") -> str:
+        """Where the browser goes when the person does not agree, or `login_required`, `interaction_required`."""
+        return self._rules.denied(call, known, code).location
+
+    async def begin_device(self, call: Call, address: str) -> dict[str, object]:
+        """What a device is told that wants to be signed in (RFC 8628 §3.2). Raises OAuthError."""
+        await self._spend(f"oauth:device:{address}", 10, 0.2)
+        start = self._rules.device(call, await self._known(call, address))
+        now = self._clock.now()
+        device = Device(
+            digest=self._digest(start.device_code),
+            user_code=self._user_code(start.user_code),
+            app=start.app.id,
+            scopes=start.scopes,
+            audience=start.audience,
+            created_at=now,
+            expires_at=now + timedelta(seconds=DEVICE_SECONDS),
+            family=new_id("fam"),
+        )
+        if not await self._store.add_device(device):
+            raise OAuthError("temporarily_unavailable", "Ask once more.", retry_after=1)
+        return dict(start.answer)
+
+    async def device(self, typed: str, user: str, address: str) -> tuple[Device, App] | None:
+        """The request with the user code that a person typed, in any writing; None for one that is unknown or over.
+
+        A person may try ten, then one each ten seconds (20,000,000,000 codes, ten minutes). Raises OAuthError beyond that.
+        """
+        await self._spend(f"oauth:user-code:{user}", 10, 0.1)
+        await self._spend(f"oauth:user-code-of:{address}", 30, 0.5)
+        found = await self._store.device_of_user_code(self._user_code(typed), self._clock.now())
+        app = await self._store.app_of(found.app) if found else None
+        return (found, app) if found is not None and app is not None and found.approved is None else None
+
+    async def decide_device(self, tx: Tx, found: tuple[Device, App], user: str, *, approved: bool) -> bool:
+        """Keep the person's word on a device, in the transaction's organisation; False when it was decided already."""
+        device, app = found
+        consent = None
+        if approved:
+            grant: Grant = await GrantService.agree(tx, app, user, device.scopes)
+            consent = Consent(user, tx.tenant.org, grant.id)
+        return await self._store.decide(replace(device, approved=approved, consent=consent))
+
+    def _user_code(self, text: str) -> bytes:
+        return self._digest(USER_CODE_PREFIX + user_code_of(text))
+
+    async def _known(self, call: Call, address: str) -> Known:
+        app = await self._clients.find(self._rules.claimed(call), address)
+        return Known(self._now(), app)
+
+    def _now(self) -> datetime:
+        return self._clock.now()
+
+    async def _spend(self, key: str, burst: int, rate: float) -> None:
+        take = await self._limits.take(Budget(key, burst, rate))
+        if not take.allowed:
+            raise too_often(take.next_in)
+
+
+def in_name_of(user: str, request_id: str | None = None) -> AuditContext:
+    """A person's own word on an app, as the audit log has it."""
+    return AuditContext(Actor("user", user), "oauth.consent", request_id)
+

@@ -1,0 +1,56 @@
+"""What people let apps do: remembered, listed, and taken back."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from domain.access.model import Principal
+from domain.kernel.errors import NotFound, PermissionDenied
+from domain.kernel.ids import new_id
+from domain.oauth.model import GRANT, App, Grant
+from domain.oauth.usecases.apps import MANAGERS
+from ports.unit_of_work import Tx
+
+
+class GrantService:
+    """Grants in the transaction's organisation. Whoever is signed in sees and revokes their own, owners and admins everybody's."""
+
+    async def list_grants(self, tx: Tx, caller: Principal, *, everybody: bool = False) -> Sequence[Grant]:
+        """The grants in force, the oldest first. Raises PermissionDenied for everybody's to others."""
+        if everybody and not _manages(caller):
+            raise PermissionDenied("Only an owner or admin sees what others let apps do.")
+        return await tx.oauth.grants(None if everybody else _user(caller))
+
+    async def revoke_grant(self, tx: Tx, caller: Principal, id: str) -> None:
+        """End it: the app's tokens prove nothing within a second. Raises NotFound, also for somebody else's."""
+        found = await tx.oauth.grants(None if _manages(caller) else _user(caller))
+        before = next((grant for grant in found if grant.id == id), None)
+        if before is None:
+            raise NotFound
+        after = replace(before, revoked_at=tx.now, updated_at=tx.now)
+        await tx.oauth.put_grant(after)
+        await tx.audit.add(GRANT.updated(before, after))
+
+    @staticmethod
+    async def agree(tx: Tx, app: App, user: str, scopes: frozenset[str]) -> Grant:
+        """What the person lets the app do from now on: what was agreed to before, and these scopes."""
+        before = await tx.oauth.grant(app.id, user)
+        if before is None:
+            made = Grant(new_id("gnt"), tx.tenant.org, app.id, app.name, user, scopes, tx.now, tx.now)
+            await tx.oauth.put_grant(made)
+            await tx.audit.add(GRANT.created(made))
+            return made
+        after = replace(before, scopes=before.scopes | scopes, app_name=app.name, updated_at=tx.now)
+        if after.scopes != before.scopes:
+            await tx.oauth.put_grant(after)
+            await tx.audit.add(GRANT.updated(before, after))
+        return after
+
+
+def _manages(caller: Principal) -> bool:
+    return caller.session and caller.role in MANAGERS
+
+
+def _user(caller: Principal) -> str:
+    if not caller.session or caller.user is None:
+        raise PermissionDenied("Only a person signed in to the console has let apps do anything.")
+    return caller.user

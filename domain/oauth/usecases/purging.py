@@ -1,0 +1,17 @@
+"""What is over is deleted: codes, tokens, sign-ins, devices, and apps that registered themselves and that nobody uses."""
+
+from domain.oauth.model import UNUSED
+from ports.clock import Clock
+from ports.oauth import SignIns
+
+
+class OAuthPurging:
+    """A tick."""
+
+    def __init__(self, store: SignIns, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def purge(self) -> int:
+        """Delete it; answers how many rows."""
+        now = self._clock.now()
+        return await self._store.purge(now, now - UNUSED)

@@ -1,0 +1,160 @@
+"""Tokens: had for a code, a refresh token, a secret or a device's code; told of, and ended.
+
+Everything that a request names is looked up first; then the rules judge plain values; then what is granted is kept in one
+transaction that holds only if nothing has changed since.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from domain.kernel.ids import new_id
+from domain.oauth.asking import Call, Granted, Known
+from domain.oauth.errors import OAuthError, too_often
+from domain.oauth.model import (
+    ABSOLUTE,
+    ACCESS_SECONDS,
+    AUTHORIZATION_CODE,
+    CLIENT_CREDENTIALS,
+    DEVICE_CODE,
+    IDLE,
+    App,
+    Consent,
+    Family,
+    HeldToken,
+    Token,
+    TokenKind,
+)
+from domain.oauth.usecases.clients import Clients
+from ports.clock import Clock
+from ports.limits import Budget, Limits
+from ports.oauth import GrantRules, SignIns
+
+REVOKED: Final = "revoked"
+REUSE: Final = "reuse"
+REQUESTS: Final = (100, 20.0)
+"""Burst, and how many a second, of one address."""
+
+
+class TokenService:
+    """The token endpoint, and what is asked about tokens. `digest` hashes them as they are stored."""
+
+    def __init__(
+        self,
+        store: SignIns,
+        clients: Clients,
+        rules: GrantRules,
+        limits: Limits,
+        clock: Clock,
+        digest: Callable[[str], bytes],
+    ) -> None:
+        self._store, self._clients, self._rules = store, clients, rules
+        self._limits, self._clock, self._digest = limits, clock, digest
+
+    async def token(self, call: Call, address: str) -> Mapping[str, Any]:
+        """What a token request is answered (RFC 6749 §5.1). Raises OAuthError."""
+        await self._spend(address)
+        for _ in range(2):
+            known = await self._known(call, address)
+            if known.device is not None and known.app is not None and known.device.app == known.app.id:
+                await self._store.save_poll(known.device.polled(known.now))
+            try:
+                granted = self._rules.token(call, known)
+            except OAuthError:
+                await self._end_if_reused(known)
+                raise
+            if await self._kept(granted, known):
+                if not granted.app.verified:
+                    await self._store.used(granted.app, known.now)
+                return granted.answer
+        await self._end_if_reused(await self._known(call, address))
+        raise OAuthError("invalid_grant", "It was used already.")
+
+    async def revoke(self, call: Call, address: str) -> None:
+        """End the token that is shown: a refresh token with everything of its sign-in (RFC 7009). Raises OAuthError."""
+        await self._spend(address)
+        known = await self._known(call, address)
+        self._rules.presented(call, known, "revocation")
+        held = known.token
+        if held is None or known.app is None or held.family.app != known.app.id:
+            return
+        if held.token.kind is TokenKind.REFRESH:
+            await self._store.end(held.family.id, REVOKED, known.now)
+        else:
+            await self._store.end_token(held.token.digest, known.now)
+
+    async def introspect(self, call: Call, address: str) -> Mapping[str, Any]:
+        """What the token that is shown is good for (RFC 7662), to the app that has it. Raises OAuthError."""
+        await self._spend(address)
+        return self._rules.presented(call, await self._known(call, address), "introspection")
+
+    async def _known(self, call: Call, address: str) -> Known:
+        app = await self._clients.find(self._rules.claimed(call), address)
+        code, refresh, device = call.get("code"), call.get("refresh_token") or call.get("token"), call.get("device_code")
+        return Known(
+            now=self._clock.now(),
+            app=app,
+            code=await self._store.code(self._digest(code)) if code else None,
+            token=await self._store.token(self._digest(refresh)) if refresh else None,
+            device=await self._store.device(self._digest(device)) if device else None,
+        )
+
+    async def _end_if_reused(self, known: Known) -> None:
+        """A code or refresh token that has done its work is shown again: whatever came of it is over (RFC 9700 §4.14)."""
+        app, code, held = known.app, known.code, known.token
+        if app is None:
+            return
+        if code is not None and code.used_at is not None and code.app == app.id:
+            await self._store.end(code.family, REUSE, known.now)
+        if held is not None and held.token.kind is TokenKind.REFRESH and held.is_reuse(known.now):
+            await self._store.end(held.family.id, REUSE, known.now)
+
+    async def _kept(self, granted: Granted, known: Known) -> bool:
+        """Keep what is granted, unless what it is granted for has changed since it was read."""
+        now, app = known.now, granted.app
+        if granted.by == CLIENT_CREDENTIALS:
+            family = Family(new_id("fam"), app.id, app.org or "", None, None, now, now + _seconds(ACCESS_SECONDS))
+            await self._store.issue(family, self._tokens(granted, family, now, None))
+            return True
+        if granted.by == AUTHORIZATION_CODE and known.code is not None:
+            family = _family(known.code.family, app, known.code.consent, now, ABSOLUTE)
+            return await self._store.redeem(known.code, family, self._tokens(granted, family, now, None))
+        if granted.by == DEVICE_CODE and known.device is not None and known.device.consent is not None:
+            family = _family(known.device.family, app, known.device.consent, now, 2 * ABSOLUTE)
+            tokens = self._tokens(granted, family, now, None)
+            return await self._store.take(known.device, family, tokens, now)
+        if known.token is None:
+            raise OAuthError("unsupported_grant_type")
+        tokens = self._tokens(granted, known.token.family, now, known.token)
+        return await self._store.rotate(known.token, tokens, now)
+
+    def _tokens(self, granted: Granted, family: Family, now: datetime, parent: HeldToken | None) -> Sequence[Token]:
+        """The access token, and the refresh token, which holds what was agreed to however little was asked for this time."""
+        digest = parent.token.digest if parent else None
+        ends = now + _seconds(ACCESS_SECONDS)
+        access = Token(
+            self._digest(granted.access), family.id, TokenKind.ACCESS, granted.scopes, granted.audience, now, ends, digest
+        )
+        if granted.refresh is None:
+            return (access,)
+        scopes = parent.token.scopes if parent else granted.scopes
+        audience = parent.token.audience if parent else granted.audience
+        idle = min(now + IDLE, family.expires_at)
+        kept = Token(
+            self._digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest
+        )
+        return access, kept
+
+    async def _spend(self, address: str) -> None:
+        burst, rate = REQUESTS
+        take = await self._limits.take(Budget(f"oauth:token:{address}", burst, rate))
+        if not take.allowed:
+            raise too_often(take.next_in)
+
+
+def _family(id: str, app: App, consent: Consent, now: datetime, lasting: timedelta) -> Family:
+    return Family(id, app.id, consent.org, consent.user, consent.grant, now, now + lasting)
+
+
+def _seconds(count: int) -> timedelta:
+    return timedelta(seconds=count)

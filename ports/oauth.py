@@ -1,0 +1,183 @@
+"""OAuth in store, and who knows its grammar: apps and grants of an organisation, sign-ins of all, and the rules of the RFCs."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from domain.oauth.asking import Call, DeviceStart, Granted, Known, Metadata, Wish
+from domain.oauth.model import App, Code, Device, Family, Grant, HeldToken, Token
+
+
+class AppStore(Protocol):
+    """In a tenant's transaction: the apps that the organisation made, and what its people granted to any. Of no mode."""
+
+    async def add(self, app: App) -> None:
+        """Keep a new app."""
+        ...
+
+    async def get(self, id: str) -> App | None:
+        """One of them."""
+        ...
+
+    async def all(self) -> Sequence[App]:
+        """Every one, the oldest first."""
+        ...
+
+    async def save(self, app: App) -> None:
+        """Keep the app as it is now."""
+        ...
+
+    async def remove(self, id: str) -> bool:
+        """Take one away, and with it everything that its tokens prove; False when there is none."""
+        ...
+
+    async def grants(self, user: str | None = None) -> Sequence[Grant]:
+        """The grants in force, of one person or of all, the oldest first."""
+        ...
+
+    async def grant(self, app: str, user: str) -> Grant | None:
+        """The grant in force for that app by that person."""
+        ...
+
+    async def put_grant(self, grant: Grant) -> None:
+        """Keep a new grant, or an old one as it is now."""
+        ...
+
+
+class SignIns(Protocol):
+    """Across tenants: apps by how they name themselves, and the codes and tokens of sign-ins."""
+
+    async def app(self, client_id: str) -> App | None:
+        """The app that names itself so, whoever made it."""
+        ...
+
+    async def app_of(self, id: str) -> App | None:
+        """The app with that id."""
+        ...
+
+    async def keep_app(self, app: App) -> App:
+        """Keep an app that no organisation made, under its `client_id`; answers it with the id that it had before."""
+        ...
+
+    async def add_code(self, code: Code) -> None:
+        """Keep a new code."""
+        ...
+
+    async def code(self, digest: bytes) -> Code | None:
+        """A code, used or not."""
+        ...
+
+    async def token(self, digest: bytes) -> HeldToken | None:
+        """A token of any kind, in force or not."""
+        ...
+
+    async def redeem(self, code: Code, family: Family, tokens: Collection[Token]) -> bool:
+        """Use the code and keep what it gives, at once; False, and nothing is kept, when it was used already."""
+        ...
+
+    async def rotate(self, held: HeldToken, tokens: Collection[Token], now: datetime) -> bool:
+        """Use the refresh token and keep what comes of it, at once; what came of it before is ended.
+
+        False, and nothing is kept, when it is not any more as it was read.
+        """
+        ...
+
+    async def issue(self, family: Family, tokens: Collection[Token]) -> None:
+        """Keep a family with its first tokens."""
+        ...
+
+    async def end(self, family: str, why: str, now: datetime) -> bool:
+        """End all tokens of a family; False when it had ended, or there is none."""
+        ...
+
+    async def end_token(self, digest: bytes, now: datetime) -> None:
+        """End one token."""
+        ...
+
+    async def add_device(self, device: Device) -> bool:
+        """Keep a device's request; False when another one has the user code."""
+        ...
+
+    async def device(self, digest: bytes) -> Device | None:
+        """The request with that device code."""
+        ...
+
+    async def device_of_user_code(self, digest: bytes, now: datetime) -> Device | None:
+        """The request with that user code, unless it is over."""
+        ...
+
+    async def save_poll(self, device: Device) -> None:
+        """Keep when it was polled, and its interval."""
+        ...
+
+    async def decide(self, device: Device) -> bool:
+        """Keep what the person decided; False when somebody has decided already."""
+        ...
+
+    async def take(self, device: Device, family: Family, tokens: Collection[Token], now: datetime) -> bool:
+        """Use an approved request and keep what it gives, at once; False when it was used already."""
+        ...
+
+    async def used(self, app: App, now: datetime) -> None:
+        """Note that somebody signed in to an app that no organisation made."""
+        ...
+
+    async def purge(self, now: datetime, unused_since: datetime) -> int:
+        """Delete what is over, and self-registered apps that nobody has used since; answers how many rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Where the browser goes with the answer, and the text of the code in it; None with a refusal."""
+
+    location: str
+    code: str | None
+
+
+class GrantRules(Protocol):
+    """The grammar of OAuth: judges requests by what is known, and words the answers. Asks and keeps nothing.
+
+    Everything raises OAuthError for what is refused.
+    """
+
+    def claimed(self, call: Call) -> str | None:
+        """Who the request says that it comes from: the `client_id`."""
+        ...
+
+    def wish(self, call: Call, known: Known) -> Wish:
+        """What an authorization request asks for. The refusal's `location` is set once the redirect URI is vetted."""
+        ...
+
+    def agreed(self, call: Call, known: Known, user: str) -> Redirect:
+        """The answer to an authorization request that the person agreed to."""
+        ...
+
+    def denied(self, call: Call, known: Known, code: str = "access_denied") -> Redirect:
+        """The answer to one that was not agreed to, or could not be asked about."""
+        ...
+
+    def token(self, call: Call, known: Known) -> Granted:
+        """What a token request is granted."""
+        ...
+
+    def device(self, call: Call, known: Known) -> DeviceStart:
+        """What a device is told that wants to be signed in."""
+        ...
+
+    def presented(self, call: Call, known: Known, endpoint: str) -> Mapping[str, Any]:
+        """The answer of `revocation` and `introspection`: the app proved who it is, and the token is its own if there is one."""
+        ...
+
+    def registered(self, metadata: Mapping[str, Any]) -> Metadata:
+        """What an app that registers itself says."""
+        ...
+
+    def described(self, url: str, document: Mapping[str, Any]) -> Metadata:
+        """What the document at an app's `client_id` says."""
+        ...
+
+    def server(self) -> Mapping[str, Any]:
+        """What this server can do (RFC 8414)."""
+        ...
