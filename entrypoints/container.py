@@ -15,6 +15,7 @@ from dependency_injector import containers, providers
 
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.argon2.passwords import Argon2Passwords
+from adapters.authlib.rules import AuthlibRules
 from adapters.files.objects import FileObjects
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
@@ -43,6 +44,7 @@ from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.match_index import PostgresMatchBacklog
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.oauth import PostgresSignIns
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.outbox import PostgresOutbox
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
@@ -165,6 +167,11 @@ def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
     return SmtpMailer(relay, clock)
 
 
+def grant_rules_of(settings: Settings, access: AccessService) -> AuthlibRules:
+    """OAuth's grammar, at the operator's address."""
+    return AuthlibRules(settings.base_url.rstrip("/"), access.digest)
+
+
 def waiting_of(pool: Pool) -> Callable[[], int]:
     """How many requests wait for a connection."""
     return lambda: pool.waiting
@@ -268,8 +275,10 @@ class Container(containers.DeclarativeContainer):
         providers.Singleton(ObjectsAsOf, uow, event_reader, codec),
     )
     people = providers.Singleton(PostgresPeople, pool)
+    sign_ins = providers.Singleton(PostgresSignIns, pool)
     session_store = providers.Singleton(PostgresSessions, pool)
-    access = providers.Singleton(AccessService, credentials, keys, providers.Dict({b"p": session_store}))
+    access = providers.Singleton(AccessService, credentials, keys, providers.Dict({b"p": session_store, b"a": sign_ins}))
+    grant_rules = providers.Singleton(grant_rules_of, settings, access)
     sessions = providers.Singleton(SessionService, session_store, memberships, access, clock)
     links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)
     mailer = providers.Singleton(mailer_of, settings, clock)
@@ -304,6 +313,8 @@ class Container(containers.DeclarativeContainer):
         access=access,
         people=people,
         sessions=sessions,
+        sign_ins=sign_ins,
+        grant_rules=grant_rules,
         links=links,
         outgoing_mail=outgoing_mail,
         accounts=accounts,

@@ -28,6 +28,7 @@ from ports.match_index import MatchBacklog
 from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
+from ports.oauth import GrantRules, SignIns
 from ports.orgs import Memberships
 from ports.people import People
 from ports.platform import Incidents, PlatformChecks
@@ -68,6 +69,8 @@ class Dependencies:
     access: AccessService
     people: People
     sessions: SessionService
+    sign_ins: SignIns
+    grant_rules: GrantRules
     links: LinkService
     outgoing_mail: OutgoingMail
     accounts: Accounts

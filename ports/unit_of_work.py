@@ -27,6 +27,7 @@ from ports.mappings import MappingStore
 from ports.match_index import MatchIndexStore
 from ports.matching import MergeStore, PairStore
 from ports.media import MediaStore
+from ports.oauth import AppStore
 from ports.orgs import OrgStore
 from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
@@ -102,6 +103,9 @@ class Tx(Protocol):
 
     @property
     def orgs(self) -> OrgStore: ...
+
+    @property
+    def oauth(self) -> AppStore: ...
 
     @property
     def sources(self) -> SourceStore: ...

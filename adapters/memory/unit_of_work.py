@@ -16,6 +16,7 @@ from adapters.memory.mappings import MemoryMappings
 from adapters.memory.match_index import MemoryMatchIndex
 from adapters.memory.matching import MemoryMerges, MemoryPairs
 from adapters.memory.media import MemoryMedia
+from adapters.memory.oauth import MemoryApps
 from adapters.memory.orgs import MemoryOrgs
 from adapters.memory.pushes import MemoryPushes
 from adapters.memory.request_logs import MemoryRequestLogs
@@ -68,6 +69,7 @@ class MemoryTx:
 
     keys = cached_property(lambda tx: MemoryKeys(tx.transaction))
     orgs = cached_property(lambda tx: MemoryOrgs(tx.transaction))
+    oauth = cached_property(lambda tx: MemoryApps(tx.transaction))
     sources = cached_property(lambda tx: MemorySources(tx.transaction))
     runs = cached_property(lambda tx: MemoryRuns(tx.transaction))
     mappings = cached_property(lambda tx: MemoryMappings(tx.transaction))

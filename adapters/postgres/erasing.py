@@ -25,8 +25,8 @@ DELETE FROM users u WHERE u.id IN (SELECT m."user" FROM members m WHERE m.org = 
     AND NOT EXISTS (SELECT FROM members m WHERE m."user" = u.id AND m.org <> %s)
 """
 """People who belong to no other organisation; their sessions go with them."""
-_CREDENTIALS: Final = ("api_keys", "members")
-_ELSEWHERE: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
+_CREDENTIALS: Final = ("api_keys", "oauth_apps", "oauth_grants", "members")
+_ELSEWHERE: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder", "oauth_families": "organisation"}
 """Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
 
 

@@ -26,6 +26,8 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "organisations": _READ,
     "members": _READ,
     "api_keys": _READ,
+    "oauth_apps": _READ,
+    "oauth_grants": _READ,
     # resources of plain stores, which can also remove
     "sources": _ALL,
     "runs": _ALL,
@@ -115,6 +117,14 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "outgoing_mail": _ALL,
     "passkeys": _ALL,
     "passkey_challenges": "SELECT, INSERT, DELETE",
+    # nor are apps' sign-ins; who made the apps, and what was granted to them, is read
+    "oauth_apps": _READ,
+    "oauth_grants": _READ,
+    "oauth_clients": _ALL,
+    "oauth_families": _ALL,
+    "oauth_tokens": _ALL,
+    "oauth_codes": _ALL,
+    "oauth_devices": _ALL,
 }
 """Of joinery_system."""
 _RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))

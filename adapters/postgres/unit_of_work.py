@@ -20,6 +20,7 @@ from adapters.postgres.matching import MERGES, PAIRS, PostgresMergeStore, Postgr
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, TenantLease
+from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresOrgStore
 from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
@@ -89,6 +90,7 @@ class PostgresTx:
 
     keys = cached_property(lambda tx: PostgresKeyStore(tx.session))
     orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))
+    oauth = cached_property(lambda tx: PostgresAppStore(tx.session))
     sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
     runs = cached_property(lambda tx: PostgresRunStore(tx.session, RUNS))
     mappings = cached_property(lambda tx: PostgresMappingStore(tx.session, MAPPINGS))

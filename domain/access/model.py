@@ -125,7 +125,8 @@ class ApiKey:
 class Principal:
     """What an accepted credential proves. `via` and `actor` are what the request log shows (docs/conventions.md#authentication).
 
-    `person` is a person's own token, `session` a console session; API keys are neither.
+    `person` is a person's own token, `session` a console session; API keys are neither. `audience` is the one edge that it is
+    good for, `v1` or `mcp`; None for all.
     """
 
     tenant: Tenant
@@ -137,6 +138,7 @@ class Principal:
     person: bool = False
     session: bool = False
     mode_fixed: bool = True
+    audience: str | None = None
 
     @property
     def user(self) -> str | None:

@@ -174,6 +174,24 @@ KEPT: Final = (
     ),
     Kept("mail to people; its text until it is sent", ("outgoing_mail",), _days(OUTGOING_MAIL), "the scheduler, hourly"),
     Kept(
+        "OAuth apps of the organisation, and what its people granted to any",
+        ("oauth_apps", "oauth_grants"),
+        "until they are taken away",
+        _ORG,
+    ),
+    Kept(
+        "OAuth codes, tokens and sign-ins",
+        ("oauth_codes", "oauth_tokens", "oauth_families", "oauth_devices"),
+        "until they are over: codes a minute, access tokens and devices' requests 10 minutes, sign-ins 180 days (devices' 360)",
+        "the scheduler, each ten minutes",
+    ),
+    Kept(
+        "OAuth apps that registered themselves, or have a document",
+        ("oauth_clients",),
+        "until nobody has been signed in with them for 30 days",
+        "the scheduler, each ten minutes",
+    ),
+    Kept(
         "the service's own checks",
         ("platform_checks",),
         _days(STATUS_CHECKS),

@@ -7,6 +7,7 @@ from adapters.wire import orgs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel import retention
 from domain.kernel.paging import Page
+from domain.oauth.usecases.purging import OAuthPurging
 from domain.orgs.usecases.service import OrgService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
@@ -85,6 +86,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     return [
         Tick("sessions that are over", 3600, forget),
         Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
+        Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.sign_ins, clock).purge),
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from adapters.authlib.rules import AuthlibRules
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.argon2.passwords import Argon2Passwords, Cost
 from adapters.memory.factors import MemoryFactors, MemoryPasskeys
@@ -16,6 +17,7 @@ from adapters.memory.events import MemoryEventReader
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
+from adapters.memory.oauth import MemorySignIns
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -151,6 +153,7 @@ class World:
     sessions: Any = None
     passwords: Any = None
     """What hashes passwords; Argon2 at the least cost unless given."""
+    sign_ins: Any = None
     keys: Any = None
     credentials: Any = None
     limits: Any = None
@@ -250,6 +253,8 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "links": links,
         "outgoing_mail": mail,
         "accounts": accounts(world, links, mail, changes.get("settings", settings()).base_url),
+        "sign_ins": world.sign_ins,
+        "grant_rules": AuthlibRules(BASE, world.access.digest),
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),
         "objects": nothing,
@@ -306,7 +311,8 @@ async def running(
     world.keys = working_keys()
     world.links, world.people = MemoryOneTimeLinks(), MemoryPeople(world.store)
     kept = MemorySessions(world.store, world.links)
-    world.access = AccessService(world.credentials, world.keys, {b"p": kept})
+    world.sign_ins = MemorySignIns(world.store)
+    world.access = AccessService(world.credentials, world.keys, {b"p": kept, b"a": world.sign_ins})
     world.sessions = SessionService(kept, MemoryMemberships(world.store), world.access, world.clock)
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)

@@ -19,6 +19,7 @@ from adapters.memory.mail import MemoryInboundAddresses
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
+from adapters.memory.oauth import MemorySignIns
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
@@ -35,7 +36,8 @@ from domain.catalogue import categories
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
-from ports.access import Credentials
+from ports.access import Credentials, TokenProofs
+from ports.oauth import SignIns
 from ports.events import EventReader, NetworkLog
 from ports.exports import ExportUpkeep
 from ports.factors import Factors, Passkeys
@@ -75,6 +77,8 @@ class Backend:
     credentials: Credentials
     people: People
     sessions: Sessions
+    sign_ins: SignIns
+    token_proofs: TokenProofs
     links: OneTimeLinks
     outbox: Outbox
     factors: Factors
@@ -142,6 +146,8 @@ def memory_backend() -> Backend:
         credentials=MemoryCredentials(store),
         people=MemoryPeople(store),
         sessions=MemorySessions(store, links),
+        sign_ins=MemorySignIns(store),
+        token_proofs=MemorySignIns(store),
         links=links,
         outbox=MemoryOutbox(store),
         factors=MemoryFactors(store),

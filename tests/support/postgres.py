@@ -36,6 +36,7 @@ from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.outbox import PostgresOutbox
+from adapters.postgres.oauth import PostgresSignIns
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
@@ -137,6 +138,8 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         credentials=PostgresCredentials(pool),
         people=PostgresPeople(pool),
         sessions=PostgresSessions(pool),
+        sign_ins=PostgresSignIns(pool),
+        token_proofs=PostgresSignIns(pool),
         links=PostgresOneTimeLinks(pool),
         outbox=PostgresOutbox(pool),
         factors=PostgresFactors(pool),

@@ -35,7 +35,7 @@ class GrantService:
         """What the person lets the app do from now on: what was agreed to before, and these scopes."""
         before = await tx.oauth.grant(app.id, user)
         if before is None:
-            made = Grant(new_id("gnt"), tx.tenant.org, app.id, app.name, user, scopes, tx.now, tx.now)
+            made = Grant(new_id("grt"), tx.tenant.org, app.id, app.name, user, scopes, tx.now, tx.now)
             await tx.oauth.put_grant(made)
             await tx.audit.add(GRANT.created(made))
             return made

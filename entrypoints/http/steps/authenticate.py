@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable
 from dataclasses import replace
+from typing import Final
 
 from domain.access.model import is_bearer
 from domain.access.usecases import AccessService, Proof
@@ -10,6 +11,9 @@ from entrypoints.http.addresses import Proxies
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.strangers import Strangers
 from entrypoints.http.ttl_cache import TtlCache
+
+API: Final = "v1"
+MCP: Final = "mcp"
 
 
 def bearer(header: str | None) -> str:
@@ -49,6 +53,8 @@ class Authenticate:
 
     def _accept(self, state: RequestState, proof: Proof | None) -> None:
         principal = self._access.judge(proof, state.address, state.now)
+        if principal.audience not in (None, MCP if state.via == MCP else API):
+            raise AuthenticationRequired  # made for the other edge (RFC 8707)
         state.principal = principal if state.via is None else replace(principal, via=state.via)
 
     async def _ask(self, state: RequestState, digest: bytes) -> None:

@@ -1,0 +1,230 @@
+"""OAuth in store (ports/oauth.py): apps and grants of an organisation, codes and tokens that are good for one use."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Tenant
+from domain.oauth.model import App, AppKind, Audience, Code, Consent, Device, Family, Grant, Origin, Token, TokenKind
+from domain.orgs.model import Member
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+HOUR = timedelta(hours=1)
+SCOPES = frozenset({"products:read", "sources:write"})
+
+
+def _app(org: str | None, **changes: object) -> App:
+    id_ = new_id("app")
+    made = App(
+        id_, id_, AppKind.WEB, Origin.ORGANISATION if org else Origin.REGISTERED, "Fjord's app",
+        ("https://app.example/cb", "https://app.example/other"), SCOPES, builders.MOMENT, builders.MOMENT, org,
+        digest=b"d" + id_.encode(), last4="9xYz", home="https://app.example",
+    )  # fmt: skip
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+async def _signed_in(backend: Backend, role: str = "editor") -> tuple[App, Consent]:
+    """An app of an organisation, and what a member there granted to it."""
+    org = (await backend.organisation()).id
+    app, user = _app(org), new_id("usr")
+    grant = Grant(new_id("grt"), org, app.id, app.name, user, SCOPES, builders.MOMENT, builders.MOMENT)
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.orgs.add_member(Member(user, org, f"{user}@fjord.example", role, builders.MOMENT))
+        await tx.oauth.add(app)
+        await tx.oauth.put_grant(grant)
+    return app, Consent(user, org, grant.id)
+
+
+def _family(backend: Backend, app: App, consent: Consent | None, **changes: object) -> Family:
+    now = backend.now()
+    user, grant, org = (consent.user, consent.grant, consent.org) if consent else (None, None, app.org or "")
+    return replace(Family(new_id("fam"), app.id, org, user, grant, now, now + HOUR), **changes)  # type: ignore[arg-type]
+
+
+def _token(backend: Backend, family: Family, kind: TokenKind = TokenKind.ACCESS, **changes: object) -> Token:
+    digest, now = (b"a" if kind is TokenKind.ACCESS else b"r") + new_id("req").encode(), backend.now()
+    return replace(Token(digest, family.id, kind, SCOPES, Audience.API, now, now + HOUR), **changes)  # type: ignore[arg-type]
+
+
+async def test_apps_are_their_organisations(backend: Backend) -> None:
+    org, other = (await backend.organisation()).id, (await backend.organisation()).id
+    app, machine = _app(org), _app(org, kind=AppKind.MACHINE, redirect_uris=(), digest=None, home=None)
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.oauth.add(app)
+        await tx.oauth.add(machine)
+        assert list(await tx.oauth.all()) == [app, machine]
+    async with backend.uow.begin(Tenant(other, True), builders.CALL) as tx:
+        assert await tx.oauth.get(app.id) is None and list(await tx.oauth.all()) == []
+        await tx.oauth.save(replace(app, name="Theirs"))
+        assert not await tx.oauth.remove(app.id)
+    assert await backend.sign_ins.app(app.client_id) == app == await backend.sign_ins.app_of(app.id)
+    renamed = replace(app, name="Renamed", redirect_uris=("https://app.example/new",), digest=b"other")
+    async with backend.uow.begin(Tenant(org, False), builders.CALL) as tx:
+        await tx.oauth.save(renamed)
+        assert await tx.oauth.get(app.id) == renamed
+        assert await tx.oauth.remove(machine.id) and not await tx.oauth.remove(machine.id)
+    assert await backend.sign_ins.app(machine.id) is None
+
+
+async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Backend) -> None:
+    url = f"https://{new_id('app').replace('_', '').lower()}.example/app.json"
+    first = _app(None, client_id=url, kind=AppKind.NATIVE, origin=Origin.DOCUMENT, digest=None, last4=None,
+                 fresh_until=builders.MOMENT)  # fmt: skip
+    assert await backend.sign_ins.keep_app(first) == first
+    again = await backend.sign_ins.keep_app(replace(first, id=new_id("app"), name="Newer", fresh_until=backend.now()))
+    assert (again.id, again.name) == (first.id, "Newer")
+    assert await backend.sign_ins.app(url) == again == await backend.sign_ins.app_of(first.id)
+    assert await backend.sign_ins.app(first.id) is None, "it is known by the URL"
+
+
+async def test_one_grant_is_in_force(backend: Backend) -> None:
+    app, consent = await _signed_in(backend)
+    async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
+        grant = await tx.oauth.grant(app.id, consent.user)
+        assert grant is not None and list(await tx.oauth.grants()) == [grant]
+        assert list(await tx.oauth.grants(new_id("usr"))) == []
+        await tx.oauth.put_grant(replace(grant, revoked_at=tx.now))
+        assert await tx.oauth.grant(app.id, consent.user) is None
+        await tx.oauth.put_grant(again := replace(grant, id=new_id("grt")))
+    if backend.name == "postgres":
+        with pytest.raises(Conflict):
+            async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
+                await tx.oauth.put_grant(replace(again, id=new_id("grt")))
+    async with backend.uow.read(Tenant((await backend.organisation()).id, True)) as tx:
+        assert list(await tx.oauth.grants()) == []
+
+
+async def test_a_code_is_used_once(backend: Backend) -> None:
+    app, consent = await _signed_in(backend)
+    now, family = backend.now(), _family(backend, app, consent)
+    code = Code(b"c" + family.id.encode(), app.id, consent, "https://app.example/cb", "ch", SCOPES, None, now, now + HOUR,
+                family.id)  # fmt: skip
+    await backend.sign_ins.add_code(code)
+    assert await backend.sign_ins.code(code.digest) == code
+    tries = [backend.sign_ins.redeem(code, family, [_token(backend, family)]) for _ in range(3)]
+    assert sorted(await asyncio.gather(*tries)) == [False, False, True]
+    kept = await backend.sign_ins.code(code.digest)
+    assert kept is not None and kept.used_at is not None
+
+
+async def test_a_refresh_token_has_one_line_of_heirs(backend: Backend) -> None:
+    app, consent = await _signed_in(backend)
+    family = _family(backend, app, consent)
+    first = _token(backend, family, TokenKind.REFRESH)
+    await backend.sign_ins.issue(family, [first])
+    held = await backend.sign_ins.token(first.digest)
+    assert held is not None and (held.token, held.family, held.succeeded) == (first, family, False)
+
+    def heir() -> Token:
+        return _token(backend, family, TokenKind.REFRESH, parent=first.digest)
+
+    second, third = heir(), heir()
+    assert await backend.sign_ins.rotate(held, [second], backend.now())
+    assert not await backend.sign_ins.rotate(held, [heir()], backend.now()), "it is not any more as it was read"
+    again = await backend.sign_ins.token(first.digest)
+    assert again is not None and again.token.used_at is not None and again.may_refresh(backend.now())
+    assert await backend.sign_ins.rotate(again, [third], backend.now())
+    replaced, newest = await backend.sign_ins.token(second.digest), await backend.sign_ins.token(third.digest)
+    assert replaced is not None and replaced.is_reuse(backend.now())
+    assert newest is not None and newest.in_force(backend.now())
+    assert await backend.sign_ins.rotate(newest, [_token(backend, family, TokenKind.REFRESH, parent=third.digest)], backend.now())
+    late = await backend.sign_ins.token(first.digest)
+    assert late is not None and late.succeeded and late.is_reuse(backend.now())
+    assert not await backend.sign_ins.rotate(late, [heir()], backend.now())
+    assert await backend.sign_ins.end(family.id, "reuse", backend.now())
+    assert not await backend.sign_ins.end(family.id, "reuse", backend.now())
+    over = await backend.sign_ins.token(third.digest)
+    assert over is not None and over.family.ended == "reuse" and not over.in_force(backend.now())
+
+
+async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> None:
+    app, consent = await _signed_in(backend)
+    family = _family(backend, app, consent)
+    token, refresh = _token(backend, family), _token(backend, family, TokenKind.REFRESH)
+    await backend.sign_ins.issue(family, [token, refresh])
+    proofs = await backend.token_proofs.proofs([token.digest, refresh.digest, b"a unknown"])
+    assert list(proofs) == [token.digest]
+    credential, principal = proofs[token.digest]
+    assert credential.revoked_at is None and credential.expires_at == token.expires_at and credential.networks == ()
+    assert principal.tenant == Tenant(consent.org, True) and principal.actor == Actor("app", app.id, consent.user)
+    assert (principal.via, principal.role, principal.scopes) == ("oauth", "editor", SCOPES)
+    assert (principal.person, principal.session, principal.mode_fixed, principal.audience) == (True, False, False, "v1")
+    await backend.sign_ins.end_token(token.digest, backend.now())
+    assert (await backend.token_proofs.proofs([token.digest]))[token.digest][0].revoked_at is not None
+
+
+async def test_a_machine_app_proves_itself(backend: Backend) -> None:
+    org = (await backend.organisation()).id
+    app = _app(org, kind=AppKind.MACHINE, redirect_uris=())
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.oauth.add(app)
+    family = _family(backend, app, None)
+    token = _token(backend, family, audience=None)
+    await backend.sign_ins.issue(family, [token])
+    _, principal = (await backend.token_proofs.proofs([token.digest]))[token.digest]
+    assert principal.actor == Actor("app", app.id) and not principal.person and principal.role == "admin"
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.oauth.remove(app.id)
+    assert await backend.token_proofs.proofs([token.digest]) == {}
+
+
+@pytest.mark.parametrize("what", ["grant", "app", "nobody"])
+async def test_what_a_token_stands_on_may_go(backend: Backend, what: str) -> None:
+    app, consent = await _signed_in(backend)
+    if what == "nobody":
+        consent = replace(consent, user=new_id("usr"))
+    family = _family(backend, app, consent)
+    token = _token(backend, family, TokenKind.REFRESH)
+    access = _token(backend, family)
+    await backend.sign_ins.issue(family, [token, access])
+    async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
+        if what == "app":
+            await tx.oauth.remove(app.id)
+        elif what == "grant" and (grant := await tx.oauth.grant(app.id, consent.user)):
+            await tx.oauth.put_grant(replace(grant, revoked_at=tx.now))
+    held = await backend.sign_ins.token(token.digest)
+    assert held is not None and not held.may_refresh(backend.now())
+    proof = (await backend.token_proofs.proofs([access.digest])).get(access.digest)
+    assert proof is None or proof[0].revoked_at is not None
+
+
+async def test_a_device_waits_for_one_word(backend: Backend) -> None:
+    app, consent = await _signed_in(backend)
+    now, family = backend.now(), _family(backend, app, consent)
+    device = Device(b"v" + family.id.encode(), b"u" + family.id.encode(), app.id, SCOPES, Audience.MCP, now, now + HOUR,
+                    family.id)  # fmt: skip
+    assert await backend.sign_ins.add_device(device)
+    assert not await backend.sign_ins.add_device(replace(device, digest=b"w" + family.id.encode()))
+    assert await backend.sign_ins.device(device.digest) == device
+    assert await backend.sign_ins.device_of_user_code(device.user_code, now) == device
+    assert await backend.sign_ins.device_of_user_code(device.user_code, now + 2 * HOUR) is None
+    await backend.sign_ins.save_poll(polled := device.polled(now))
+    assert not await backend.sign_ins.take(device, family, [], now), "nobody agreed"
+    assert await backend.sign_ins.decide(agreed := replace(polled, approved=True, consent=consent))
+    assert not await backend.sign_ins.decide(replace(polled, approved=False))
+    assert await backend.sign_ins.device(device.digest) == agreed
+    assert await backend.sign_ins.take(agreed, family, [_token(backend, family)], now)
+    assert not await backend.sign_ins.take(agreed, family, [], now)
+
+
+async def test_what_is_over_is_deleted(backend: Backend) -> None:
+    app, consent = await _signed_in(backend)
+    now = backend.now()
+    old = _family(backend, app, consent, expires_at=now - HOUR)
+    young = _family(backend, app, consent)
+    over, good = _token(backend, young, expires_at=now - HOUR), _token(backend, young)
+    await backend.sign_ins.issue(old, [of_old := _token(backend, old)])
+    await backend.sign_ins.issue(young, [over, good])
+    stranger = await backend.sign_ins.keep_app(_app(None, created_at=now - 3 * HOUR))
+    used = await backend.sign_ins.keep_app(_app(None, created_at=now - 3 * HOUR))
+    await backend.sign_ins.used(used, now)
+    assert await backend.sign_ins.purge(now, now - 2 * HOUR) >= 3
+    for digest, there in ((of_old.digest, False), (over.digest, False), (good.digest, True)):
+        assert (await backend.sign_ins.token(digest) is not None) == there
+    assert await backend.sign_ins.app(stranger.id) is None and await backend.sign_ins.app(used.id) is not None
