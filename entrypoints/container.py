@@ -277,7 +277,9 @@ class Container(containers.DeclarativeContainer):
     people = providers.Singleton(PostgresPeople, pool)
     sign_ins = providers.Singleton(PostgresSignIns, pool)
     session_store = providers.Singleton(PostgresSessions, pool)
-    access = providers.Singleton(AccessService, credentials, keys, providers.Dict({b"p": session_store, b"a": sign_ins}))
+    access = providers.Singleton(
+        AccessService, credentials, keys, providers.Dict({b"p": session_store, b"a": sign_ins})
+    )
     grant_rules = providers.Singleton(grant_rules_of, settings, access)
     sessions = providers.Singleton(SessionService, session_store, memberships, access, clock)
     links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)

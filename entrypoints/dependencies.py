@@ -27,8 +27,8 @@ from ports.maintenance import Maintenance
 from ports.match_index import MatchBacklog
 from ports.metrics import Collect, MetricsExport
 from ports.models import Models
-from ports.objects import Objects
 from ports.oauth import GrantRules, SignIns
+from ports.objects import Objects
 from ports.orgs import Memberships
 from ports.people import People
 from ports.platform import Incidents, PlatformChecks

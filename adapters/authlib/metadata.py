@@ -17,7 +17,15 @@ from domain.oauth.model import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CO
 
 LONGEST_NAME: Final = 100
 _SHOWN: Final = ("client_name", "redirect_uris", "grant_types", "response_types", "scope", "client_uri")
-_TEXTS: Final = ("client_name", "client_uri", "logo_uri", "tos_uri", "policy_uri", "scope", "token_endpoint_auth_method")
+_TEXTS: Final = (
+    "client_name",
+    "client_uri",
+    "logo_uri",
+    "tos_uri",
+    "policy_uri",
+    "scope",
+    "token_endpoint_auth_method",
+)
 _LISTS: Final = ("redirect_uris", "grant_types", "response_types")
 
 
@@ -75,7 +83,7 @@ def read(said: Mapping[str, Any], *, public: bool) -> Metadata:
     except (OAuth2Error, ValueError) as error:
         _must_redirect(data, confidential=False)
         raise OAuthError("invalid_client_metadata", "Some of the metadata is not as RFC 7591 wants it.") from error
-    confidential = claims["token_endpoint_auth_method"] != "none"
+    confidential = claims["token_endpoint_auth_method"] != METHODS[-1]
     if public and confidential:
         raise OAuthError("invalid_client_metadata", "An app with a document can have no secret: use none.")
     uris = _must_redirect(claims, confidential=confidential)

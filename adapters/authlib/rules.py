@@ -39,7 +39,9 @@ class AuthlibRules:
         if named is not None and named != basic:
             raise OAuthError("invalid_request", "client_id is another one than in the Authorization header.")
         if call.get("client_secret"):
-            raise OAuthError("invalid_request", "Show the secret once: in the Authorization header, or as client_secret.")
+            raise OAuthError(
+                "invalid_request", "Show the secret once: in the Authorization header, or as client_secret."
+            )
         return str(unquote(basic))
 
     def wish(self, call: Call, known: Known) -> Wish:
@@ -105,7 +107,9 @@ class AuthlibRules:
 
     def presented(self, call: Call, known: Known, endpoint: str) -> Mapping[str, Any]:
         server, request = self._begun(call, known)
-        body: Mapping[str, Any] = self._answered(server, lambda: server.create_endpoint_response(endpoint, request)).body
+        body: Mapping[str, Any] = self._answered(
+            server, lambda: server.create_endpoint_response(endpoint, request)
+        ).body
         return body
 
     def registered(self, metadata_: Mapping[str, Any]) -> Metadata:

@@ -26,7 +26,9 @@ class Answer:
 
     def __init__(self, status: int, body: Any, headers: list[tuple[str, str]]) -> None:
         self.status, self.body = status, body
-        self.headers = tuple((name, value) for name, value in headers if name.lower() not in ("content-type", "location"))
+        self.headers = tuple(
+            (name, value) for name, value in headers if name.lower() not in ("content-type", "location")
+        )
         self.location = next((value for name, value in headers if name.lower() == "location"), None)
 
 

@@ -180,7 +180,9 @@ class MemorySignIns:
         gone += sum(self._erase(DEVICES, device.digest.hex()) for device in devices)
         live = {family.app for family in self._rows(FAMILIES).values()}
         idle = [
-            app for app in self._rows(CLIENTS).values() if (app.used_at or app.created_at) < unused_since and app.id not in live
+            app
+            for app in self._rows(CLIENTS).values()
+            if (app.used_at or app.created_at) < unused_since and app.id not in live
         ]
         return gone + sum(self._erase(CLIENTS, app.client_id) for app in idle)
 

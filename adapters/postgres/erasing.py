@@ -26,7 +26,12 @@ DELETE FROM users u WHERE u.id IN (SELECT m."user" FROM members m WHERE m.org = 
 """
 """People who belong to no other organisation; their sessions go with them."""
 _CREDENTIALS: Final = ("api_keys", "oauth_apps", "oauth_grants", "members")
-_ELSEWHERE: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder", "oauth_families": "organisation"}
+_ELSEWHERE: Final = {
+    "events": "owner",
+    "network_checkpoints": "owner",
+    "licences": "holder",
+    "oauth_families": "organisation",
+}
 """Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
 
 

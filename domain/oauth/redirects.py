@@ -58,7 +58,13 @@ def is_meant(registered: str, asked: str, kind: AppKind) -> bool:
     if registered == asked:
         return True
     own, other = _LOOPBACK.fullmatch(registered), _LOOPBACK.fullmatch(asked)
-    if kind is not AppKind.NATIVE or own is None or other is None or not _PLAIN.fullmatch(asked) or not _is_loopback(asked):
+    if (
+        kind is not AppKind.NATIVE
+        or own is None
+        or other is None
+        or not _PLAIN.fullmatch(asked)
+        or not _is_loopback(asked)
+    ):
         return False
     return own[1] == other[1] and (own[3] or "/") == (other[3] or "/")
 

@@ -64,6 +64,10 @@ class Console:
         beside = {page.rule for page in self.pages if not page.rule.startswith("/console")}
         return ("/console", "/console/", "/console/<path:rest>", *sorted(beside))
 
+    def methods_of(self, rule: str) -> list[str]:
+        """The methods of a page elsewhere: programs may ask something else of the same address by others."""
+        return sorted({method for page in self.pages if page.rule == rule for method in page.methods})
+
     async def answer(self, asked: Asked) -> Answer:
         """The response, whatever happens."""
         accepted = asked.headers.get("accept-encoding")

@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.console.page import Page
 from entrypoints.console.pages import account, catalogue, home, pictures, products, session, sign_in
+from entrypoints.console.pages import catalogue, consent, home, session
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
@@ -13,4 +14,5 @@ PAGES: Final[tuple[Page, ...]] = (
     *session.PAGES,
     *sign_in.PAGES,
     *account.PAGES,
+    *consent.PAGES,
 )

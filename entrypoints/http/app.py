@@ -37,6 +37,8 @@ from entrypoints.http.table import Table
 from entrypoints.mcp import edge as mcp_edge
 from entrypoints.mcp.edge import McpEdge
 from entrypoints.metrics import exposed
+from entrypoints.oauth.endpoints import OAuthEndpoints
+from entrypoints.oauth.services import oauth_services
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
@@ -67,7 +69,7 @@ def create_app(
     _mount_api(app, pipeline)
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
-    _mount_metadata(app, dependencies.settings.base_url, mcp.scopes)
+    _mount_oauth(app, dependencies)
     _mount_console(app, Console(dependencies, pipeline))
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
@@ -164,20 +166,32 @@ def _mount_console(app: Quart, console: Console) -> None:
         return to_quart(await console.answer(asked_of(request.scope, body_of(request.scope))))
 
     for rule in console.rules:
-        app.add_url_rule(rule, f"console {rule}", page, methods=METHODS, provide_automatic_options=False)
+        methods = METHODS if rule.startswith("/console") else console.methods_of(rule)
+        app.add_url_rule(rule, f"console {rule}", page, methods=methods, provide_automatic_options=False)
 
 
-def _mount_metadata(app: Quart, base_url: str, scopes: Sequence[str]) -> None:
-    documents = {
-        resource_metadata.PATH: resource_metadata.file(base_url),
-        resource_metadata.PATH + mcp_edge.PATH: resource_metadata.file(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
-    }
+def _mount_oauth(app: Quart, dependencies: Dependencies) -> None:
+    endpoints = OAuthEndpoints(oauth_services(dependencies), Proxies(dependencies.settings.trusted_proxies))
+    base_url = dependencies.settings.base_url
+    documents = {edge: resource_metadata.file(base_url, edge) for edge in ("", *resource_metadata.EDGES)}
+
+    async def asked() -> QuartResponse:
+        return to_quart(await endpoints.answer(from_scope(request.scope, body_of(request.scope).read)))
 
     async def metadata() -> QuartResponse:
-        return _to_visitor(documents[request.path].answer(request.headers.get("If-None-Match", "")))
+        return _to_visitor(endpoints.metadata())
 
-    for path in documents:
-        app.add_url_rule(path, path, metadata, methods=["GET"])
+    async def resource(edge: str = "") -> QuartResponse:
+        document = documents.get(f"/{edge}" if edge else "")
+        if document is None:
+            raise NotFound(_NOWHERE)
+        return _to_visitor(document.answer(request.headers.get("If-None-Match", "")))
+
+    for path in endpoints.by_path:
+        app.add_url_rule(path, path, asked, methods=["POST", "OPTIONS"], provide_automatic_options=False)
+    app.add_url_rule("/.well-known/oauth-authorization-server", "authorization server", metadata, methods=["GET"])
+    app.add_url_rule(resource_metadata.PATH, resource_metadata.PATH, resource, methods=["GET"])
+    app.add_url_rule(f"{resource_metadata.PATH}/<edge>", "edge metadata", resource, methods=["GET"])
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:

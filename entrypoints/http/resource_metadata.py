@@ -1,6 +1,7 @@
 """What the challenge of every 401 points at: how this API wants its credentials (RFC 9728, OAuth 2.0 Protected Resource Metadata).
 
-No authorization server is named: there is none, and keys are made by the operator's command line.
+The service is its own authorization server (docs/oauth.md). There is a document for the whole of it, and one for each edge
+that a token can be bound to, at the place that RFC 9728 §3.1 gives it.
 """
 
 from collections.abc import Sequence
@@ -8,8 +9,11 @@ from typing import Final
 
 import msgspec
 
+from domain.access.model import SCOPES
+from domain.oauth.model import DEFAULT_SCOPES
 from entrypoints.http.public_file import OPEN, PublicFile
 
+EDGES: Final = ("/v1", "/mcp")
 PATH: Final = "/.well-known/oauth-protected-resource"
 
 
@@ -18,14 +22,16 @@ def address(base_url: str, place: str = "") -> str:
     return base_url.rstrip("/") + PATH + place
 
 
-def file(base_url: str, place: str = "", scopes: Sequence[str] = (), guide: str = "/docs") -> PublicFile:
-    """The document: the resource, how its credentials are sent, where that is described; `scopes` are what it needs at the least."""
+def file(base_url: str, edge: str = "") -> PublicFile:
+    """The document of the service, or of its edge (`/v1`, `/mcp`): the resource, who gives tokens for it, how they are sent."""
     base = base_url.rstrip("/")
-    document: dict[str, object] = {
-        "resource": base + place,
+    document = {
+        "resource": base + edge,
+        "authorization_servers": [base],
+        "scopes_supported": sorted(SCOPES if not edge else DEFAULT_SCOPES),
         "resource_name": "Joinery",
         "bearer_methods_supported": ["header"],
-        "resource_documentation": f"{base}{guide}",
+        "resource_documentation": f"{base}/docs/oauth",
     }
     if scopes:
         document["scopes_supported"] = list(scopes)

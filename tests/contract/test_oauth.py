@@ -133,7 +133,9 @@ async def test_a_refresh_token_has_one_line_of_heirs(backend: Backend) -> None:
     replaced, newest = await backend.sign_ins.token(second.digest), await backend.sign_ins.token(third.digest)
     assert replaced is not None and replaced.is_reuse(backend.now())
     assert newest is not None and newest.in_force(backend.now())
-    assert await backend.sign_ins.rotate(newest, [_token(backend, family, TokenKind.REFRESH, parent=third.digest)], backend.now())
+    assert await backend.sign_ins.rotate(
+        newest, [_token(backend, family, TokenKind.REFRESH, parent=third.digest)], backend.now()
+    )
     late = await backend.sign_ins.token(first.digest)
     assert late is not None and late.succeeded and late.is_reuse(backend.now())
     assert not await backend.sign_ins.rotate(late, [heir()], backend.now())

@@ -23,7 +23,9 @@ from adapters.postgres.tables import TABLES
 from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
 
-REFERENCE: Final = frozenset({"plans", "organisations", "members", "api_keys", "licences", "oauth_apps", "oauth_grants"})
+REFERENCE: Final = frozenset(
+    {"plans", "organisations", "members", "api_keys", "licences", "oauth_apps", "oauth_grants"}
+)
 """Tables that are on every server whole."""
 _OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
 _NAMED: Final = re.compile(r"%\((\w+)\)s")

@@ -75,13 +75,13 @@ class Clients:
         await self._spend(f"oauth:document:{address}", FETCHES)
         await self._spend(f"oauth:document-of:{urlsplit(url).hostname}", (30, 1.0))
         try:
-            answer = await self._web.get(
-                url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS
-            )
+            answer = await self._web.get(url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS)
         except Unreachable:
             raise OAuthError("invalid_client", "The document at client_id could not be fetched.") from None
         found, now = self._rules.described(url, _object(answer)), self._clock.now()
-        made = _app(known.id if known else new_id("app"), url, Origin.DOCUMENT, found, known.created_at if known else now)
+        made = _app(
+            known.id if known else new_id("app"), url, Origin.DOCUMENT, found, known.created_at if known else now
+        )
         fresh = now + freshness(answer.headers)
         return await self._store.keep_app(replace(made, updated_at=now, fresh_until=fresh))
 

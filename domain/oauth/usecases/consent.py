@@ -131,4 +131,3 @@ class ConsentService:
 def in_name_of(user: str, request_id: str | None = None) -> AuditContext:
     """A person's own word on an app, as the audit log has it."""
     return AuditContext(Actor("user", user), "oauth.consent", request_id)
-

@@ -90,7 +90,11 @@ class TokenService:
 
     async def _known(self, call: Call, address: str) -> Known:
         app = await self._clients.find(self._rules.claimed(call), address)
-        code, refresh, device = call.get("code"), call.get("refresh_token") or call.get("token"), call.get("device_code")
+        code, refresh, device = (
+            call.get("code"),
+            call.get("refresh_token") or call.get("token"),
+            call.get("device_code"),
+        )
         return Known(
             now=self._clock.now(),
             app=app,
@@ -133,16 +137,21 @@ class TokenService:
         digest = parent.token.digest if parent else None
         ends = now + _seconds(ACCESS_SECONDS)
         access = Token(
-            self._digest(granted.access), family.id, TokenKind.ACCESS, granted.scopes, granted.audience, now, ends, digest
+            self._digest(granted.access),
+            family.id,
+            TokenKind.ACCESS,
+            granted.scopes,
+            granted.audience,
+            now,
+            ends,
+            digest,
         )
         if granted.refresh is None:
             return (access,)
         scopes = parent.token.scopes if parent else granted.scopes
         audience = parent.token.audience if parent else granted.audience
         idle = min(now + IDLE, family.expires_at)
-        kept = Token(
-            self._digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest
-        )
+        kept = Token(self._digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest)
         return access, kept
 
     async def _spend(self, address: str) -> None:

@@ -1,0 +1,148 @@
+"""The endpoints that programs ask: tokens, revocation, introspection, registration, a device's request, and what all of it is called.
+
+Answers and refusals have the form of the RFCs, never that of the API's problems; nobody may keep them.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from domain.kernel.errors import DomainError, PayloadTooLarge, Unavailable
+from domain.oauth.asking import Call
+from domain.oauth.errors import OAuthError
+from entrypoints.http.addresses import Proxies
+from entrypoints.http.exchange import HeaderList, Request, Response
+from entrypoints.oauth.services import OAuthServices
+
+LONGEST: Final = 64 * 1024
+LOG: Final = logging.getLogger("joinery.oauth")
+FORM: Final = "application/x-www-form-urlencoded"
+_FIELDS: Final = 100
+_COMMON: Final[HeaderList] = [
+    (b"cache-control", b"no-store"),
+    (b"pragma", b"no-cache"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+_OPEN: Final[HeaderList] = [(b"access-control-allow-origin", b"*")]
+"""Apps in a browser ask from their own origin; no cookie counts here."""
+_PREFLIGHT: Final[HeaderList] = [
+    *_OPEN,
+    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-headers", b"authorization, content-type, mcp-protocol-version"),
+    (b"access-control-max-age", b"7200"),
+]
+Answering = Callable[[Request, str], Awaitable[Response]]
+
+
+class OAuthEndpoints:
+    """One for a process. `proxies` tells whose address a request comes from."""
+
+    def __init__(self, services: OAuthServices, proxies: Proxies) -> None:
+        self._services, self._proxies = services, proxies
+        self._metadata = msgspec.json.encode(services.rules.server())
+        self.by_path: Mapping[str, Answering] = {
+            "/oauth/token": self._token,
+            "/oauth/device": self._device,
+            "/oauth/revoke": self._revoke,
+            "/oauth/introspect": self._introspect,
+            "/oauth/register": self._register,
+        }
+
+    async def answer(self, request: Request) -> Response:
+        """The answer to a request for one of the paths, whatever happens."""
+        if request.method == "OPTIONS":
+            return Response(204, [*_PREFLIGHT, *_COMMON])
+        address = self._proxies.client(request.client, request.headers)
+        try:
+            return await self.by_path[request.path](request, address)
+        except OAuthError as error:
+            return refusal(error)
+        except Unavailable as error:
+            return refusal(OAuthError("temporarily_unavailable", "Try again.", retry_after=error.retry_after or 5))
+        except DomainError as error:
+            status = 413 if isinstance(error, PayloadTooLarge) else 400
+            return refusal(OAuthError("invalid_request", "The body could not be taken.", status=status))
+        except Exception:
+            LOG.exception("an OAuth endpoint failed")
+            return refusal(OAuthError("server_error", "Something went wrong on our side."))
+
+    def metadata(self) -> Response:
+        """What this server can do (RFC 8414)."""
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"public, max-age=300"), *_OPEN]
+        return Response(200, headers, self._metadata)
+
+    async def _token(self, request: Request, address: str) -> Response:
+        return told(await self._services.tokens.token(await call_of(request), address))
+
+    async def _device(self, request: Request, address: str) -> Response:
+        return told(await self._services.consent.begin_device(await call_of(request), address))
+
+    async def _revoke(self, request: Request, address: str) -> Response:
+        await self._services.tokens.revoke(await call_of(request), address)
+        return told({})
+
+    async def _introspect(self, request: Request, address: str) -> Response:
+        return told(await self._services.tokens.introspect(await call_of(request), address))
+
+    async def _register(self, request: Request, address: str) -> Response:
+        if _media_type(request) != "application/json":
+            raise OAuthError("invalid_client_metadata", "Send the metadata as application/json.")
+        try:
+            said = json.loads(await request.read_body(LONGEST))
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            raise OAuthError("invalid_client_metadata", "The metadata is a JSON object.")
+        return told(await self._services.clients.register(said, address), 201)
+
+
+async def call_of(request: Request) -> Call:
+    """The form of a request. Raises OAuthError for what is none."""
+    if _media_type(request) != FORM:
+        raise OAuthError("invalid_request", f"Send the parameters as {FORM}.")
+    if request.query:
+        raise OAuthError(
+            "invalid_request", "Send the parameters in the body, not in the address, where they would be logged."
+        )
+    return Call(
+        pairs_of((await request.read_body(LONGEST)).decode("utf-8", "replace")), request.headers.get("authorization")
+    )
+
+
+def pairs_of(text: str) -> tuple[tuple[str, str], ...]:
+    """The parameters of a query or form. Raises OAuthError for too many."""
+    try:
+        return tuple(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError:
+        raise OAuthError("invalid_request", "There are too many parameters.") from None
+
+
+def told(body: Mapping[str, Any], status: int = 200) -> Response:
+    """An answer as JSON."""
+    encoded = msgspec.json.encode(body)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(encoded)).encode()),
+        *_OPEN,
+        *_COMMON,
+    ]
+    return Response(status, headers, encoded)
+
+
+def refusal(error: OAuthError) -> Response:
+    """A refusal as JSON (RFC 6749 §5.2)."""
+    body = {"error": error.code} | ({"error_description": error.description} if error.description else {})
+    answer = told(body, error.status)
+    answer.headers += [(name.lower().encode(), value.encode()) for name, value in error.headers]
+    if error.retry_after is not None:
+        answer.headers.append((b"retry-after", str(error.retry_after).encode()))
+    return answer
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
