@@ -72,7 +72,7 @@ class _Registration(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authli
 
 def read(said: Mapping[str, Any], *, public: bool) -> Metadata:
     """Judge what an app says; `public`: it can have no secret. Raises OAuthError."""
-    data = dict(said)
+    data = {name: said[name] for name in (*_TEXTS, *_LISTS) if said.get(name) is not None}  # the rest is ignored (§2)
     _must_be_typed(data)
     if public:
         data.setdefault("token_endpoint_auth_method", "none")

@@ -15,7 +15,7 @@ Digest = Callable[[str], bytes]
 SECRETS: Final = ("client_secret_basic", "client_secret_post")
 
 
-class Client(ClientMixin):
+class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
     """An app; `digest` hashes what is shown as its secret."""
 
     def __init__(self, app: App, digest: Digest) -> None:
@@ -70,7 +70,7 @@ class AuthorizationCode:
         return scope_text(self.code.scopes)
 
 
-class OwnToken(TokenMixin):
+class OwnToken(TokenMixin):  # type: ignore[misc]  # Authlib has no types
     """A refresh or access token."""
 
     def __init__(self, held: HeldToken, now: datetime) -> None:
@@ -92,7 +92,7 @@ class OwnToken(TokenMixin):
         return not self.held.may_refresh(self._now)
 
 
-class DeviceCredential(DeviceCredentialMixin):
+class DeviceCredential(DeviceCredentialMixin):  # type: ignore[misc]  # Authlib has no types
     """A device's request. Its user code is known by its hash alone, which stands for it."""
 
     def __init__(self, device: Device, client_id: str, now: datetime) -> None:

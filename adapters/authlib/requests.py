@@ -11,7 +11,7 @@ _SECURE: Final = "https://server.invalid/"
 """Authlib refuses what does not say https. What stands in front of the service says that here: the operator's address (`base_url`)."""
 
 
-class _Payload(OAuth2Payload):
+class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
     def __init__(self, call: Call) -> None:
         self._data = {name: value for name, value in reversed(call.pairs) if value}
         self._lists: defaultdict[str, list[str]] = defaultdict(list)
@@ -27,7 +27,7 @@ class _Payload(OAuth2Payload):
         return self._lists
 
 
-class FormRequest(OAuth2Request):
+class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
     """Query or form, and the Authorization header."""
 
     def __init__(self, call: Call) -> None:
@@ -51,7 +51,7 @@ class _Metadata:
         self.data = data
 
 
-class MetadataRequest(JsonRequest):
+class MetadataRequest(JsonRequest):  # type: ignore[misc]  # Authlib has no types
     """A JSON object that an app describes itself by."""
 
     def __init__(self, data: dict[str, object]) -> None:

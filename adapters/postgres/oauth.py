@@ -223,7 +223,8 @@ def _app(row: Row) -> App:
 
 
 def _grant(row: Row) -> Grant:
-    return Grant(*row[:5], frozenset(row[5]), *row[6:])
+    id_, org, app, app_name, user, scopes, created, updated, revoked = row
+    return Grant(id_, org, app, app_name, user, frozenset(scopes), created, updated, revoked)
 
 
 def _code(row: Row) -> Code:
@@ -242,12 +243,13 @@ def _token(row: Row) -> Token:
 
 
 def _device(row: Row) -> Device:
-    digest, user_code, app, scopes, audience, *rest = row
-    user, org, grant, used_at = rest[6:]
+    digest, user_code, app, scopes, audience, created, expires, family, interval, polled, approved, *rest = row
+    user, org, grant, used_at = rest
     consent = Consent(user, org, grant) if user else None
     return Device(
-        bytes(digest), bytes(user_code), app, frozenset(scopes), _audience(audience), *rest[:6], consent, used_at
-    )
+        bytes(digest), bytes(user_code), app, frozenset(scopes), _audience(audience), created, expires, family,
+        interval, polled, approved, consent, used_at,
+    )  # fmt: skip
 
 
 def _proof(row: Row) -> tuple[Credential, Principal]:

@@ -45,7 +45,9 @@ class Stage:
     world: World
     secrets: dict[str, str] = field(default_factory=dict)
 
-    async def app(self, kind: AppKind = AppKind.WEB, *uris: str, org: str = "Fjord", scopes: frozenset[str] = SCOPES) -> App:
+    async def app(
+        self, kind: AppKind = AppKind.WEB, *uris: str, org: str = "Fjord", scopes: frozenset[str] = SCOPES
+    ) -> App:
         """An app of that organisation; its secret is remembered."""
         own = self.world.orgs[org]
         uris = () if kind is AppKind.MACHINE else uris or (CALLBACK,)
@@ -57,7 +59,9 @@ class Stage:
 
     async def person(self, *orgs: str, role: str = "editor") -> Person:
         """Somebody who belongs to these organisations, and is signed in."""
-        user = await self.world.people.add(User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, self.world.clock.now()))
+        user = await self.world.people.add(
+            User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, self.world.clock.now())
+        )
         for org in orgs or ("Fjord",):
             await self.role(user, org, role)
         _, cookie = await self.world.dependencies.sessions.begin(user, [Method.PASSWORD], Visitor("203.0.113.7"))
@@ -93,7 +97,9 @@ class Stage:
         """The page that asks for consent, or where it leads."""
         return await person.browser.get(self.place(app, **changes))
 
-    async def allow(self, person: Person, page: Page, org: str = "Fjord", decision: str = "allow", **fields: str) -> Page:
+    async def allow(
+        self, person: Person, page: Page, org: str = "Fjord", decision: str = "allow", **fields: str
+    ) -> Page:
         """Send the form of that page."""
         sent = {"request": page.field("request"), "decision": decision, "org": self.world.orgs[org].id} | fields
         return await person.browser.submit(page, "/oauth/authorize", **sent)
@@ -104,12 +110,16 @@ class Stage:
         done = await self.allow(person, page, org) if page.status == 200 else page
         return led(done)["code"]
 
-    async def post(self, path: str, address: str = "203.0.113.7", basic: tuple[str, str] | None = None, **form: str) -> Answer:
+    async def post(
+        self, path: str, address: str = "203.0.113.7", basic: tuple[str, str] | None = None, **form: str
+    ) -> Answer:
         """A program's form."""
         headers = {"content-type": "application/x-www-form-urlencoded"}
         if basic:
             headers["authorization"] = "Basic " + base64.b64encode(":".join(basic).encode()).decode()
-        return await Client(self.world.app, None, address).send("POST", path, body=urlencode(form).encode(), headers=headers)
+        return await Client(self.world.app, None, address).send(
+            "POST", path, body=urlencode(form).encode(), headers=headers
+        )
 
     async def token(self, app: App, **form: str) -> Answer:
         """A token request of that app, with its secret if it has one."""
@@ -137,8 +147,12 @@ class Stage:
 
     async def register(self, **said: Any) -> Answer:
         """Dynamic registration."""
-        body = json.dumps({"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"} | said).encode()
-        return await Client(self.world.app, None).send("POST", "/oauth/register", body=body, headers={"content-type": "application/json"})
+        body = json.dumps(
+            {"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"} | said
+        ).encode()
+        return await Client(self.world.app, None).send(
+            "POST", "/oauth/register", body=body, headers={"content-type": "application/json"}
+        )
 
     def client(self, token: str) -> Client:
         """A client of the API with that token."""

@@ -46,7 +46,9 @@ async def test_an_app_is_signed_in_to(stage: Stage, kind: AppKind, uri: str) -> 
     app, person = await stage.app(kind, uri), await stage.person()
     page = await stage.ask(person, app)
     assert page.status == 200 and page.header("cache-control") == "no-store"
-    assert "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "See products, variants" in page.text and "Fjord" in page.text
+    assert (
+        "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "See products, variants" in page.text and "Fjord" in page.text
+    )
     done = led(await stage.allow(person, page))
     assert done["to"] == uri and done["state"] == "s t&ä"
     answer = await stage.redeem(app, done["code"])
@@ -97,7 +99,8 @@ async def test_a_machine_app_acts_as_its_organisation(stage: Stage) -> None:
     body = (await stage.token(app, grant_type="client_credentials")).json()
     assert "refresh_token" not in body and body["scope"] == "products:read sources:read"
     assert (await stage.client(body["access_token"]).get("/v1/products")).status == 200
-    assert (await stage.client(body["access_token"]).get("/v1/me/orgs")).status == 403, "people only"
+    for path in ("/v1/person", "/v1/owner", "/v1/session"):
+        assert (await stage.client(body["access_token"]).post(path, {})).status == 403, "people only"
     post = await stage.post(
         "/oauth/token", grant_type="client_credentials", client_id=app.client_id, scope="products:read",
         client_secret=stage.secrets[app.client_id],
@@ -109,9 +112,16 @@ async def test_a_machine_app_acts_as_its_organisation(stage: Stage) -> None:
 
 async def test_a_persons_token_counts_as_a_person(stage: Stage) -> None:
     app, person = await stage.app(), await stage.person("Fjord", "Oak")
-    token = (await stage.signed_in(app, person, scope="org:read"))["access_token"]
+    token = (await stage.signed_in(app, person, scope="org:read sources:write"))["access_token"]
     answer = await stage.client(token).get("/v1/me/orgs")
     assert answer.status == 200 and len(answer.json()["data"]) == 2
+    client = stage.client(token)
+    assert (await client.post("/v1/person")).status == 200
+    assert (await client.post("/v1/owner", {})).status == 403, "an editor"
+    assert (await client.post("/v1/session", {})).status == 403, "an app is never signed in to the console"
+    owner = await stage.person(role="owner")
+    token = (await stage.signed_in(app, owner, scope="sources:write"))["access_token"]
+    assert (await stage.client(token).post("/v1/owner")).status == 200
 
 
 async def test_a_refresh_token_is_another_one_after_each_use(stage: Stage) -> None:
@@ -170,7 +180,11 @@ async def test_a_device_is_signed_in(stage: Stage) -> None:
     page = await person.browser.get(f"/oauth/device?user_code={typed.replace(' ', '%20')}")
     assert "asks to be signed in" in page.text and "Oak" in page.text
     done = await person.browser.submit(
-        page, "/oauth/device/decision", user_code=page.field("user_code"), decision="allow", org=stage.world.orgs["Oak"].id
+        page,
+        "/oauth/device/decision",
+        user_code=page.field("user_code"),
+        decision="allow",
+        org=stage.world.orgs["Oak"].id,
     )
     assert "is signed in" in done.text
     stage.world.clock.advance(timedelta(seconds=10))
@@ -211,7 +225,9 @@ async def test_an_app_registers_itself(stage: Stage) -> None:
     code = led(await stage.allow(person, page))["code"]
     body = (await stage.redeem(app, code, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")).json()
     assert (await stage.client(body["access_token"]).get("/v1/products")).status == 401, "it is for MCP alone"
-    confidential = (await stage.register(token_endpoint_auth_method="client_secret_post", redirect_uris=[CALLBACK])).json()
+    confidential = (
+        await stage.register(token_endpoint_auth_method="client_secret_post", redirect_uris=[CALLBACK])
+    ).json()
     assert confidential["client_secret"].startswith("svc_client_") and confidential["client_secret_expires_at"] == 0
 
 
@@ -220,7 +236,16 @@ async def test_an_app_is_described_by_a_document(stage: Stage) -> None:
     document = b'{"client_id": "%s", "client_name": "Editor", "redirect_uris": ["http://localhost/cb"]}' % url.encode()
     web.serve(url, document, content_type="application/json", cache_control="max-age=600")
     person = await stage.person()
-    asked = App("app", url, AppKind.NATIVE, Origin.DOCUMENT, "", ("http://localhost:3000/cb",), frozenset(), *[stage.world.clock.now()] * 2)
+    asked = App(
+        "app",
+        url,
+        AppKind.NATIVE,
+        Origin.DOCUMENT,
+        "",
+        ("http://localhost:3000/cb",),
+        frozenset(),
+        *[stage.world.clock.now()] * 2,
+    )
     page = await stage.ask(person, asked)
     assert "Editor asks for access" in page.text and url in page.text
     code = led(await stage.allow(person, page))["code"]
@@ -233,7 +258,11 @@ async def test_an_app_is_described_by_a_document(stage: Stage) -> None:
 
 
 async def test_who_agreed_before_is_not_asked_again(stage: Stage) -> None:
-    app, native, person = await stage.app(), await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb"), await stage.person()
+    app, native, person = (
+        await stage.app(),
+        await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb"),
+        await stage.person(),
+    )
     for one in (app, native):
         await stage.signed_in(one, person, scope="products:read sources:read")
     assert "code" in led(await stage.ask(person, app, scope="sources:read"))
@@ -249,7 +278,9 @@ async def test_the_sign_in_comes_first(stage: Stage) -> None:
 
     app, stranger = await stage.app(), Browser(stage.world.app)
     page = await stranger.get(stage.place(app))
-    assert page.status == 303 and (page.header("location") or "").startswith("/console/sign-in?next=/oauth/authorize%3F")
+    assert page.status == 303 and (page.header("location") or "").startswith(
+        "/console/sign-in?next=/oauth/authorize%3F"
+    )
     assert led(await stranger.get(stage.place(app, prompt="none")))["error"] == "login_required"
     assert (await stranger.get("/oauth/device")).status == 303
 
@@ -272,7 +303,9 @@ async def test_tokens_are_told_of_and_ended(stage: Stage) -> None:
     assert (await client.get("/v1/products")).status == 401
     assert (await stage.post("/oauth/introspect", token=body["access_token"], **own)).json() == {"active": False}
     fresh = (await stage.refresh(app, body["refresh_token"])).json()
-    assert (await stage.post("/oauth/revoke", token=fresh["refresh_token"], token_type_hint="refresh_token", **own)).status == 200
+    assert (
+        await stage.post("/oauth/revoke", token=fresh["refresh_token"], token_type_hint="refresh_token", **own)
+    ).status == 200
     assert (await stage.refresh(app, fresh["refresh_token"])).status == 400
     assert (await stage.client(fresh["access_token"]).get("/v1/products")).status == 401
     assert (await stage.post("/oauth/revoke", token="no such token", **own)).status == 200
