@@ -13,6 +13,8 @@ NPM = {
     "node": "22.23.3",
     "openapi-fetch": "0.17.0",
     "openapi-typescript": "7.13.0",
+    "oauth4webapi": "3.8.8",
+    "openid-client": "6.8.9",
     "standardwebhooks": "1.1.1",
     "typescript": "5.9.3",
 }
