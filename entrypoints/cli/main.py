@@ -231,6 +231,7 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     _store(own)
     own.set_defaults(run="people:create_token")
     _sessions(commands)
+    _apps(commands)
 
     key = _group(commands, "key", "API keys")
     make = key.add_parser("create", help="make an API key; its secret is shown once")
@@ -250,6 +251,28 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     revoke.add_argument("--key", required=True, metavar="ID")
     _store(revoke)
     revoke.set_defaults(run="operators:revoke_key")
+
+
+def _apps(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    app = _group(commands, "app", "OAuth apps of an organisation")
+    make = app.add_parser("create", help="make an OAuth app; its secret is shown once")
+    make.add_argument("--kind", required=True, choices=("web", "single-page", "native", "machine"))
+    make.add_argument("--name", required=True, help="as people read it who are asked for their consent")
+    make.add_argument(
+        "--redirect-uri", action="append", default=[], metavar="URI", help="where answers go; again for more"
+    )
+    make.add_argument(
+        "--scopes", default="all", help="what it may ask for: all, or a comma-separated list (default: all)"
+    )
+    make.set_defaults(run="apps:create_app")
+    every = app.add_parser("list", help="list them")
+    every.set_defaults(run="apps:list_apps")
+    delete = app.add_parser("delete", help="delete one; its tokens prove nothing from then on")
+    delete.add_argument("--app", required=True, metavar="ID", help="its client_id")
+    delete.set_defaults(run="apps:delete_app")
+    for command in (make, every, delete):
+        _org(command)
+        _store(command)
 
 
 def _sessions(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -19,6 +19,7 @@ from entrypoints.http.openapi_schemas import ComponentSchemas
 from entrypoints.http.openapi_webhooks import PARAMETERS as WEBHOOK_PARAMETERS
 from entrypoints.http.operation import Operation, Undoing
 from entrypoints.http.table import Table
+from entrypoints.oauth.sentences import SENTENCES
 
 REQUEST_HEADERS: Final[dict[str, Json]] = {
     "Service-Version": {
@@ -119,7 +120,7 @@ def _operation(operation: Operation, schemas: ComponentSchemas) -> Json:
         "description": _described(operation),
         "parameters": parameters,
         "responses": success_answers(operation, reply) | problem_answers(operation),
-        "security": [{"bearer": []}],
+        "security": [{"bearer": []}, {"oauth2": [operation.scope] if operation.scope else []}],
         "x-rate-class": operation.rate,
         "x-who": operation.who,
         "x-scope": operation.scope,
@@ -161,7 +162,18 @@ def _paths(table: Table, schemas: ComponentSchemas) -> Json:
     return paths
 
 
-def _components(schemas: ComponentSchemas, table: Table, docs_url: str) -> Json:
+def _schemes(base_url: str) -> dict[str, Any]:
+    """How one gets in: by a key, or by OAuth (docs/oauth.md), whose tokens are sent the same way."""
+    base, scopes = base_url.rstrip("/"), dict(sorted(SENTENCES.items()))
+    places = {"tokenUrl": f"{base}/oauth/token", "scopes": scopes}
+    code = {"authorizationUrl": f"{base}/oauth/authorize", "refreshUrl": f"{base}/oauth/token"} | places
+    return {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or an access token."},
+        "oauth2": {"type": "oauth2", "flows": {"authorizationCode": code, "clientCredentials": places}},
+    }
+
+
+def _components(schemas: ComponentSchemas, table: Table, docs_url: str, base_url: str) -> Json:
     parameters = {
         _slug(name): {"name": name, "in": "header", "required": False}
         | described
@@ -171,7 +183,7 @@ def _components(schemas: ComponentSchemas, table: Table, docs_url: str) -> Json:
     codes = dict.fromkeys(code for operation in table for code in codes_of(operation))
     schemas.of(problems.PROBLEM, "problem")
     return {
-        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "An API key."}},
+        "securitySchemes": _schemes(base_url),
         "headers": HEADERS,
         "parameters": parameters,
         "responses": {"preview": preview_answer(table, schemas)},
@@ -193,8 +205,8 @@ def document(table: Table, base_url: str, docs_url: str) -> Json:
         "info": _info(docs_url),
         "servers": [{"url": base_url}],
         "tags": [{"name": area.name, "description": area.description} for area in table.areas],
-        "security": [{"bearer": []}],
+        "security": [{"bearer": []}, {"oauth2": []}],
         "paths": _paths(table, schemas),
         "webhooks": _webhooks(table, schemas),
-        "components": _components(schemas, table, docs_url),
+        "components": _components(schemas, table, docs_url, base_url),
     }

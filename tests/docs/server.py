@@ -17,6 +17,7 @@ from entrypoints.demo.feeds import application
 from tests.docs.commands import ROOT
 from tests.flows.api import Api
 from tests.flows.stage import Stage, free_port
+from tests.support.oauth_apps import apps_of
 from tests.postgres.databases import fresh_database
 
 CURL = r"""#!/bin/sh
@@ -112,7 +113,9 @@ def started(home: Path) -> Server:
 
 
 def _taken_for_granted(stage: Stage) -> dict[str, str]:
-    api = stage.organisation().api
+    tenancy = stage.organisation()
+    api, organisation = tenancy.api, tenancy.organisation
+    apps, _ = stage.within(lambda parts: apps_of(parts, organisation))
     own = {"config": {"currency": "usd"}, "licence_basis": "own_data"}
     assert ended(api, api.hand_in(api.source("file", **own), FEED.encode())) == "succeeded"
     unknown = api.source("file", **own)
@@ -120,6 +123,9 @@ def _taken_for_granted(stage: Stage) -> dict[str, str]:
     return {
         "JOINERY_KEY": str(api.secret),
         "JOINERY_TEST_KEY": str(stage.organisation(livemode=False).api.secret),
+        "CLIENT_ID": apps["machine"]["client_id"],
+        "CLIENT_SECRET": apps["machine"]["client_secret"],
+        "NATIVE_ID": apps["native"]["client_id"],
         "VARIANT": api.get("/v1/products", limit=1)["data"][0]["variants"][0]["id"],
         "SRC": unknown,
         "MAP": api.get(f"/v1/sources/{unknown}/mappings")["data"][0]["id"],
