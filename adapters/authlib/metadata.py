@@ -50,7 +50,7 @@ def server_metadata(issuer: str) -> dict[str, Any]:
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": True,
             "client_id_metadata_document_supported": True,
-            "service_documentation": f"{issuer}/docs/oauth",
+            "service_documentation": f"{issuer}/docs/guides/oauth",
         }
     )
     if issuer.startswith("https://"):  # else this is a machine of one's own, which the RFC does not think of

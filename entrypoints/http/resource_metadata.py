@@ -31,7 +31,7 @@ def file(base_url: str, edge: str = "") -> PublicFile:
         "scopes_supported": sorted(SCOPES if not edge else DEFAULT_SCOPES),
         "resource_name": "Joinery",
         "bearer_methods_supported": ["header"],
-        "resource_documentation": f"{base}/docs/oauth",
+        "resource_documentation": f"{base}/docs/guides/oauth",
     }
     if scopes:
         document["scopes_supported"] = list(scopes)
