@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote
 
 from authlib.oauth2.rfc6749.errors import OAuth2Error
 from authlib.oauth2.rfc6749.util import extract_basic_authorization
@@ -42,7 +41,7 @@ class AuthlibRules:
             raise OAuthError(
                 "invalid_request", "Show the secret once: in the Authorization header, or as client_secret."
             )
-        return str(unquote(basic))
+        return str(basic)
 
     def wish(self, call: Call, known: Known) -> Wish:
         server, request = self._begun(call, known)

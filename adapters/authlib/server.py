@@ -1,5 +1,6 @@
 """Authlib's server over what is known of one request: it finds everything there, and tells instead of keeping."""
 
+import logging
 import secrets
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ from domain.access.usecases import secret_with
 from domain.oauth.asking import Known
 from domain.oauth.model import ACCESS_PREFIX, ACCESS_SECONDS, REFRESH_PREFIX
 
-SENTENCE: Final = 200
+logging.getLogger("authlib").setLevel(logging.WARNING)
+"""It tells tokens and secrets' owners to whoever listens at `debug`; nobody may."""
 
 
 class Answer:

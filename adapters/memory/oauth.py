@@ -14,7 +14,12 @@ from domain.oauth.model import AccessToken, App, Code, Device, Family, Grant, He
 T = TypeVar("T")
 APPS: Final = Table[App]("oauth_apps", lambda app: app.id, descending=False)
 CLIENTS: Final = Table[App]("oauth_clients", lambda app: app.client_id)
-GRANTS: Final = Table[Grant]("oauth_grants", lambda grant: grant.id, descending=False)
+GRANTS: Final = Table[Grant](
+    "oauth_grants",
+    lambda grant: grant.id,
+    descending=False,
+    unique=lambda grant: (grant.org, grant.app, grant.user) if grant.revoked_at is None else None,
+)
 CODES: Final = Table[Code]("oauth_codes", lambda code: code.digest.hex())
 FAMILIES: Final = Table[Family]("oauth_families", lambda family: family.id)
 TOKENS: Final = Table[Token]("oauth_tokens", lambda token: token.digest.hex())

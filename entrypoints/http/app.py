@@ -69,8 +69,9 @@ def create_app(
     _mount_api(app, pipeline)
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
-    _mount_oauth(app, dependencies)
-    _mount_console(app, Console(dependencies, pipeline))
+    console = Console(dependencies, pipeline)
+    _mount_oauth(app, dependencies, console)
+    _mount_console(app, console)
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
     _mount_lifecycle(app, dependencies, pipeline, behind)
@@ -170,7 +171,7 @@ def _mount_console(app: Quart, console: Console) -> None:
         app.add_url_rule(rule, f"console {rule}", page, methods=methods, provide_automatic_options=False)
 
 
-def _mount_oauth(app: Quart, dependencies: Dependencies) -> None:
+def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console) -> None:
     endpoints = OAuthEndpoints(oauth_services(dependencies), Proxies(dependencies.settings.trusted_proxies))
     base_url = dependencies.settings.base_url
     documents = {edge: resource_metadata.file(base_url, edge) for edge in ("", *resource_metadata.EDGES)}
@@ -179,19 +180,26 @@ def _mount_oauth(app: Quart, dependencies: Dependencies) -> None:
         return to_quart(await endpoints.answer(from_scope(request.scope, body_of(request.scope).read)))
 
     async def metadata() -> QuartResponse:
-        return _to_visitor(endpoints.metadata())
+        return _to_visitor(endpoints.preflight() if request.method == "OPTIONS" else endpoints.metadata())
 
     async def resource(edge: str = "") -> QuartResponse:
         document = documents.get(f"/{edge}" if edge else "")
         if document is None:
             raise NotFound(_NOWHERE)
+        if request.method == "OPTIONS":
+            return to_quart(endpoints.preflight())
         return _to_visitor(document.answer(request.headers.get("If-None-Match", "")))
 
     for path in endpoints.by_path:
-        app.add_url_rule(path, path, asked, methods=["POST", "OPTIONS"], provide_automatic_options=False)
-    app.add_url_rule("/.well-known/oauth-authorization-server", "authorization server", metadata, methods=["GET"])
-    app.add_url_rule(resource_metadata.PATH, resource_metadata.PATH, resource, methods=["GET"])
-    app.add_url_rule(f"{resource_metadata.PATH}/<edge>", "edge metadata", resource, methods=["GET"])
+        # a page stands at the address where devices ask
+        methods = ["POST", "OPTIONS"] if path in console.rules else METHODS
+        app.add_url_rule(path, path, asked, methods=methods, provide_automatic_options=False)
+    for rule, view in (
+        ("/.well-known/oauth-authorization-server", metadata),
+        (resource_metadata.PATH, resource),
+        (f"{resource_metadata.PATH}/<edge>", resource),
+    ):
+        app.add_url_rule(rule, rule, view, methods=["GET", "OPTIONS"], provide_automatic_options=False)
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:

@@ -56,7 +56,10 @@ class OAuthEndpoints:
     async def answer(self, request: Request) -> Response:
         """The answer to a request for one of the paths, whatever happens."""
         if request.method == "OPTIONS":
-            return Response(204, [*_PREFLIGHT, *_COMMON])
+            return self.preflight()
+        if request.method != "POST":
+            error = OAuthError("invalid_request", "This address takes POST.", status=405, headers=(("Allow", "POST"),))
+            return refusal(error)
         address = self._proxies.client(request.client, request.headers)
         try:
             return await self.by_path[request.path](request, address)
@@ -70,6 +73,11 @@ class OAuthEndpoints:
         except Exception:
             LOG.exception("an OAuth endpoint failed")
             return refusal(OAuthError("server_error", "Something went wrong on our side."))
+
+    @staticmethod
+    def preflight() -> Response:
+        """That pages of other origins may ask (CORS)."""
+        return Response(204, [*_PREFLIGHT, *_COMMON])
 
     def metadata(self) -> Response:
         """What this server can do (RFC 8414)."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.memory.access import KEYS
+from domain.access.model import SCOPES
 from domain.access.model import checksum, is_key
 from domain.access.usecases import new_secret, scopes_of
 from domain.kernel.errors import InvalidRequest, Unavailable
@@ -73,9 +74,11 @@ async def test_the_challenge_points_at_what_is_there(world: World) -> None:
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json() == {
         "resource": BASE,
+        "authorization_servers": [BASE],
+        "scopes_supported": sorted(SCOPES),
         "resource_name": "Joinery",
         "bearer_methods_supported": ["header"],
-        "resource_documentation": f"{BASE}/docs",
+        "resource_documentation": f"{BASE}/docs/guides/oauth",
     }
     assert (await world.stranger().send("HEAD", address.removeprefix(BASE))).body == b""
     assert (await world.stranger().send("POST", address.removeprefix(BASE), body=b"")).status == 405

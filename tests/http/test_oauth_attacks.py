@@ -1,6 +1,7 @@
 """What is tried against OAuth, and how it ends (docs/threat-model.md; RFC 9700)."""
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -69,7 +70,7 @@ async def test_a_code_is_bound_to_its_app_address_verifier_and_minute(stage: Sta
         {"code_verifier": "w" * 50},
         {"code_verifier": ""},
         {"code_verifier": CHALLENGE},
-        {"code": code[:-1] + "0"},
+        {"code": code[:-1] + ("1" if code[-1] == "0" else "0")},
     ):
         answer = (
             await stage.redeem(app, code, **wrong) if "code" not in wrong else await stage.redeem(app, wrong["code"])
@@ -227,7 +228,17 @@ async def test_forms_alone_are_taken(stage: Stage) -> None:
         answer = await client.send("POST", target, body=body, headers=headers)
         assert answer.status in (400, 413) and answer.json()["error"].startswith("invalid_"), target
         assert answer.headers["cache-control"] == "no-store"
-    assert (await client.get("/oauth/token")).status == 405
+    answer = await client.get("/oauth/token")
+    assert (answer.status, answer.headers["allow"], answer.json()["error"]) == (405, "POST", "invalid_request")
+
+
+async def test_nothing_secret_is_logged(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        app, person = await stage.app(), await stage.person()
+        body = await stage.signed_in(app, person)
+        fresh = (await stage.refresh(app, body["refresh_token"])).json()
+    secrets = (stage.secrets[app.client_id], body["access_token"], body["refresh_token"], fresh["access_token"])
+    assert not [secret for secret in secrets if secret in caplog.text]
 
 
 async def test_nobody_agrees_in_anothers_name(stage: Stage) -> None:

@@ -34,8 +34,14 @@ async def test_what_the_server_can_do_is_told(stage: Stage) -> None:
         answer = await stranger.get(f"/.well-known/oauth-protected-resource{edge}")
         assert answer.json()["resource"] == BASE + edge and answer.json()["authorization_servers"] == [BASE]
     assert (await stranger.get("/.well-known/oauth-protected-resource/v2")).status == 404
-    preflight = await stranger.send("OPTIONS", "/oauth/token")
-    assert preflight.status == 204 and preflight.headers["access-control-allow-origin"] == "*"
+    for path in (
+        "/oauth/token",
+        "/oauth/device",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-protected-resource/mcp",
+    ):
+        preflight = await stranger.send("OPTIONS", path)
+        assert preflight.status == 204 and preflight.headers["access-control-allow-origin"] == "*", path
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from domain.audit.model import Change
 from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.oauth import redirects
-from domain.oauth.model import APP, MOST_APPS, SECRET_PREFIX, App, AppKind, Origin
+from domain.oauth.model import APP, GRANT, MOST_APPS, SECRET_PREFIX, App, AppKind, Origin
 from ports.unit_of_work import Tx
 
 MANAGERS: Final = frozenset({"owner", "admin"})
@@ -108,9 +108,13 @@ class AppService:
         return await self._saved(tx, before, after), secret
 
     async def delete_app(self, tx: Tx, caller: Principal, id: str) -> None:
-        """Take an app away: its tokens prove nothing from then on. Raises NotFound."""
+        """Take an app away, and what the organisation's people granted to it: its tokens prove nothing from then on. Raises NotFound."""
         _manages(caller)
         app = _found(await tx.oauth.get(id))
+        for grant in [one for one in await tx.oauth.grants() if one.app == id]:
+            after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
+            await tx.oauth.put_grant(after)
+            await tx.audit.add(GRANT.updated(grant, after))
         await tx.oauth.remove(id)
         await tx.audit.add(APP.deleted(app))
 
