@@ -7,6 +7,9 @@ import subprocess
 import sys
 import time
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -152,3 +155,25 @@ def test_incidents_from_the_command_line(stage: Stage, organisation: str) -> Non
     assert shown["state"] == "operational" and shown["closed_at"]
     page = api.send("GET", "/status")
     assert page.status == 200 and b"Moving house" in page.body
+
+
+def test_an_app_on_the_command_line(stage: Stage, organisation: str) -> None:
+    app = _joinery(
+        stage, "app", "create", "--org", organisation, "--kind", "machine", "--name", "Board", "--scopes", "org:read"
+    )
+    form = {"grant_type": "client_credentials", **{name: app[name] for name in ("client_id", "client_secret")}}
+    body = urlencode(form).encode()
+    asked = Request(f"http://127.0.0.1:{stage.port}/oauth/token", body)
+    with urlopen(asked) as answer:
+        token = json.load(answer)["access_token"]
+    api = Api(stage.port, token)
+    assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
+    assert [one["client_id"] for one in _joinery(stage, "app", "list", "--org", organisation)["apps"]] == [
+        app["client_id"]
+    ]
+    _joinery(stage, "app", "delete", "--org", organisation, "--app", app["client_id"])
+    deleted = time.monotonic()
+    while api.call("GET", "/v1/org").status != 401:
+        assert time.monotonic() < deleted + 1
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(asked)
