@@ -11,8 +11,10 @@ from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
 from adapters.wire.versions import SUPPORTED, Versions
+from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
+from domain.oauth.model import DEFAULT_SCOPES
 from domain.platform.usecases import PlatformService
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
@@ -70,7 +72,7 @@ def create_app(
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
     console = Console(dependencies, pipeline)
-    _mount_oauth(app, dependencies, console)
+    _mount_oauth(app, dependencies, console, mcp.scopes)
     _mount_console(app, console)
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
@@ -171,10 +173,14 @@ def _mount_console(app: Quart, console: Console) -> None:
         app.add_url_rule(rule, f"console {rule}", page, methods=methods, provide_automatic_options=False)
 
 
-def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console) -> None:
+def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scopes: Sequence[str]) -> None:
     endpoints = OAuthEndpoints(oauth_services(dependencies), Proxies(dependencies.settings.trusted_proxies))
     base_url = dependencies.settings.base_url
-    documents = {edge: resource_metadata.file(base_url, edge) for edge in ("", *resource_metadata.EDGES)}
+    documents = {
+        "": resource_metadata.file(base_url, scopes=sorted(SCOPES)),
+        "/v1": resource_metadata.file(base_url, "/v1", sorted(DEFAULT_SCOPES)),
+        mcp_edge.PATH: resource_metadata.file(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
+    }
 
     async def asked() -> QuartResponse:
         return to_quart(await endpoints.answer(from_scope(request.scope, body_of(request.scope).read)))

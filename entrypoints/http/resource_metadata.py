@@ -9,11 +9,9 @@ from typing import Final
 
 import msgspec
 
-from domain.access.model import SCOPES
-from domain.oauth.model import DEFAULT_SCOPES
 from entrypoints.http.public_file import OPEN, PublicFile
 
-EDGES: Final = ("/v1", "/mcp")
+GUIDE: Final = "/docs/guides/oauth"
 PATH: Final = "/.well-known/oauth-protected-resource"
 
 
@@ -22,16 +20,18 @@ def address(base_url: str, place: str = "") -> str:
     return base_url.rstrip("/") + PATH + place
 
 
-def file(base_url: str, edge: str = "") -> PublicFile:
-    """The document of the service, or of its edge (`/v1`, `/mcp`): the resource, who gives tokens for it, how they are sent."""
+def file(base_url: str, place: str = "", scopes: Sequence[str] = (), guide: str = GUIDE) -> PublicFile:
+    """The document of what is served at `place`: the resource, who gives tokens for it, how they are sent, where that is described.
+
+    `scopes` are what it needs at the least.
+    """
     base = base_url.rstrip("/")
-    document = {
-        "resource": base + edge,
+    document: dict[str, object] = {
+        "resource": base + place,
         "authorization_servers": [base],
-        "scopes_supported": sorted(SCOPES if not edge else DEFAULT_SCOPES),
         "resource_name": "Joinery",
         "bearer_methods_supported": ["header"],
-        "resource_documentation": f"{base}/docs/guides/oauth",
+        "resource_documentation": f"{base}{guide}",
     }
     if scopes:
         document["scopes_supported"] = list(scopes)

@@ -13,6 +13,7 @@ from tests.http.fakes import BASE, running
 from tests.http.oauth import CALLBACK, Stage, led
 
 pytestmark = pytest.mark.asyncio
+LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 REMEMBERED = 0.55
 """Seconds: a revocation acts within one."""
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -231,6 +232,13 @@ async def test_an_app_registers_itself(stage: Stage) -> None:
     code = led(await stage.allow(person, page))["code"]
     body = (await stage.redeem(app, code, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")).json()
     assert (await stage.client(body["access_token"]).get("/v1/products")).status == 401, "it is for MCP alone"
+    assert (
+        await stage.client(body["access_token"]).post("/mcp", LISTING, accept="application/json, text/event-stream")
+    ).status == 200
+    other = await stage.signed_in(await stage.app(), person, resource=f"{BASE}/v1")
+    assert (
+        await stage.client(other["access_token"]).post("/mcp", LISTING, accept="application/json, text/event-stream")
+    ).status == 401
     confidential = (
         await stage.register(token_endpoint_auth_method="client_secret_post", redirect_uris=[CALLBACK])
     ).json()
