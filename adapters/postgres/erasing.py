@@ -31,6 +31,8 @@ _ELSEWHERE: Final = {
     "network_checkpoints": "owner",
     "licences": "holder",
     "oauth_families": "organisation",
+    "oauth_codes": "organisation",
+    "oauth_devices": "organisation",
 }
 """Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
 

@@ -182,7 +182,7 @@ KEPT: Final = (
     Kept(
         "OAuth codes, tokens and sign-ins",
         ("oauth_codes", "oauth_tokens", "oauth_families", "oauth_devices"),
-        "until they are over: codes a minute, access tokens and devices' requests 10 minutes, sign-ins 180 days (devices' 360)",
+        "until they are over: codes a minute (used ones as long as their sign-in), access tokens and devices' requests 10 minutes, sign-ins 180 days (devices' 360)",
         "the scheduler, each ten minutes",
     ),
     Kept(
