@@ -34,7 +34,7 @@ _ELSEWHERE: Final = {
     "oauth_codes": "organisation",
     "oauth_devices": "organisation",
 }
-"""Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
+"""Columns that name it elsewhere: copies in the network's log, what others granted to it, and what was signed in for it."""
 
 
 class PostgresErasure:
