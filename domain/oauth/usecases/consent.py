@@ -1,11 +1,10 @@
 """A person asked by an app: what it wants, what they agreed to before, and the code or sign-in that comes of their word."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Actor, AuditContext
 from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish, user_code_of
 from domain.oauth.errors import OAuthError, too_often
@@ -16,6 +15,14 @@ from ports.clock import Clock
 from ports.limits import Budget, Limits
 from ports.oauth import GrantRules, SignIns
 from ports.unit_of_work import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What a person's consent gives: where the browser goes, and the code that is in there."""
+
+    location: str
+    code: Code
 
 
 class ConsentService:
@@ -45,10 +52,10 @@ class ConsentService:
         grant = await tx.oauth.grant(wish.app.id, user)
         return grant is not None and wish.scopes <= grant.scopes
 
-    async def agree(self, tx: Tx, call: Call, known: Known, user: str) -> str:
+    async def agree(self, tx: Tx, call: Call, known: Known, user: str) -> Agreed:
         """The person agrees, in the transaction's organisation: the grant is kept, and a code made that lasts a minute.
 
-        Answers where the browser goes. The code is kept beside the transaction: it is worth nothing without the grant.
+        The code is kept once the transaction is over (`keep`): it is worth nothing without the grant.
         """
         wish = self._rules.wish(call, known)
         redirect = self._rules.agreed(call, known, user)
@@ -66,8 +73,12 @@ class ConsentService:
             expires_at=now + timedelta(seconds=CODE_SECONDS),
             family=new_id("fam"),
         )
-        await self._store.add_code(code)
-        return redirect.location
+        return Agreed(redirect.location, code)
+
+    async def keep(self, agreed: Agreed) -> str:
+        """Keep the code; answers where the browser goes with it."""
+        await self._store.add_code(agreed.code)
+        return agreed.location
 
     def deny(self, call: Call, known: Known, code: str = "access_denied") -> str:
         """Where the browser goes when the person does not agree, or `login_required`, `interaction_required`."""
@@ -103,31 +114,24 @@ class ConsentService:
         app = await self._store.app_of(found.app) if found else None
         return (found, app) if found is not None and app is not None and found.approved is None else None
 
-    async def decide_device(self, tx: Tx, found: tuple[Device, App], user: str, *, approved: bool) -> bool:
-        """Keep the person's word on a device, in the transaction's organisation; False when it was decided already."""
+    async def agree_to_device(self, tx: Tx, found: tuple[Device, App], user: str) -> Device:
+        """The person agrees to a device, in the transaction's organisation; to be kept by `decide` once that is over."""
         device, app = found
-        consent = None
-        if approved:
-            grant: Grant = await GrantService.agree(tx, app, user, device.scopes)
-            consent = Consent(user, tx.tenant.org, grant.id)
-        return await self._store.decide(replace(device, approved=approved, consent=consent))
+        grant: Grant = await GrantService.agree(tx, app, user, device.scopes)
+        return replace(device, approved=True, consent=Consent(user, tx.tenant.org, grant.id))
+
+    async def decide(self, device: Device) -> bool:
+        """Keep the person's word on a device; False when it was decided already."""
+        return await self._store.decide(device)
 
     def _user_code(self, text: str) -> bytes:
         return self._digest(USER_CODE_PREFIX + user_code_of(text))
 
     async def _known(self, call: Call, address: str) -> Known:
         app = await self._clients.find(self._rules.claimed(call), address)
-        return Known(self._now(), app)
-
-    def _now(self) -> datetime:
-        return self._clock.now()
+        return Known(self._clock.now(), app)
 
     async def _spend(self, key: str, burst: int, rate: float) -> None:
         take = await self._limits.take(Budget(key, burst, rate))
         if not take.allowed:
             raise too_often(take.next_in)
-
-
-def in_name_of(user: str, request_id: str | None = None) -> AuditContext:
-    """A person's own word on an app, as the audit log has it."""
-    return AuditContext(Actor("user", user), "oauth.consent", request_id)

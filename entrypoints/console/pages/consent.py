@@ -1,5 +1,6 @@
 """A person is asked by an app: what it may do, where, and who it is; and by a device that shows a code."""
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -43,10 +44,10 @@ async def authorize(visit: Visit) -> Answer:
     if not orgs:
         return visit.render("errors/no_organisation.html", status=403)
     own = next((org for org in orgs if org.id == visit.person.session.org), orgs[0])
-    context, user = _context(visit), visit.person.user.id
-    async with visit.dependencies.uow.begin(Tenant(own.id, True), context) as tx:
-        if await _services(visit).consent.agreed_before(tx, wish, user) and (quiet or len(orgs) == 1):
-            return _leave(visit, await _services(visit).consent.agree(tx, call, known, user))
+    if quiet or len(orgs) == 1:
+        place = await _agreed_before(visit, call, wish, known, own)
+        if place is not None:
+            return _leave(visit, place)
     if quiet:
         return _leave(visit, _services(visit).consent.deny(call, known, "interaction_required"))
     return await _asked(visit, wish, orgs, own)
@@ -65,8 +66,8 @@ async def answer(visit: Visit) -> Answer:
         return _leave(visit, services.consent.deny(call, known))
     org = await _chosen(visit)
     async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
-        place = await services.consent.agree(tx, call, known, visit.person.user.id)
-    return _leave(visit, place)
+        agreed = await services.consent.agree(tx, call, known, visit.person.user.id)
+    return _leave(visit, await services.consent.keep(agreed))
 
 
 async def device(visit: Visit) -> Answer:
@@ -94,13 +95,24 @@ async def decide_device(visit: Visit) -> Answer:
     found = await _found(visit, visit.form["user_code"])
     if found is None:
         return visit.render("oauth/device.html", typed="", wrong=True)
-    org = await _chosen(visit)
-    user = visit.person.user.id
-    async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
-        done = await _services(visit).consent.decide_device(tx, found, user, approved=approved)
+    org, services, word = await _chosen(visit), _services(visit), replace(found[0], approved=False)
+    if approved:
+        async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
+            word = await services.consent.agree_to_device(tx, found, visit.person.user.id)
+    done = await services.consent.decide(word)
     if not done:
         return visit.render("oauth/device.html", typed="", wrong=True)
     return visit.render("oauth/device_done.html", app=found[1], approved=approved, org=org)
+
+
+async def _agreed_before(visit: Visit, call: Call, wish: Wish, known: Known, org: Organisation) -> str | None:
+    """Where the browser goes when the person agreed to all of it before, there; None when they must be asked."""
+    consent, user = _services(visit).consent, visit.person.user.id
+    async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
+        if not await consent.agreed_before(tx, wish, user):
+            return None
+        agreed = await consent.agree(tx, call, known, user)
+    return await consent.keep(agreed)
 
 
 async def _asked(visit: Visit, wish: Wish, orgs: list[Organisation], own: Organisation) -> Answer:
