@@ -3,9 +3,7 @@
 from typing import Final
 
 from entrypoints.console.page import Page
-from entrypoints.console.pages import account, catalogue, home, pictures, products, session, sign_in
-from entrypoints.console.pages import catalogue, consent, home, session
-from entrypoints.console.pages import catalogue, consent, home, pictures, products, session
+from entrypoints.console.pages import account, catalogue, consent, home, pictures, products, session, sign_in
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
