@@ -25,7 +25,7 @@ DELETE FROM users u WHERE u.id IN (SELECT m."user" FROM members m WHERE m.org = 
     AND NOT EXISTS (SELECT FROM members m WHERE m."user" = u.id AND m.org <> %s)
 """
 """People who belong to no other organisation; their sessions go with them."""
-_CREDENTIALS: Final = ("api_keys", "members")
+_CREDENTIALS: Final = ("api_keys", "invitations", "members")
 _ELSEWHERE: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
 """Columns that name it in rows of others: copies in the network's log, and what others granted to it."""
 

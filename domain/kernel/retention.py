@@ -33,7 +33,7 @@ UNTIL_FREED: Final = datetime(9999, 1, 1, tzinfo=UTC)
 STATUS_CHECKS: Final = timedelta(days=91)
 
 SESSIONS: Final = timedelta(days=30)
-"""Sessions and links for one use, from when they were over."""
+"""Sessions, links for one use and invitations, from when they were over."""
 SECURITY_EVENTS: Final = timedelta(days=365)
 """What a person is shown of their own security: sign-ins, changed passwords."""
 OUTGOING_MAIL: Final = timedelta(days=30)
@@ -150,7 +150,7 @@ KEPT: Final = (
     Kept("jobs", ("jobs",), "until they are done", "the worker that does them"),
     Kept(
         "organisations, members, keys, licences",
-        ("organisations", "members", "api_keys", "licences"),
+        ("organisations", "members", "api_keys", "key_uses", "licences"),
         "until they are taken away",
         _ORG,
     ),

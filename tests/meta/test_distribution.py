@@ -23,7 +23,7 @@ from adapters.postgres.tables import TABLES
 from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
 
-REFERENCE: Final = frozenset({"plans", "organisations", "members", "api_keys", "licences"})
+REFERENCE: Final = frozenset({"plans", "organisations", "members", "invitations", "api_keys", "licences"})
 """Tables that are on every server whole."""
 _OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
 _NAMED: Final = re.compile(r"%\((\w+)\)s")

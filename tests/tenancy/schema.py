@@ -23,7 +23,7 @@ _BY_TYPE = {
     "timestamp with time zone": "now()",
     "date": "current_date",
 }
-_CHECKED = {("members", "role"): "'owner'"}
+_CHECKED = {("members", "role"): "'owner'", ("invitations", "role"): "'owner'"}
 
 _TABLES = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
