@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 KINDS: Final = ("retailer", "vendor")
-MANAGERS: Final = frozenset({"owner", "admin"})
+OWNER: Final = "owner"
+MANAGERS: Final = frozenset({OWNER, "admin"})
 """Roles that say who belongs to the organisation, and what credentials it has."""
 INVITATION_LASTS: Final = timedelta(days=7)
 OPEN_INVITATIONS: Final = 100

@@ -139,9 +139,7 @@ async def test_members_are_listed_changed_and_taken_away(backend: Backend) -> No
 
 def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
     now, id_ = backend.now().replace(microsecond=0), new_id("mbi")
-    made = Invitation(
-        id_, org, "Bo@Fjord.example", "editor", new_id("usr"), id_.encode(), now, now + INVITATION_LASTS
-    )
+    made = Invitation(id_, org, "Bo@Fjord.example", "editor", new_id("usr"), id_.encode(), now, now + INVITATION_LASTS)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
