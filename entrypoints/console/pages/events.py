@@ -1,0 +1,107 @@
+"""The events of the organisation's log: newest first, and live as they come."""
+
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from adapters.wire.changes import FEED_TYPES
+from domain.kernel.errors import DomainError
+from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.policy import GUARDED
+from entrypoints.console.refusals import Refused
+from entrypoints.console.rendering import environment
+from entrypoints.console.visit import Visit
+from entrypoints.http.exchange import Response
+
+PLACE: Final = "/console/developers/events"
+EVERY: Final = "all"
+_LIMIT: Final = 30
+_WAIT: Final = 10
+"""Seconds of one look for more; that long a session that has ended is shown nothing new, and no longer than that."""
+_LIFETIME: Final = 3600.0
+"""Seconds after which a stream ends; browsers come again by themselves."""
+_SCOPE: Final = "products:read"
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+
+
+async def events(visit: Visit) -> Answer:
+    """The newest, or a page of older ones."""
+    types = visit.query.get("types")
+    cursor = visit.query.get("cursor") or None
+    found: Any = {"data": [], "has_more": False, "next_cursor": None}
+    refused = None
+    try:
+        found = await visit.api.get("/v1/changes/recent", limit=_LIMIT, starting_after=cursor, types=types or None)
+    except Refused as error:
+        refused = error
+    return visit.render(
+        "events/list.html",
+        found=found,
+        refused=refused,
+        shown=[shown(event) for event in found["data"]],
+        types=FEED_TYPES,
+        chosen=types,
+        live=cursor is None and refused is None,
+        query={"types": types, "cursor": visit.query["cursor"]},
+    )
+
+
+def shown(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event with what of it is told in a line, and as JSON."""
+    fields = event["data"].get("fields", ())
+    return {"event": event, "fields": fields, "json": msgspec.json.format(_encode(event), indent=2).decode()}
+
+
+async def stream(visit: Visit) -> Answer:
+    """The same list, shown again with each new event, for as long as the session lasts."""
+    types = None if visit.ids["types"] == EVERY else visit.ids["types"]
+    latest = await visit.api.get("/v1/changes/recent", limit=_LIMIT, types=types)
+    newest = await visit.api.get("/v1/changes", cursor="now", limit=1, types=types)
+    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *GUARDED]
+    kept = deque((shown(event) for event in latest["data"]), maxlen=_LIMIT)
+    return Response(200, headers, stream=_pieces(visit, kept, newest["next_cursor"], types))
+
+
+async def _pieces(
+    visit: Visit, kept: deque[dict[str, Any]], cursor: str, types: str | None
+) -> AsyncGenerator[bytes, None]:
+    until = time.monotonic() + _LIFETIME
+    yield b"retry: 3000\n: \n\n"
+    while time.monotonic() < until and not visit.dependencies.tailer.closing:
+        try:
+            page = await visit.api.get("/v1/changes", cursor=cursor, wait=_WAIT, limit=_LIMIT, types=types)
+        except (Refused, DomainError):
+            yield piece("end", "reload")
+            return
+        if not await _still(visit):
+            yield piece("end", "reload")
+            return
+        cursor = page["next_cursor"]
+        if page["data"]:
+            kept.extendleft(shown(event) for event in page["data"])
+            yield piece("show", environment().get_template("events/feed.html").render(shown=kept))
+        else:
+            yield b": \n\n"
+
+
+async def _still(visit: Visit) -> bool:
+    """Whether the session goes on, in the same organisation and mode, and may yet see events."""
+    cookie = visit.asked.cookies.get(visit.console.cookies.session, "")
+    now = await visit.dependencies.sessions.find(cookie)
+    principal = now.principal if now is not None else None
+    return principal is not None and principal.tenant == visit.principal.tenant and _SCOPE in principal.scopes
+
+
+def piece(event: str, text: str) -> bytes:
+    """One server-sent event (WHATWG HTML)."""
+    lines = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
+    return f"event: {event}\n{lines}\n".encode()
+
+
+PAGES: Final = (
+    Page(PLACE, events, scope=_SCOPE, menu=Entry("Developers", "Events")),
+    Page(f"{PLACE}/stream/<types>", stream, scope=_SCOPE, menu="Developers"),
+)
