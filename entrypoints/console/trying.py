@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
+from markupsafe import Markup
 
 from adapters.wire import schema as wire
 from domain.access.model import KEY_PREFIXES, is_secret
@@ -19,6 +20,7 @@ from entrypoints.http.exchange import Request, Response
 from entrypoints.http.openapi import body_example
 from entrypoints.http.operation import Operation
 from entrypoints.http.query_string import parameters_of
+from entrypoints.site.markdown import inline
 
 Schema = Mapping[str, Any]
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
@@ -29,13 +31,13 @@ _LONGEST_SHOWN: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A field of the form: `kind` is text, number, choice or json; `options` are those of a choice."""
+    """A field of the form: `kind` is text, number, choice or json; `options` are those of a choice; `note` is the site's own markup."""
 
     name: str
     label: str
     kind: str
     required: bool
-    note: str
+    note: Markup
     example: str
     options: tuple[str, ...] = ()
 
@@ -70,12 +72,12 @@ def inputs_of(operation: Operation) -> dict[str, list[Input]]:
     return {"path": path, "query": query, "body": body}
 
 
-def _id_note(operation: Operation, name: str) -> str:
-    return f"An id that begins with {operation.ids[name]}_." if name in operation.ids else ""
+def _id_note(operation: Operation, name: str) -> Markup:
+    return Markup("An id that begins with <code>{}_</code>.").format(operation.ids[name]) if name in operation.ids else Markup("")
 
 
 def _input(name: str, label: str, described: Schema, required: bool, shown: Any = None) -> Input:
-    note = str(described.get("description", ""))
+    note = Markup(inline(str(described.get("description", ""))))  # noqa: S704  escaped by the site
     values = described.get("enum", ())
     kind = described.get("type", "object")
     if values:

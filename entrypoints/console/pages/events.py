@@ -51,8 +51,18 @@ async def events(visit: Visit) -> Answer:
 
 def shown(event: Mapping[str, Any]) -> dict[str, Any]:
     """An event with what of it is told in a line, and as JSON."""
-    fields = event["data"].get("fields", ())
+    fields = [
+        {"path": one["path"], "old": _said(one.get("old")), "new": _said(one.get("new"))}
+        for one in event["data"].get("fields", ())
+    ]
     return {"event": event, "fields": fields, "json": msgspec.json.format(_encode(event), indent=2).decode()}
+
+
+def _said(value: Any) -> str | None:
+    """A value in a line."""
+    if value is None or isinstance(value, str):
+        return value
+    return _encode(value).decode()
 
 
 async def stream(visit: Visit) -> Answer:
