@@ -73,7 +73,11 @@ def inputs_of(operation: Operation) -> dict[str, list[Input]]:
 
 
 def _id_note(operation: Operation, name: str) -> Markup:
-    return Markup("An id that begins with <code>{}_</code>.").format(operation.ids[name]) if name in operation.ids else Markup("")
+    return (
+        Markup("An id that begins with <code>{}_</code>.").format(operation.ids[name])
+        if name in operation.ids
+        else Markup("")
+    )
 
 
 def _input(name: str, label: str, described: Schema, required: bool, shown: Any = None) -> Input:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from domain.webhooks.model import EVERY_TYPE
+from domain.webhooks.model import EVERY_TYPE, AttemptFailure
 from domain.webhooks.subscription import SUBSCRIBABLE
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
@@ -14,6 +14,16 @@ from entrypoints.console.visit import Visit
 PLACE: Final = "/console/developers/webhooks"
 STATUSES: Final = ("", "pending", "sending", "succeeded", "failed")
 TYPES: Final = tuple(sorted(SUBSCRIBABLE))
+FAILURES: Final = {
+    AttemptFailure.TIMEOUT: "It did not answer within 15 seconds.",
+    AttemptFailure.REFUSED_ADDRESS: "Its name leads to an address that is not public.",
+    AttemptFailure.DNS: "Its name leads nowhere.",
+    AttemptFailure.TLS: "Its certificate was not good.",
+    AttemptFailure.CONNECT: "It took no connection.",
+    AttemptFailure.HTTP_STATUS: "It answered something else than 2xx.",
+    AttemptFailure.REDIRECT: "It led elsewhere, and redirects are not followed.",
+    AttemptFailure.ABORTED: "It asked for no more, or nothing was left to send.",
+}
 _API: Final = "/v1/webhook-endpoints"
 _STRIP: Final = 60
 _EMPTY: Final[Any] = {"data": [], "has_more": False, "next_cursor": None}
@@ -144,7 +154,9 @@ async def delivery(visit: Visit) -> Answer:
     path = f"{_API}/{visit.ids['endpoint']}"
     found = await visit.api.get(f"{path}/deliveries/{visit.ids['delivery']}")
     to = await visit.api.get(path)
-    return visit.render("webhooks/delivery.html", delivery=found, endpoint=to, sends=visit.may("webhooks:write"))
+    return visit.render(
+        "webhooks/delivery.html", delivery=found, endpoint=to, failures=FAILURES, sends=visit.may("webhooks:write")
+    )
 
 
 async def resend(visit: Visit) -> Answer:
