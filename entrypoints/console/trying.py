@@ -25,6 +25,7 @@ from entrypoints.site.markdown import inline
 Schema = Mapping[str, Any]
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 _TEST_KEYS: Final = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
+_SPELLED: Final = {"etag": "ETag", "ratelimit": "RateLimit", "ratelimit-policy": "RateLimit-Policy"}
 _LONGEST_SHOWN: Final = 200_000
 """Bytes of an answer that are shown."""
 
@@ -203,13 +204,17 @@ async def send(visit: Visit, draft: Draft) -> Tried:
 
 
 def _tried(draft: Draft, response: Response, base_url: str) -> Tried:
-    headers = tuple((name.decode().title(), value.decode("latin-1")) for name, value in response.headers)
+    headers = tuple((_spelled(name.decode()), value.decode("latin-1")) for name, value in response.headers)
     body = response.body[:_LONGEST_SHOWN]
     shortened = len(body) < len(response.body)
     kind = response.header("content-type") or ""
     if "json" in kind and not shortened:
         body = msgspec.json.format(body, indent=2)
     return Tried(draft.curl(base_url), response.status, headers, body.decode("utf-8", "replace"), shortened)
+
+
+def _spelled(name: str) -> str:
+    return _SPELLED.get(name, name.title())
 
 
 def example_of(operation: Operation) -> str:

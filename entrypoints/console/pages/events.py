@@ -19,7 +19,7 @@ from entrypoints.http.exchange import Response
 PLACE: Final = "/console/developers/events"
 EVERY: Final = "all"
 _LIMIT: Final = 30
-_WAIT: Final = 10
+WAIT: Final = 10
 """Seconds of one look for more; that long a session that has ended is shown nothing new, and no longer than that."""
 _LIFETIME: Final = 3600.0
 """Seconds after which a stream ends; browsers come again by themselves."""
@@ -82,7 +82,7 @@ async def _pieces(
     yield b"retry: 3000\n: \n\n"
     while time.monotonic() < until and not visit.dependencies.tailer.closing:
         try:
-            page = await visit.api.get("/v1/changes", cursor=cursor, wait=_WAIT, limit=_LIMIT, types=types)
+            page = await visit.api.get("/v1/changes", cursor=cursor, wait=WAIT, limit=_LIMIT, types=types)
         except (Refused, DomainError):
             yield piece("end", "reload")
             return

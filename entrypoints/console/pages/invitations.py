@@ -39,4 +39,6 @@ async def _accepted(visit: Visit, offer: Offer) -> Answer:
     await _join(visit, offer, visit.person.user)
     session = await visit.dependencies.sessions.look_at(visit.person.session, offer.invited.organisation.id, True)
     return _welcome(visit, offer, session.id)
+
+
 PAGES: Final = (Page(f"{PAGE}<secret>", invitation, methods=("GET", "POST"), who="anybody"),)

@@ -134,7 +134,9 @@ async def _member(visit: Visit) -> Mapping[str, Any]:
 PAGES: Final = (
     Page(PLACE, members, scope=_SCOPE, menu=Entry("Organisation", "Members")),
     Page(f"{PLACE}/invite", invite, methods=("POST",), scope=_SCOPE, menu="Organisation"),
-    Page(f"{PLACE}/invitations/<invitation>/take-back", take_back, methods=("POST",), scope=_SCOPE, menu="Organisation"),
+    Page(
+        f"{PLACE}/invitations/<invitation>/take-back", take_back, methods=("POST",), scope=_SCOPE, menu="Organisation"
+    ),
     Page(f"{PLACE}/<member>/role", change_role, methods=("POST",), scope=_SCOPE, menu="Organisation"),
     Page(f"{PLACE}/<member>/remove", remove, methods=("GET", "POST"), scope=_SCOPE, menu="Organisation"),
 )
