@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.console.page import Page
-from entrypoints.console.pages import account, catalogue, events, home, keys, pictures, products, reference, request_logs, session, sign_in, webhooks
+from entrypoints.console.pages import account, catalogue, events, home, invitations, keys, members, pictures, products, reference, request_logs, session, sign_in, webhooks
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
@@ -15,6 +15,8 @@ PAGES: Final[tuple[Page, ...]] = (
     *request_logs.PAGES,
     *events.PAGES,
     *reference.PAGES,
+    *members.PAGES,
+    *invitations.PAGES,
     *session.PAGES,
     *sign_in.PAGES,
     *account.PAGES,

@@ -259,11 +259,13 @@ async def test_a_newcomer_accepts_by_the_mailed_link(house: House) -> None:
     assert offer is not None and offer.invited.invitation == made and offer.invited.organisation == house.org
     assert not offer.known and offer.by == house.people["admin"].called
     user = await house.invitations.newcomer(made, "Bo")
-    assert user.verified_at is not None and user.name == "Bo"
+    assert user.verified_at is None and user.name == "Bo"
     async with _tx(house, user) as tx:
         member = await house.invitations.accept(tx, user, made)
         assert [change.object for change in tx.recorded.changes] == ["invitation", "member"]
     assert (member.user, member.role, member.email) == (user.id, "editor", user.email)
+    user = await house.invitations.verified(user)
+    assert await house.backend.people.get(user.id) == user and user.verified_at is not None
     assert await house.invitations.look(secret) is None
     async with _tx(house, user) as tx:
         with pytest.raises(NotFound):

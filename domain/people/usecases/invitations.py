@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from domain.access.model import is_secret
@@ -119,20 +119,19 @@ class InvitationService:
             return None
         by = await self._people.get(invited.invitation.invited_by)
         user = await self._people.by_email(invited.invitation.email)
-        known = user is not None and (user.verified_at is not None or await self._people.password(user.id) is not None)
+        known = user is not None and await self._is_account(user)
         return Offer(invited, by.called if by is not None else "An administrator", known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
-        """The person of the invited address, new or known by that address alone, whom the mail has reached.
+        """The person of the invited address: new, or known to an operator by that address alone.
 
         Raises Conflict where there is an account to sign in to: a link in a mail is no password of an existing one.
         """
         known = await self._people.by_email(invitation.email)
-        if known is not None and (known.verified_at is not None or await self._people.password(known.id) is not None):
+        if known is not None and await self._is_account(known):
             raise Conflict("There is an account of this address already; sign in to it to accept.")
-        now = self._clock.now()
-        user = await self._people.add(User(new_id("usr"), invitation.email, name, None, now))
-        named = User(user.id, user.email, name, now, user.created_at)
+        user = await self._people.add(User(new_id("usr"), invitation.email, name, None, self._clock.now()))
+        named = replace(user, name=name)
         await self._people.change(named)
         return named
 
@@ -161,9 +160,13 @@ class InvitationService:
         """Note that the address is theirs, after an accepted invitation."""
         if user.verified_at is not None:
             return user
-        changed = User(user.id, user.email, user.name, self._clock.now(), user.created_at)
+        changed = replace(user, verified_at=self._clock.now())
         await self._people.change(changed)
         return changed
+
+    async def _is_account(self, user: User) -> bool:
+        """Whether somebody has shown that the address is theirs, or has set a password."""
+        return user.verified_at is not None or await self._people.password(user.id) is not None
 
     @staticmethod
     async def _refuse_withdrawn(tx: Tx, invitation: Invitation) -> None:
