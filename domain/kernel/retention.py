@@ -147,6 +147,7 @@ KEPT: Final = (
         "as long as the organisation; entries for seconds",
         _ORG,
     ),
+    Kept("invitations", ("invitations",), f"{_days(SESSIONS)} from when they are over", "the scheduler, hourly"),
     Kept("jobs", ("jobs",), "until they are done", "the worker that does them"),
     Kept(
         "organisations, members, keys, licences",
