@@ -47,6 +47,7 @@ async def test_members_are_shown_to_all_and_changed_by_managers(world: World) ->
     shown = await owner.get(MEMBERS)
     assert (await owner.post(place, role="developer")).status == 403, "without the form's token"
     changed = await owner.follow(await owner.submit(shown, place, role="developer"))
+    await _forgotten()
     assert "is developer now" in changed.text and (await viewer.get("/console/developers/keys")).status == 200
     assert (await owner.submit(shown, f"{MEMBERS}/{owner.user.id}/role", role="viewer")).status == 409
     admin = await world.browser(role="admin")
