@@ -62,6 +62,8 @@ def _said(value: Any) -> str | None:
     """A value in a line."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
     return _encode(value).decode()
 
 
