@@ -3,7 +3,22 @@
 from typing import Final
 
 from entrypoints.console.page import Page
-from entrypoints.console.pages import account, catalogue, events, home, invitations, keys, members, pictures, products, reference, request_logs, session, sign_in, webhooks
+from entrypoints.console.pages import (
+    account,
+    catalogue,
+    events,
+    home,
+    invitations,
+    keys,
+    members,
+    pictures,
+    products,
+    reference,
+    request_logs,
+    session,
+    sign_in,
+    webhooks,
+)
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,

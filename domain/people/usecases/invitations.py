@@ -197,6 +197,5 @@ To accept, open this link until {until}:
 
 {link}
 
-It is for you alone, and good for one use. If you do not know what this is about, do nothing: without the link nobody becomes a
-member in your name.
+It is for you alone, and good for one use. If you do not know what this is about, do nothing: without it nobody joins in your name.
 """

@@ -3,17 +3,16 @@
 from secrets import token_hex
 from typing import Final
 
-from domain.people.passwords import refusal
-
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.people.model import LIFETIME, LONGEST_NAME, Method, User
+from domain.people.model import LONGEST_NAME, Method, User
+from domain.people.passwords import refusal
 from domain.people.usecases.invitations import PAGE, InvitationService, Offer
-from domain.people.usecases.sessions import Visitor
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.visit import Visit
+from entrypoints.console.visitors import device_of, entered_cookies, visitor_of
 
 _OVER: Final = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
 
@@ -56,28 +55,25 @@ async def _newcomer(visit: Visit, offer: Offer) -> Answer:
         raise InvalidRequest.of("name", "required", "Tell your colleagues what to call you.")
     if (reason := refusal(password, wanted.email, name)) is not None:
         raise InvalidRequest.of("password", "invalid_value", reason)
-    user, visitor = await service.newcomer(wanted, name), _visitor(visit)
+    user, visitor = await service.newcomer(wanted, name), visitor_of(visit)
     await parts.accounts.passwords.change(user, password, None, visitor)
-    await _join(visit, offer, user)
-    _, cookie = await parts.sessions.begin(user, [Method.PASSWORD], visitor, offer.invited.organisation.id)
-    signed_in = visit.console.cookies.signed_in(cookie, int(LIFETIME.total_seconds()))
-    return visit.redirect("/console", _welcome(offer), cookies=[signed_in])
+    user = await _join(visit, offer, user)
+    entered = await parts.accounts.sign_in.enter(
+        user, (Method.PASSWORD,), visitor, device_of(visit), offer.invited.organisation.id
+    )
+    return visit.redirect("/console", _welcome(offer), cookies=entered_cookies(visit, entered))
 
 
-async def _join(visit: Visit, offer: Offer, user: User) -> None:
+async def _join(visit: Visit, offer: Offer, user: User) -> User:
     context = AuditContext(Actor("user", user.id), "invitations.accept", visit.request_id)
     wanted, service = offer.invited.invitation, invitations_of(visit)
     async with visit.dependencies.uow.begin(Tenant(wanted.org, True), context) as tx:
         await service.accept(tx, user, wanted)
-    await service.verified(user)
+    return await service.verified(user)
 
 
 def _welcome(offer: Offer) -> str:
     return f"Welcome. You are {offer.invited.invitation.role} at {offer.invited.organisation.name} now."
-
-
-def _visitor(visit: Visit) -> Visitor:
-    return Visitor(visit.asked.client, visit.asked.headers.get("user-agent", ""))
 
 
 def _page(visit: Visit, offer: Offer, wrong: Refused | None = None) -> Answer:

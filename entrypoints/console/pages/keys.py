@@ -11,6 +11,7 @@ from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
 from entrypoints.console.acting import acting, reading
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
+from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/developers/keys"
@@ -67,6 +68,7 @@ async def keys(visit: Visit) -> Answer:
     )
 
 
+@sudo(f"{PLACE}/new")
 async def new_key(visit: Visit) -> Answer:
     """The form, and what it makes: the secret is on that page alone."""
     if visit.asked.method != "POST":

@@ -13,6 +13,7 @@ from entrypoints.console.acting import acting, reading
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.pages.invitations import invitations_of
 from entrypoints.console.refusals import Refused
+from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/organisation/members"
@@ -72,6 +73,7 @@ async def _people(visit: Visit, page: Listed[Member]) -> Mapping[str, User]:
     return {user.id: user for user in found if user is not None}
 
 
+@sudo(PLACE)
 async def invite(visit: Visit) -> Answer:
     """Invite somebody by mail."""
     service = invitations_of(visit)
@@ -92,6 +94,7 @@ async def take_back(visit: Visit) -> Answer:
     return visit.redirect(PLACE, "The invitation is taken back; its link leads nowhere any more.")
 
 
+@sudo(PLACE)
 async def change_role(visit: Visit) -> Answer:
     """Give a member another role."""
     try:
@@ -102,6 +105,7 @@ async def change_role(visit: Visit) -> Answer:
     return visit.redirect(PLACE, f"{changed.email} is {changed.role} now.")
 
 
+@sudo(PLACE)
 async def remove(visit: Visit) -> Answer:
     """Ask once more, then take a member away; oneself, to leave."""
     member = await _member(visit)
