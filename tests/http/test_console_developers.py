@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -101,6 +102,15 @@ async def test_a_key_is_revoked_after_a_question(world: World) -> None:
     assert "is revoked" in shown.text and secret[-4:] not in shown.text
     assert secret[-4:] in (await browser.get(f"{HERE}/keys?show=revoked")).text
     assert (await browser.submit(question, place)).status == 404
+
+
+async def test_a_key_needs_a_proof_that_is_not_old(world: World) -> None:
+    browser = await world.browser()
+    form = await browser.get(f"{HERE}/keys/new")
+    world.clock.advance(timedelta(minutes=16))
+    for late in (await browser.get(f"{HERE}/keys/new"), await browser.submit(form, f"{HERE}/keys/new", name="x")):
+        assert late.status == 303 and late.header("location") == f"/console/confirm?next={HERE}/keys/new"
+    assert "No keys yet" in (await browser.get(f"{HERE}/keys")).text
 
 
 async def test_lists_go_on_by_cursor(world: World) -> None:
@@ -227,7 +237,7 @@ async def test_events_are_listed_by_type(world: World) -> None:
 
 
 async def test_events_come_live_until_the_session_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "WAIT", 1)
+    monkeypatch.setattr(events, "WAIT", 0.5)
     browser = await _in_test_mode(world)
     following = asyncio.create_task(browser.get(f"{HERE}/events/stream/all"))
     await asyncio.sleep(0.1)

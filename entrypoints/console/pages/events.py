@@ -1,14 +1,21 @@
 """The events of the organisation's log: newest first, and live as they come."""
 
+import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
 from adapters.wire.changes import FEED_TYPES
-from domain.kernel.errors import DomainError
+from domain.changes.model import EventFilter, FeedPosition
+from domain.changes.usecases.service import ChangesService
+from domain.events.model import LoggedEvent
+from domain.kernel.bounds import STREAM_BYTES
+from domain.kernel.errors import CursorExpired
+from domain.kernel.paging import PageRequest
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.policy import GUARDED
 from entrypoints.console.refusals import Refused
@@ -19,12 +26,15 @@ from entrypoints.http.exchange import Response
 PLACE: Final = "/console/developers/events"
 EVERY: Final = "all"
 _LIMIT: Final = 30
-WAIT: Final = 10
-"""Seconds of one look for more; that long a session that has ended is shown nothing new, and no longer than that."""
+WAIT: Final = 10.0
+"""Seconds after which something is sent, if only a comment."""
+_PAUSE: Final = 0.5
+"""Seconds between two showings, however much happens."""
 _LIFETIME: Final = 3600.0
 """Seconds after which a stream ends; browsers come again by themselves."""
 _SCOPE: Final = "products:read"
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+_decode: Final = msgspec.json.Decoder(dict, float_hook=Decimal).decode
 
 
 async def events(visit: Visit) -> Answer:
@@ -68,35 +78,46 @@ def _said(value: Any) -> str | None:
 
 
 async def stream(visit: Visit) -> Answer:
-    """The same list, shown again with each new event, for as long as the session lasts."""
-    types = None if visit.ids["types"] == EVERY else visit.ids["types"]
-    latest = await visit.api.get("/v1/changes/recent", limit=_LIMIT, types=types)
-    newest = await visit.api.get("/v1/changes", cursor="now", limit=1, types=types)
+    """The same list, shown again with what is new, for as long as the session lasts; it needs nothing of the plan."""
+    types = None if visit.ids["types"] == EVERY else frozenset({visit.ids["types"]})
+    parts, tenant = visit.dependencies, visit.principal.tenant
+    changes, wanted = ChangesService(parts.events, parts.tailer), EventFilter(types)
+    visit.console.pipeline.waiters.check(tenant.org)
+    after = await changes.now(tenant)
+    latest = await changes.recent(tenant, PageRequest(limit=_LIMIT), wanted)
+    kept = deque((shown(_decode(event.body)) for event in latest.items), maxlen=_LIMIT)
     headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *GUARDED]
-    kept = deque((shown(event) for event in latest["data"]), maxlen=_LIMIT)
-    return Response(200, headers, stream=_pieces(visit, kept, newest["next_cursor"], types))
+    return Response(200, headers, stream=_pieces(visit, kept, after, wanted))
 
 
 async def _pieces(
-    visit: Visit, kept: deque[dict[str, Any]], cursor: str, types: str | None
+    visit: Visit, kept: deque[dict[str, Any]], after: FeedPosition, wanted: EventFilter
 ) -> AsyncGenerator[bytes, None]:
-    until = time.monotonic() + _LIFETIME
+    tailer, tenant, until = visit.dependencies.tailer, visit.principal.tenant, time.monotonic() + _LIFETIME
     yield b"retry: 3000\n: \n\n"
-    while time.monotonic() < until and not visit.dependencies.tailer.closing:
-        try:
-            page = await visit.api.get("/v1/changes", cursor=cursor, wait=WAIT, limit=_LIMIT, types=types)
-        except (Refused, DomainError):
-            yield piece("end", "reload")
-            return
-        if not await _still(visit):
-            yield piece("end", "reload")
-            return
-        cursor = page["next_cursor"]
-        if page["data"]:
-            kept.extendleft(shown(event) for event in page["data"])
-            yield piece("show", environment().get_template("events/feed.html").render(shown=kept))
-        else:
-            yield b": \n\n"
+    with visit.console.pipeline.waiters.counted(tenant.org):
+        async with tailer.follow(tenant, after, wanted) as subscription:
+            while time.monotonic() < until and not tailer.closing and not subscription.overflowed:
+                try:
+                    batch = await subscription.next(_LIMIT, WAIT, STREAM_BYTES)
+                except CursorExpired:
+                    break
+                if not await _still(visit):
+                    yield piece("end", "reload")
+                    return
+                if _added(kept, batch.events):
+                    yield piece("show", environment().get_template("events/feed.html").render(shown=kept))
+                    await asyncio.sleep(_PAUSE)
+                else:
+                    yield b": \n\n"
+
+
+def _added(kept: deque[dict[str, Any]], events: Sequence[LoggedEvent]) -> bool:
+    """Put what is not shown yet in front."""
+    known = {one["event"]["id"] for one in kept}
+    new = [event for event in events if event.id not in known]
+    kept.extendleft(shown(_decode(event.body)) for event in new)
+    return bool(new)
 
 
 async def _still(visit: Visit) -> bool:

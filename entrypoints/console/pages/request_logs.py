@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from domain.kernel.paging import PageRequest
+from domain.people.usecases.keys import KEY_MAKERS
+from entrypoints.console.acting import reading
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.pages.webhooks import moment_of
 from entrypoints.console.refusals import Refused
@@ -11,7 +14,8 @@ from entrypoints.console.visit import Visit
 PLACE: Final = "/console/developers/requests"
 _EMPTY: Final[Any] = {"data": [], "has_more": False, "next_cursor": None}
 _FILTERS: Final = ("status", "method", "route", "actor", "error_code")
-_LIMIT: Final = 50
+_MOST_KEYS: Final = 100
+_LIMIT: Final = 30
 
 
 async def request_logs(visit: Visit) -> Answer:
@@ -32,8 +36,20 @@ async def request_logs(visit: Visit) -> Answer:
         refused=refused,
         errors=_errors(refused),
         filters=filters | times,
+        callers=await _callers(visit, filters.get("actor", "")),
         query=filters | times | {"cursor": visit.query["cursor"]},
     )
+
+
+async def _callers(visit: Visit, chosen: str) -> list[tuple[str, str]]:
+    """Whose requests one may want to see: one's own, those of each key in use, and whoever is asked for already."""
+    found = [("", "Anybody"), (visit.person.user.id, "You, in the console")]
+    if visit.principal.role in KEY_MAKERS:
+        async with reading(visit) as tx:
+            page = await tx.keys.page(PageRequest(limit=_MOST_KEYS))
+        found += [(key.id, f"Key {key.name} (…{key.last4})") for key in page.items]
+    known = {value for value, _ in found}
+    return found if chosen in known else [*found, (chosen, chosen)]
 
 
 def _errors(refused: Refused | None) -> Mapping[str, str]:
