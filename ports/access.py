@@ -1,9 +1,11 @@
 """API keys in store."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.access.model import ApiKey, Credential, Principal
+from domain.kernel.paging import Page, PageRequest
 
 
 class KeyStore(Protocol):
@@ -15,6 +17,22 @@ class KeyStore(Protocol):
 
     async def revoke(self, id: str) -> bool:
         """End a key at once; False when there is no such key in force."""
+        ...
+
+    async def get(self, id: str) -> ApiKey | None:
+        """One key, also when it is over; its role is its member's now."""
+        ...
+
+    async def page(self, page_request: PageRequest, *, ended: bool = False) -> Page[ApiKey]:
+        """Those not revoked, or those that are; the newest first. Expired ones are not revoked."""
+        ...
+
+    async def used(self, ids: Collection[str]) -> Mapping[str, datetime]:
+        """When keys were last used, to a minute; those that never were are left out."""
+        ...
+
+    async def revoke_of(self, member: str) -> Sequence[str]:
+        """End the keys that a member has made, in both modes; answers their ids."""
         ...
 
 

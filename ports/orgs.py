@@ -1,10 +1,11 @@
 """Organisations, members and plans in store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
-from domain.orgs.model import Member, Organisation, Plan
+from domain.orgs.model import Invitation, Invited, Member, Organisation, Plan
 
 
 class OrgStore(Protocol):
@@ -22,6 +23,40 @@ class OrgStore(Protocol):
         """The member with that address, ignoring case."""
         ...
 
+    async def members(self, page_request: PageRequest) -> Page[Member]:
+        """Its members, those who were known first ahead; the key of one is the user's id."""
+        ...
+
+    async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
+        """Those members and every owner, by user, as they are now: no other transaction changes them until this one's end."""
+        ...
+
+    async def change_role(self, user: str, role: str) -> None:
+        """Give a member another role."""
+        ...
+
+    async def remove_member(self, user: str) -> None:
+        """Take a member away."""
+        ...
+
+    async def invite(self, invitation: Invitation) -> None:
+        """Keep a new invitation."""
+        ...
+
+    async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
+        """Those that can be accepted yet, the newest first."""
+        ...
+
+    async def invitation(self, id: str) -> Invitation | None:
+        """One invitation, locked until the transaction's end."""
+        ...
+
+    async def settle_invitation(
+        self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
+    ) -> None:
+        """It was accepted, or taken back."""
+        ...
+
     async def plans(self) -> Sequence[Plan]:
         """Every plan on offer, cheapest first."""
         ...
@@ -32,6 +67,14 @@ class Memberships(Protocol):
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         """The organisations a user is a member of, by id."""
+        ...
+
+    async def invited(self, digest: bytes) -> Invited | None:
+        """The invitation of that keyed hash and the organisation it leads into, also when it is over (the caller judges)."""
+        ...
+
+    async def forget_invitations(self, before: datetime) -> int:
+        """Delete those that were over before then; answers how many."""
         ...
 
 

@@ -1,13 +1,14 @@
 """Organisations, members and plans in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction, page_of
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
-from domain.orgs.model import Member, Organisation, Plan
+from domain.orgs.model import Invitation, Invited, Member, Organisation, Plan
 
 
 def _price(plan: Plan) -> str:
@@ -21,6 +22,7 @@ MEMBERS: Final = Table[Member](
     unique=lambda member: (member.org, member.email.casefold()),
     conflict="This address is a member already.",
 )
+INVITATIONS: Final = Table[Invitation]("invitations", lambda invitation: invitation.id)
 PLANS: Final = Table[Plan]("plans", lambda plan: plan.code, order=_price, descending=False)
 
 
@@ -28,10 +30,11 @@ class MemoryOrgs:
     """OrgStore."""
 
     def __init__(self, transaction: Transaction) -> None:
-        self._org = transaction.tenant.org
+        self._org, self._transaction = transaction.tenant.org, transaction
         self._orgs = transaction.rows(ORGS, EVERYWHERE)
         self._members = transaction.rows(MEMBERS, EVERYWHERE)
         self._plans = transaction.rows(PLANS, EVERYWHERE)
+        self._invitations = transaction.rows(INVITATIONS, EVERYWHERE)
 
     async def own(self) -> Organisation:
         own = self._orgs.get(self._org)
@@ -45,6 +48,40 @@ class MemoryOrgs:
     async def member(self, email: str) -> Member | None:
         sought = (self._org, email.casefold())
         return next(iter(self._members.where(lambda member: (member.org, member.email.casefold()) == sought)), None)
+
+    async def members(self, page_request: PageRequest) -> Page[Member]:
+        own = self._members.where(lambda member: member.org == self._org)
+        return page_of(own, page_request, lambda member: member.user, descending=False)
+
+    async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
+        await self._transaction.lock()
+        own = self._members.where(lambda member: member.org == self._org)
+        return {member.user: member for member in own if member.user in users or member.role == "owner"}
+
+    async def change_role(self, user: str, role: str) -> None:
+        member = self._members.get(f"{self._org}/{user}")
+        if member is not None:
+            await self._members.put(replace(member, role=role))
+
+    async def remove_member(self, user: str) -> None:
+        await self._members.remove(f"{self._org}/{user}")
+
+    async def invite(self, invitation: Invitation) -> None:
+        await self._invitations.add(invitation)
+
+    async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
+        return self._invitations.page(page_request, lambda one: one.org == self._org and one.is_open(now))
+
+    async def invitation(self, id: str) -> Invitation | None:
+        await self._transaction.lock()
+        found = self._invitations.get(id)
+        return found if found is not None and found.org == self._org else None
+
+    async def settle_invitation(
+        self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
+    ) -> None:
+        if (found := await self.invitation(id)) is not None:
+            await self._invitations.put(replace(found, accepted_at=accepted_at, revoked_at=revoked_at))
 
     async def plans(self) -> Sequence[Plan]:
         return self._plans.sorted()
@@ -61,6 +98,19 @@ class MemoryMemberships:
         orgs = self._store.committed(ORGS, EVERYWHERE)
         own = [orgs[member.org] for member in members if member.user == user]
         return page_of(own, page_request, ORGS.key, descending=False)
+
+    async def invited(self, digest: bytes) -> Invited | None:
+        kept = self._store.committed(INVITATIONS, EVERYWHERE).values()
+        found = next((one for one in kept if one.digest == digest), None)
+        own = self._store.committed(ORGS, EVERYWHERE).get(found.org) if found is not None else None
+        return Invited(found, own) if found is not None and own is not None else None
+
+    async def forget_invitations(self, before: datetime) -> int:
+        kept = self._store.committed(INVITATIONS, EVERYWHERE).values()
+        over = [one.id for one in kept if min(filter(None, (one.expires_at, one.accepted_at, one.revoked_at))) < before]
+        for id_ in over:
+            self._store.erase(INVITATIONS, EVERYWHERE, id_)
+        return len(over)
 
 
 class MemoryOrgRegistry:

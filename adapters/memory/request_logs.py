@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from adapters.memory.access import KEY_USES, KeyUse
 from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.kernel.paging import Page, PageRequest
 from domain.request_logs.model import RequestLog, RequestLogFilter
@@ -47,5 +48,7 @@ class MemoryRequestLogSink:
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         for log in logs:
+            if log.actor.kind == "api_key":
+                self._store.write(KEY_USES, log.tenant, KeyUse(log.actor.id, log.created_at))
             self._store.write(REQUEST_LOGS, log.tenant, KeptLog(self._store.next_number(), log))
         return []

@@ -1,13 +1,16 @@
 """API keys in PostgreSQL."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
+from adapters.postgres.listing import page_names, page_of, page_params
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.sqlfile import rendered, statements
 from domain.access.model import ApiKey, Principal, effective_scopes
 from domain.kernel.errors import Unavailable
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 
 SQL = statements("access")
@@ -39,6 +42,24 @@ class PostgresKeyStore:
         async with self._session.owning():
             return await self._session.run(SQL["revoke"], id=id, now=self._session.now) == 1
 
+    async def get(self, id: str) -> ApiKey | None:
+        row = await self._session.one(SQL["get"], id=id)
+        return _key(row) if row else None
+
+    async def page(self, page_request: PageRequest, *, ended: bool = False) -> Page[ApiKey]:
+        names = page_names(page_request) | {"ended" if ended else "open"}
+        statement = rendered(SQL["list"], names, page_request.limit + 1)
+        rows = await self._session.all(statement, **page_params(page_request))
+        return page_of([_key(row) for row in rows], page_request, lambda key: key.id)
+
+    async def used(self, ids: Collection[str]) -> Mapping[str, datetime]:
+        return dict(await self._session.all(SQL["used"], ids=list(ids)))
+
+    async def revoke_of(self, member: str) -> Sequence[str]:
+        async with self._session.owning():
+            rows = await self._session.all(SQL["revoke_of"], member=member, now=self._session.now)
+        return sorted(id_ for (id_,) in rows)
+
 
 class PostgresCredentials:
     """Across tenants: what a presented credential proves."""
@@ -66,7 +87,8 @@ class PostgresCredentials:
         return str(row[0]) if row else version
 
 
-def _proof(row: Fetched) -> tuple[ApiKey, Principal]:
+def _key(row: Fetched) -> ApiKey:
+    """A key from its fourteen columns."""
     (
         id_,
         org,
@@ -83,16 +105,20 @@ def _proof(row: Fetched) -> tuple[ApiKey, Principal]:
         created,
         member,
     ) = row[:14]
-    key = ApiKey(
+    return ApiKey(
         id_, Tenant(org, livemode), name, digest, last4, restricted, frozenset(scopes), role, tuple(networks),
         expires, revoked, created, member,
     )  # fmt: skip
+
+
+def _proof(row: Fetched) -> tuple[ApiKey, Principal]:
+    key = _key(row)
     principal = Principal(
         tenant=key.tenant,
-        actor=Actor("api_key", id_),
+        actor=Actor("api_key", key.id),
         via="api",
-        role=role,
-        scopes=effective_scopes(key.scopes, role),
+        role=key.role,
+        scopes=effective_scopes(key.scopes, key.role),
         organisation=organisation_of(row[15:]),
     )
     return key, principal

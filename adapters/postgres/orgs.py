@@ -1,6 +1,7 @@
 """Organisations, members and plans in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from adapters.postgres.listing import page_names, page_of, page_params
@@ -8,7 +9,7 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import rendered, statements
 from domain.kernel.paging import Page, PageRequest
-from domain.orgs.model import Member, Meter, Organisation, Plan
+from domain.orgs.model import Invitation, Invited, Member, Meter, Organisation, Plan
 
 SQL = statements("orgs")
 
@@ -24,6 +25,11 @@ def organisation_of(row: tuple[Any, ...]) -> Organisation:
     """An organisation from its columns followed by its plan's."""
     id_, name, kind, api_version, live, test, created_at = row[:7]
     return Organisation(id_, name, kind, plan_of(row[7:]), api_version, (live, test), created_at)
+
+
+def _invitation(row: tuple[Any, ...]) -> Invitation:
+    id_, org, email, role, invited_by, digest, *times = row
+    return Invitation(id_, org, email, role, invited_by, bytes(digest), *times)
 
 
 class PostgresOrgStore:
@@ -52,6 +58,54 @@ class PostgresOrgStore:
         row = await self._session.one(SQL["member"], email_key=email.casefold())
         return Member(*row) if row else None
 
+    async def members(self, page_request: PageRequest) -> Page[Member]:
+        statement = rendered(SQL["members"], page_names(page_request), page_request.limit + 1)
+        rows = await self._session.all(statement, **page_params(page_request))
+        return page_of([Member(*row) for row in rows], page_request, lambda member: member.user)
+
+    async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
+        async with self._session.owning():
+            rows = await self._session.all(SQL["hold_members"], users=list(users))
+        return {row[0]: Member(*row) for row in rows}
+
+    async def change_role(self, user: str, role: str) -> None:
+        async with self._session.owning():
+            await self._session.run(SQL["change_role"], user=user, role=role)
+
+    async def remove_member(self, user: str) -> None:
+        async with self._session.owning():
+            await self._session.run(SQL["remove_member"], user=user)
+
+    async def invite(self, invitation: Invitation) -> None:
+        async with self._session.owning():
+            await self._session.run(
+                SQL["invite"],
+                id=invitation.id,
+                email=invitation.email,
+                email_key=invitation.email_key,
+                role=invitation.role,
+                invited_by=invitation.invited_by,
+                digest=invitation.digest,
+                created_at=invitation.created_at,
+                expires_at=invitation.expires_at,
+            )
+
+    async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
+        statement = rendered(SQL["invitations"], page_names(page_request), page_request.limit + 1)
+        rows = await self._session.all(statement, now=now, **page_params(page_request))
+        return page_of([_invitation(row) for row in rows], page_request, lambda one: one.id)
+
+    async def invitation(self, id: str) -> Invitation | None:
+        async with self._session.owning():
+            row = await self._session.one(SQL["invitation"], id=id)
+        return _invitation(row) if row else None
+
+    async def settle_invitation(
+        self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
+    ) -> None:
+        async with self._session.owning():
+            await self._session.run(SQL["settle_invitation"], id=id, accepted_at=accepted_at, revoked_at=revoked_at)
+
     async def plans(self) -> Sequence[Plan]:
         return [plan_of(row) for row in await self._session.all(SQL["plans"])]
 
@@ -68,6 +122,15 @@ class PostgresMemberships:
             cursor = await link.cursor.execute(statement, {"user": user, **page_params(page_request)})
             rows = await cursor.fetchall()
         return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
+
+    async def invited(self, digest: bytes) -> Invited | None:
+        async with self._pool.reference() as link:
+            row = await (await link.cursor.execute(SQL["invited"], {"digest": digest})).fetchone()
+        return Invited(_invitation(row[:10]), organisation_of(row[10:])) if row else None
+
+    async def forget_invitations(self, before: datetime) -> int:
+        async with self._pool.system() as link, link.connection.transaction(), link.owning():
+            return (await link.cursor.execute(SQL["forget_invitations"], {"before": before})).rowcount
 
 
 class PostgresOrgRegistry:

@@ -28,6 +28,8 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "api_keys": _READ,
     "oauth_apps": _READ,
     "oauth_grants": _READ,
+    "invitations": _READ,
+    "key_uses": _READ,
     # resources of plain stores, which can also remove
     "sources": _ALL,
     "runs": _ALL,
@@ -83,7 +85,10 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "organisations": _READ,
     "members": _READ,
     "api_keys": _READ,
+    "invitations": _READ,
     "licences": _READ,
+    # when keys were last used, written beside many organisations' requests
+    "key_uses": _CHANGE,
     # one listener reads the log for every organisation
     "event_logs": _READ,
     "events": _READ,

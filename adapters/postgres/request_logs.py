@@ -150,11 +150,21 @@ def _json(log: RequestLog) -> dict[str, Any]:
     }
 
 
+_USED_EVERY: Final = timedelta(minutes=1)
+"""How exactly it is known when a key was last used."""
+_KNOWN: Final = 10_000
+"""Keys of which is remembered what was written; beyond that it is written once more."""
+
+
 class PostgresRequestLogSink:
-    """Across tenants: one statement for many finished requests of a node, the rows as one JSON parameter."""
+    """Across tenants: one statement for many finished requests of a node, the rows as one JSON parameter.
+
+    That a key was used is written beside them, once a minute at most.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._noted: dict[str, datetime] = {}
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         homes = await self._pool.homes({log.tenant for log in logs})
@@ -165,9 +175,30 @@ class PostgresRequestLogSink:
             body = _ENCODE([_json(log) for log in theirs]).decode()
             try:
                 async with self._pool.at(node) as link:
+                    if uses := self._uses(theirs):  # ahead of the rows, which a second attempt would write twice
+                        noted = [_use(log) for log in uses.values()]
+                        await link.cursor.execute(SQL["note_uses"], {"uses": _ENCODE(noted).decode()})
+                        self._noted |= {key: log.created_at for key, log in uses.items()}
                     await link.cursor.execute(SQL["write"], {"logs": body})
             except Unavailable:
                 missed += theirs
                 if len(missed) == len(logs):
                     raise
         return missed
+
+    def _uses(self, logs: Sequence[RequestLog]) -> dict[str, RequestLog]:
+        """The last request of each key that was not written down within the last minute."""
+        if len(self._noted) > _KNOWN:
+            self._noted.clear()
+        last = {log.actor.id: log for log in logs if log.actor.kind == "api_key"}
+        never = EVER[0]
+        return {key: log for key, log in last.items() if log.created_at >= self._noted.get(key, never) + _USED_EVERY}
+
+
+def _use(log: RequestLog) -> dict[str, Any]:
+    return {
+        "org": log.tenant.org,
+        "livemode": log.tenant.livemode,
+        "key": log.actor.id,
+        "used_at": log.created_at,
+    }

@@ -33,7 +33,7 @@ UNTIL_FREED: Final = datetime(9999, 1, 1, tzinfo=UTC)
 STATUS_CHECKS: Final = timedelta(days=91)
 
 SESSIONS: Final = timedelta(days=30)
-"""Sessions and links for one use, from when they were over."""
+"""Sessions, links for one use and invitations, from when they were over."""
 SECURITY_EVENTS: Final = timedelta(days=365)
 """What a person is shown of their own security: sign-ins, changed passwords."""
 OUTGOING_MAIL: Final = timedelta(days=30)
@@ -147,10 +147,11 @@ KEPT: Final = (
         "as long as the organisation; entries for seconds",
         _ORG,
     ),
+    Kept("invitations", ("invitations",), f"{_days(SESSIONS)} from when they are over", "the scheduler, hourly"),
     Kept("jobs", ("jobs",), "until they are done", "the worker that does them"),
     Kept(
         "organisations, members, keys, licences",
-        ("organisations", "members", "api_keys", "licences"),
+        ("organisations", "members", "api_keys", "key_uses", "licences"),
         "until they are taken away",
         _ORG,
     ),

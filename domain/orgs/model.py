@@ -1,11 +1,17 @@
-"""An organisation, its members and the plan it is on (docs/conventions.md#versions)."""
+"""An organisation, its members, whom it has invited, and the plan it is on (docs/people.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 KINDS: Final = ("retailer", "vendor")
+OWNER: Final = "owner"
+MANAGERS: Final = frozenset({OWNER, "admin"})
+"""Roles that say who belongs to the organisation, and what credentials it has."""
+INVITATION_LASTS: Final = timedelta(days=7)
+OPEN_INVITATIONS: Final = 100
+"""At most so many of an organisation wait to be accepted."""
 FEATURES: Final = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
 AVAILABLE: Final = frozenset({"bulk_exports", "fat_webhooks", "stream"})
 """The features that are there by now; a plan may hold the others already, and is not said to include them."""
@@ -74,3 +80,41 @@ class Member:
     email: str
     role: str
     created_at: datetime
+
+    @property
+    def manages(self) -> bool:
+        """Whether they say who belongs to the organisation, and make its keys."""
+        return self.role in MANAGERS
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A place that is kept for whoever has an address. `digest` is the keyed hash of the secret that was sent there."""
+
+    id: str
+    org: str
+    email: str
+    role: str
+    invited_by: str
+    digest: bytes
+    created_at: datetime
+    expires_at: datetime
+    accepted_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    @property
+    def email_key(self) -> str:
+        """The address as it is compared: case does not count."""
+        return self.email.strip().casefold()
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether it can be accepted yet."""
+        return self.accepted_at is None and self.revoked_at is None and now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """An open invitation as whoever holds its secret sees it: into which organisation, and by whom."""
+
+    invitation: Invitation
+    organisation: Organisation

@@ -79,6 +79,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
 
     async def forget() -> None:
         await dependencies.sessions.forget(clock.now() - retention.SESSIONS)
+        await dependencies.memberships.forget_invitations(clock.now() - retention.SESSIONS)
         await dependencies.people.forget_events(clock.now() - retention.SECURITY_EVENTS)
         await dependencies.accounts.passkeys.forget(clock.now() - retention.CHALLENGES)
         await dependencies.outgoing_mail.forget(clock.now() - retention.OUTGOING_MAIL)

@@ -3,13 +3,36 @@
 from typing import Final
 
 from entrypoints.console.page import Page
-from entrypoints.console.pages import account, catalogue, consent, home, pictures, products, session, sign_in
+from entrypoints.console.pages import (
+    account,
+    catalogue,
+    consent,
+    events,
+    home,
+    invitations,
+    keys,
+    members,
+    pictures,
+    products,
+    reference,
+    request_logs,
+    session,
+    sign_in,
+    webhooks,
+)
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
     *catalogue.PAGES,
     *products.PAGES,
     *pictures.PAGES,
+    *keys.PAGES,
+    *webhooks.PAGES,
+    *request_logs.PAGES,
+    *events.PAGES,
+    *reference.PAGES,
+    *members.PAGES,
+    *invitations.PAGES,
     *session.PAGES,
     *sign_in.PAGES,
     *account.PAGES,

@@ -67,7 +67,7 @@ class Pipeline:
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.absence = Absence(table)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
-        waiters = Waiters(self.pressure)
+        self.waiters = waiters = Waiters(self.pressure)
         self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
         self.logs = RequestLogQueue(dependencies.request_logs)
         self.bodies = HeldBodies()

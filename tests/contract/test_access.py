@@ -7,10 +7,12 @@ import pytest
 
 from domain.access.model import ROLES, ApiKey
 from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Member
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.walking import check_both_ways
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -102,3 +104,61 @@ async def test_many_keys_at_once(backend: Backend) -> None:
         assert found[key.digest] == await backend.credentials.key(key.digest)
     assert found[keys[2].digest][0].revoked_at is not None
     assert await backend.credentials.keys([]) == {}
+
+
+async def test_keys_are_listed_by_mode(backend: Backend) -> None:
+    org = await backend.organisation()
+    tenant, user = Tenant(org.id, True), new_id("usr")
+    keys = [builders.api_key(tenant, name=f"Key {n}") for n in range(3)]
+    theirs = builders.api_key(tenant, member=user, role="viewer")
+    others = [builders.api_key(Tenant(org.id, False)), builders.api_key(await backend.tenant())]
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.orgs.add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
+    for key in (*keys, theirs, *others):
+        await _add(backend, key)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.keys.revoke(keys[0].id)
+
+    async def fetch(page_request: PageRequest) -> Page[ApiKey]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.keys.page(page_request)
+
+    await check_both_ways(fetch, [theirs, *keys[:0:-1]], lambda key: key.id)
+    async with backend.uow.read(tenant) as tx:
+        [ended] = (await tx.keys.page(PageRequest(), ended=True)).items
+        assert ended.id == keys[0].id and ended.revoked_at is not None
+        assert await tx.keys.get(keys[1].id) == keys[1]
+        assert [await tx.keys.get(other.id) for other in others] == [None, None]
+
+
+async def test_when_a_key_was_last_used(backend: Backend) -> None:
+    tenant = await backend.tenant()
+    used, unused = builders.api_key(tenant), builders.api_key(tenant)
+    for key in (used, unused):
+        await _add(backend, key)
+    at = backend.now().replace(microsecond=0)
+    for passed in (timedelta(), timedelta(minutes=5), timedelta(minutes=5, seconds=20)):
+        log = builders.request_log(tenant, actor=Actor("api_key", used.id), created_at=at + passed)
+        await backend.sink.write([log])
+    await backend.sink.write([builders.request_log(tenant, actor=Actor("user", new_id("usr")), created_at=at)])
+    async with backend.uow.read(tenant) as tx:
+        found = await tx.keys.used([used.id, unused.id])
+    assert list(found) == [used.id]
+    assert timedelta(minutes=5) <= found[used.id] - at < timedelta(minutes=6)
+    async with backend.uow.read(replace(tenant, livemode=False)) as tx:
+        assert await tx.keys.used([used.id]) == {}
+
+
+async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
+    org, user = await backend.organisation(), new_id("usr")
+    own = [builders.api_key(Tenant(org.id, livemode), member=user) for livemode in (True, False)]
+    others = [builders.api_key(Tenant(org.id, True)), builders.api_key(await backend.tenant(), member=user)]
+    for key in (*own, *others):
+        await _add(backend, key)
+    async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
+        assert list(await tx.keys.revoke_of(user)) == sorted(key.id for key in own)
+        assert list(await tx.keys.revoke_of(user)) == []
+    for key, ended in ((own[0], True), (own[1], True), (others[0], False)):
+        async with backend.uow.read(key.tenant) as tx:
+            found = await tx.keys.get(key.id)
+        assert found is not None and (found.revoked_at is not None) is ended

@@ -1,6 +1,7 @@
 """Organisations, members and plans (ports/orgs.py)."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -8,7 +9,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Member, Organisation
+from domain.orgs.model import INVITATION_LASTS, Invitation, Invited, Member, Organisation
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways
@@ -105,3 +106,81 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
         return await backend.memberships.of_user(user, page_request)
 
     await check_both_ways(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)
+
+
+async def test_members_are_listed_changed_and_taken_away(backend: Backend) -> None:
+    org, other = await backend.organisation(), await backend.organisation()
+    tenant = Tenant(org.id, True)
+    members = [_member(org.id, f"{n}@fjord.example", role=role) for n, role in enumerate(("owner", "viewer", "editor"))]
+    async with backend.uow.begin(tenant, CALL) as tx:
+        for member in members:
+            await tx.orgs.add_member(member)
+    async with backend.uow.begin(Tenant(other.id, True), CALL) as tx:
+        await tx.orgs.add_member(stranger := _member(other.id, "0@fjord.example"))
+
+    async def fetch(page_request: PageRequest) -> Page[Member]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.orgs.members(page_request)
+
+    await check_both_ways(fetch, members, lambda member: member.user)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        held = await tx.orgs.hold_members([members[1].user, stranger.user])
+        assert held == {member.user: member for member in members[:2]}
+        await tx.orgs.change_role(members[1].user, "billing")
+        await tx.orgs.remove_member(members[2].user)
+        await tx.orgs.change_role(stranger.user, "viewer")
+        await tx.orgs.remove_member(stranger.user)
+    async with backend.uow.read(tenant) as tx:
+        page = await tx.orgs.members(PageRequest())
+    assert list(page.items) == [members[0], replace(members[1], role="billing")]
+    async with backend.uow.read(Tenant(other.id, True)) as tx:
+        assert (await tx.orgs.members(PageRequest())).items == (stranger,)
+
+
+def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
+    now, id_ = backend.now().replace(microsecond=0), new_id("mbi")
+    made = Invitation(id_, org, "Bo@Fjord.example", "editor", new_id("usr"), id_.encode(), now, now + INVITATION_LASTS)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> None:
+    org, other = await backend.organisation(), await backend.organisation()
+    tenant, now = Tenant(org.id, True), backend.now()
+    made = [_invitation(backend, org.id) for _ in range(3)]
+    over = _invitation(backend, org.id, expires_at=now - timedelta(hours=1))
+    async with backend.uow.begin(tenant, CALL) as tx:
+        for one in (*made, over):
+            await tx.orgs.invite(one)
+        assert await tx.orgs.invitation(made[0].id) == made[0]
+
+    async def fetch(page_request: PageRequest) -> Page[Invitation]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.orgs.invitations(now, page_request)
+
+    await check_both_ways(fetch, made[::-1], lambda one: one.id)
+    async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
+        assert await tx.orgs.invitation(made[0].id) is None
+        await tx.orgs.settle_invitation(made[0].id, revoked_at=now)
+        assert (await tx.orgs.invitations(now, PageRequest())).items == ()
+    at = now.replace(microsecond=0)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.orgs.settle_invitation(made[0].id, accepted_at=at)
+        await tx.orgs.settle_invitation(made[1].id, revoked_at=at)
+    assert [one.id for one in (await fetch(PageRequest())).items] == [made[2].id]
+    assert await backend.memberships.invited(made[0].digest) == Invited(replace(made[0], accepted_at=at), org)
+    assert await backend.memberships.invited(over.digest) == Invited(over, org)
+    assert await backend.memberships.invited(b"unknown") is None
+
+
+async def test_invitations_long_over_are_forgotten(backend: Backend) -> None:
+    org, now = await backend.organisation(), backend.now()
+    day = timedelta(days=1)
+    gone = [_invitation(backend, org.id, expires_at=now - 3 * day), _invitation(backend, org.id)]
+    kept = [_invitation(backend, org.id), _invitation(backend, org.id, expires_at=now - day)]
+    async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
+        for one in (*gone, *kept):
+            await tx.orgs.invite(one)
+        await tx.orgs.settle_invitation(gone[1].id, accepted_at=now - 3 * day)
+    assert await backend.memberships.forget_invitations(now - 2 * day) >= 2
+    found = [await backend.memberships.invited(one.digest) for one in (*gone, *kept)]
+    assert [one is None for one in found] == [True, True, False, False]

@@ -24,7 +24,7 @@ from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
 
 REFERENCE: Final = frozenset(
-    {"plans", "organisations", "members", "api_keys", "licences", "oauth_apps", "oauth_grants"}
+    {"plans", "organisations", "members", "invitations", "api_keys", "licences", "oauth_apps", "oauth_grants"}
 )
 """Tables that are on every server whole."""
 _OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)

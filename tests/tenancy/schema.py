@@ -23,7 +23,11 @@ _BY_TYPE = {
     "timestamp with time zone": "now()",
     "date": "current_date",
 }
-_CHECKED = {("members", "role"): "'owner'", ("oauth_apps", "kind"): "'web'"}
+_CHECKED = {
+    ("members", "role"): "'owner'",
+    ("invitations", "role"): "'owner'",
+    ("oauth_apps", "kind"): "'web'",
+}
 
 _TABLES = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, c.relispartition,

@@ -33,8 +33,11 @@ ACROSS = {
     "oauth.app_of": "an app, whoever made it",
     "oauth.proofs": "finds out whose tokens they are",
     "oauth.token": "finds out whose token it is",
+    "orgs.forget_invitations": "upkeep by age alone",
+    "orgs.invited": "finds out whose the invitation is",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "people.found": "whose session it is, and what they may do where they are members",
+    "request_logs.note_uses": "many organisations' keys in one statement; each names its tenant",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.has_api_keys": "the first process ever asks whether there are any",
@@ -64,7 +67,7 @@ ACROSS_IN_CODE = {
     ("partitions.py", "DELETE FROM event_log_terms AS t"): "upkeep by age alone; each log's by its own low watermark",
 }
 """The same of SQL that stands in Python itself, by its beginning."""
-WITHOUT_MODE = {"members", "oauth_apps", "oauth_grants"}
+WITHOUT_MODE = {"invitations", "members", "oauth_apps", "oauth_grants"}
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", re.IGNORECASE)
 _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
@@ -145,7 +148,7 @@ def test_the_exceptions_in_code_are_there() -> None:
         assert beginning in (FOLDER / file).read_text(encoding="utf-8")
 
 
-REFERENCE = {"api_keys", "licences", "members", "oauth_apps", "oauth_grants"}
+REFERENCE = {"api_keys", "invitations", "licences", "members", "oauth_apps", "oauth_grants"}
 """They lie on every node."""
 _BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
 

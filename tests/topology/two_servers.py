@@ -29,6 +29,7 @@ REFERENCE = {
     "plans": ["code"],
     "organisations": ["id"],
     "members": ["org", "user"],
+    "invitations": ["org", "id"],
     "api_keys": ["org", "livemode", "id"],
     "licences": ["org", "livemode", "catalogue", "holder"],
 }

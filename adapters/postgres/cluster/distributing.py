@@ -14,7 +14,16 @@ from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, mus
 from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
 
-REFERENCE: Final = ("plans", "organisations", "members", "api_keys", "licences", "oauth_apps", "oauth_grants")
+REFERENCE: Final = (
+    "plans",
+    "organisations",
+    "members",
+    "invitations",
+    "api_keys",
+    "licences",
+    "oauth_apps",
+    "oauth_grants",
+)
 """Asked for before it is known whose request it is, or joined by every tenant's statements: on every node. In this order, since
 the later ones refer to the earlier."""
 ANCHOR: Final = "jobs"

@@ -7,6 +7,32 @@ VALUES (%(org)s, %(livemode)s, %(id)s, %(name)s, %(digest)s, %(last4)s, %(restri
 UPDATE api_keys SET revoked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND revoked_at IS NULL
 
+-- get --
+SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
+       k.expires_at, k.revoked_at, k.created_at, k.member
+FROM api_keys k LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
+WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.id = %(id)s
+
+-- list --
+SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
+       k.expires_at, k.revoked_at, k.created_at, k.member
+FROM api_keys k LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
+WHERE k.org = %(org)s AND k.livemode = %(livemode)s
+    AND k.revoked_at IS NULL --? open
+    AND k.revoked_at IS NOT NULL --? ended
+    AND k.id < %(page_key)s --? after
+    AND k.id > %(page_key)s --? before
+ORDER BY k.id DESC LIMIT {limit} --? forwards
+ORDER BY k.id ASC LIMIT {limit} --? backwards
+
+-- used --
+SELECT key, used_at FROM key_uses WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(ids)s)
+
+-- revoke_of --
+UPDATE api_keys SET revoked_at = %(now)s
+WHERE org = %(org)s AND livemode IN (%(livemode)s, NOT %(livemode)s) AND member = %(member)s AND revoked_at IS NULL
+RETURNING id
+
 -- keys --
 SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
        k.expires_at, k.revoked_at, k.created_at, k.member, k.member IS NOT NULL AND m.role IS NULL,

@@ -42,3 +42,11 @@ FROM json_to_recordset(%(logs)s::json) AS log (org text, livemode boolean, posit
     route text, query text, status smallint, error_code text, duration_ms integer, actor jsonb, via text, api_version text,
     idempotency_key text, ip text, user_agent text, created_at timestamptz)
 ON CONFLICT DO NOTHING
+
+-- note_uses --
+INSERT INTO key_uses (org, livemode, key, used_at)
+-- in one order, so that two processes never wait for each other
+SELECT org, livemode, key, used_at
+FROM json_to_recordset(%(uses)s::json) AS use (org text, livemode boolean, key text, used_at timestamptz)
+ORDER BY org, livemode, key
+ON CONFLICT (org, livemode, key) DO UPDATE SET used_at = greatest(key_uses.used_at, excluded.used_at)

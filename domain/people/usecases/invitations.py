@@ -1,0 +1,201 @@
+"""Invitations: a manager asks somebody in by mail; whoever proves to have that address becomes a member."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from domain.access.model import is_secret
+from domain.access.usecases import AccessService, secret_with
+from domain.audit.model import Change
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
+from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.model import User
+from domain.people.usecases.members import managing, refuse_beyond, refuse_unknown
+from ports.clock import Clock
+from ports.orgs import Memberships
+from ports.people import People
+from ports.unit_of_work import Tx
+
+PREFIX: Final = "svc_invite_"
+PAGE: Final = "/console/invitations/"
+"""Where the link in the mail leads; the secret follows."""
+_LONGEST_EMAIL: Final = 254
+_EMAIL: Final = re.compile(
+    r"[^\s@<>\"(),:;\[\]\\\x00-\x1f\x7f]{1,64}@[^\s@<>\"(),:;\[\]\\_\x00-\x1f\x7f]+\.[^\s@.<>\"(),:;\[\]\\\x00-\x1f\x7f]{2,}"
+)
+_OVER: Final = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What an open invitation tells whoever holds its secret: `by` is what to call who invites.
+
+    `known`: there is an account of that address which one can sign in to, so that nobody may set one up.
+    """
+
+    invited: Invited
+    by: str
+    known: bool
+
+
+class InvitationService:
+    """Makes invitations, and has them accepted once, by whoever has the address that they were sent to."""
+
+    def __init__(
+        self,
+        memberships: Memberships,
+        people: People,
+        access: AccessService,
+        mail: OutgoingMail,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        self._memberships, self._people, self._access = memberships, people, access
+        self._mail, self._clock, self._base_url = mail, clock, base_url.rstrip("/")
+
+    async def list_open(self, tx: Tx, page_request: PageRequest) -> Page[Invitation]:
+        """Those that wait to be accepted, the newest first. Raises PermissionDenied for who is no manager."""
+        await managing(tx)
+        return await tx.orgs.invitations(tx.now, page_request)
+
+    async def invite(self, tx: Tx, email: str, role: str) -> tuple[Invitation, str]:
+        """A new invitation and its secret, to be sent by `send` once this is committed; an earlier one to that address is over.
+
+        Raises PermissionDenied; InvalidRequest for what is no address or role; Conflict for a member, and for too many.
+        """
+        address = address_of(email)
+        refuse_unknown(role)
+        manager = await managing(tx)
+        refuse_beyond(manager, role)
+        if await tx.orgs.member(address) is not None:
+            raise Conflict(f"{address} is a member already.")
+        waiting = (await tx.orgs.invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
+        secret = secret_with(PREFIX)
+        made = Invitation(
+            new_id("mbi"), tx.tenant.org, address, role, manager.user, self._access.digest(secret), tx.now,
+            tx.now + INVITATION_LASTS,
+        )  # fmt: skip
+        earlier = [one for one in waiting if one.email_key == made.email_key]
+        if len(waiting) - len(earlier) >= OPEN_INVITATIONS:
+            raise Conflict(
+                f"{OPEN_INVITATIONS} invitations wait to be accepted, the most there may be; take some back."
+            )
+        for one in earlier:
+            await self._take_back(tx, one)
+        await tx.orgs.invite(made)
+        after = {"email": address, "role": role, "expires_at": made.expires_at.isoformat()}
+        await tx.audit.add(Change("invitation", made.id, "create", {}, after))
+        return made, secret
+
+    async def send(self, invitation: Invitation, secret: str, organisation: str) -> None:
+        """Mail the link to the invited address; `organisation` is its name."""
+        by = await self._people.get(invitation.invited_by)
+        who = f"{by.called} ({by.email})" if by is not None else "An administrator"
+        body = _LETTER.format(
+            who=who, organisation=organisation, role=invitation.role, link=f"{self._base_url}{PAGE}{secret}",
+            until=f"{invitation.expires_at:%-d %B %Y}",
+        )  # fmt: skip
+        await self._mail.queue(invitation.email, f"{who} invites you to {organisation}", body, "invitation")
+
+    async def take_back(self, tx: Tx, id: str) -> None:
+        """End an open invitation. Raises PermissionDenied, NotFound."""
+        manager = await managing(tx)
+        found = await tx.orgs.invitation(id)
+        if found is None or not found.is_open(tx.now):
+            raise NotFound("There is no such invitation, or it is over.")
+        refuse_beyond(manager, found.role)
+        await self._take_back(tx, found)
+
+    async def look(self, secret: str) -> Offer | None:
+        """What the secret offers, while it can be accepted."""
+        if not is_secret(secret, (PREFIX,)):
+            return None
+        invited = await self._memberships.invited(self._access.digest(secret))
+        if invited is None or not invited.invitation.is_open(self._clock.now()):
+            return None
+        by = await self._people.get(invited.invitation.invited_by)
+        user = await self._people.by_email(invited.invitation.email)
+        known = user is not None and await self._is_account(user)
+        return Offer(invited, by.called if by is not None else "An administrator", known)
+
+    async def newcomer(self, invitation: Invitation, name: str) -> User:
+        """The person of the invited address: new, or known to an operator by that address alone.
+
+        Raises Conflict where there is an account to sign in to: a link in a mail is no password of an existing one.
+        """
+        known = await self._people.by_email(invitation.email)
+        if known is not None and await self._is_account(known):
+            raise Conflict("There is an account of this address already; sign in to it to accept.")
+        user = await self._people.add(User(new_id("usr"), invitation.email, name, None, self._clock.now()))
+        named = replace(user, name=name)
+        await self._people.change(named)
+        return named
+
+    async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
+        """The person becomes a member; their address counts as verified, for the secret came by mail to it.
+
+        Raises PermissionDenied for another address than the invited one; NotFound when it is over by now.
+        """
+        if user.email_key != invitation.email_key:
+            raise PermissionDenied(
+                f"This invitation is for {invitation.email}, and you are signed in as {user.email}. Sign in with that address."
+            )
+        found = await tx.orgs.invitation(invitation.id)
+        if found is None or not found.is_open(tx.now):
+            raise NotFound(_OVER)
+        await self._refuse_withdrawn(tx, found)
+        await tx.orgs.settle_invitation(found.id, accepted_at=tx.now)
+        member = Member(user.id, found.org, user.email, found.role, tx.now)
+        await tx.orgs.add_member(member)
+        after = {"email": member.email, "role": member.role, "invited_by": found.invited_by}
+        await tx.audit.add(Change("invitation", found.id, "update", {"accepted": False}, {"accepted": True}))
+        await tx.audit.add(Change("member", user.id, "create", {}, after))
+        return member
+
+    async def verified(self, user: User) -> User:
+        """Note that the address is theirs, after an accepted invitation."""
+        if user.verified_at is not None:
+            return user
+        changed = replace(user, verified_at=self._clock.now())
+        await self._people.change(changed)
+        return changed
+
+    async def _is_account(self, user: User) -> bool:
+        """Whether somebody has shown that the address is theirs, or has set a password."""
+        return user.verified_at is not None or await self._people.password(user.id) is not None
+
+    @staticmethod
+    async def _refuse_withdrawn(tx: Tx, invitation: Invitation) -> None:
+        """Refuse what whoever invited could not give any more. Raises NotFound."""
+        held: Mapping[str, Member] = await tx.orgs.hold_members((invitation.invited_by,))
+        by = held.get(invitation.invited_by)
+        if by is None or not by.manages or (invitation.role == "owner" and by.role != "owner"):
+            raise NotFound(_OVER)
+
+    @staticmethod
+    async def _take_back(tx: Tx, invitation: Invitation) -> None:
+        await tx.orgs.settle_invitation(invitation.id, revoked_at=tx.now)
+        await tx.audit.add(Change("invitation", invitation.id, "update", {"revoked": False}, {"revoked": True}))
+
+
+def address_of(text: str) -> str:
+    """A mail address as it was typed, without blanks around it. Raises InvalidRequest for what is none."""
+    address = text.strip()
+    if len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address):
+        raise InvalidRequest.of("email", "invalid_format", "Write one address, such as anna@example.com.")
+    return address
+
+
+_LETTER: Final = """\
+{who} invites you to work with them at {organisation} in Joinery, as {role}.
+
+To accept, open this link until {until}:
+
+{link}
+
+It is for you alone, and good for one use. If you do not know what this is about, do nothing: without it nobody joins in your name.
+"""

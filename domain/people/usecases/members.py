@@ -1,0 +1,116 @@
+"""Who belongs to an organisation: its managers see and change roles, and everybody may leave, as long as an owner stays."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.audit.model import Change
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.paging import Page, PageRequest
+from domain.orgs.model import OWNER, Member
+from ports.unit_of_work import Tx
+
+ROLES: Final = ("owner", "admin", "developer", "editor", "billing", "viewer")
+"""What a member can be, the most powerful first."""
+LAST_OWNER: Final = "An organisation always has an owner. Make somebody else one first."
+_MANAGERS_ONLY: Final = "Only owners and admins say who belongs to the organisation."
+_OWNERS_ONLY: Final = "Only an owner makes or unmakes owners."
+
+
+class MemberService:
+    """Members, as the person sees and changes them who acts in the transaction.
+
+    That person's own role counts as it is in store at that moment, so nobody acts on a role that was just taken away.
+    """
+
+    async def list_members(self, tx: Tx, page_request: PageRequest) -> Page[Member]:
+        """The organisation's members, those who were known first ahead."""
+        return await tx.orgs.members(page_request)
+
+    async def change_role(self, tx: Tx, user: str, role: str) -> Member:
+        """Give a member another role, which counts with their next request.
+
+        Raises PermissionDenied, NotFound; InvalidRequest for an unknown role; Conflict for the last owner's.
+        """
+        refuse_unknown(role)
+        held = await tx.orgs.hold_members((acting(tx), user))
+        member = _managed(held, acting(tx), user)
+        refuse_beyond(held[acting(tx)], role)
+        if member.role == role:
+            return member
+        _refuse_last(held, member)
+        await tx.orgs.change_role(user, role)
+        await tx.audit.add(Change("member", user, "update", {"role": member.role}, {"role": role}))
+        return Member(member.user, member.org, member.email, role, member.created_at)
+
+    async def remove(self, tx: Tx, user: str) -> Member:
+        """Take a member away, with all they can do here: their keys end, their sessions and apps are let in no more.
+
+        Raises PermissionDenied, NotFound; Conflict for the last owner.
+        """
+        held = await tx.orgs.hold_members((acting(tx), user))
+        return await self._remove(tx, held, _managed(held, acting(tx), user))
+
+    async def leave(self, tx: Tx) -> Member:
+        """Leave the organisation. Raises Conflict for the last owner, NotFound for no member."""
+        held = await tx.orgs.hold_members((acting(tx),))
+        if (member := held.get(acting(tx))) is None:
+            raise NotFound
+        return await self._remove(tx, held, member)
+
+    async def _remove(self, tx: Tx, held: Mapping[str, Member], member: Member) -> Member:
+        _refuse_last(held, member)
+        await tx.orgs.remove_member(member.user)
+        await tx.audit.add(Change("member", member.user, "delete", {"email": member.email, "role": member.role}, {}))
+        ended = await tx.keys.revoke_of(member.user)
+        await tx.audit.add_all(
+            [Change("api_key", id_, "update", {"revoked": False}, {"revoked": True}) for id_ in ended]
+        )
+        return member
+
+
+def acting(tx: Tx) -> str:
+    """The person who acts in the transaction. Raises PermissionDenied for keys, apps and the service: this is people's."""
+    actor = tx.context.actor
+    if actor.kind != "user":
+        raise PermissionDenied("Only people who are signed in to the console may do this; no key and no app can.")
+    return actor.id
+
+
+async def managing(tx: Tx) -> Member:
+    """The person who acts, who is a manager at this moment and until the transaction's end. Raises PermissionDenied."""
+    return _manager(await tx.orgs.hold_members((acting(tx),)), acting(tx))
+
+
+def refuse_unknown(role: str) -> None:
+    """Refuse what is no role. Raises InvalidRequest."""
+    if role not in ROLES:
+        raise InvalidRequest.of("role", "invalid_value", f"Take one of these roles: {', '.join(ROLES)}.")
+
+
+def refuse_beyond(manager: Member, role: str) -> None:
+    """Refuse a role above the manager's own. Raises PermissionDenied."""
+    if role == OWNER and manager.role != OWNER:
+        raise PermissionDenied(_OWNERS_ONLY)
+
+
+def _manager(held: Mapping[str, Member], user: str) -> Member:
+    found = held.get(user)
+    if found is None or not found.manages:
+        raise PermissionDenied(_MANAGERS_ONLY)
+    return found
+
+
+def _managed(held: Mapping[str, Member], manager: str, user: str) -> Member:
+    """The member, of whom the manager may dispose."""
+    by, found = _manager(held, manager), held.get(user)
+    if found is None:
+        raise NotFound("The organisation has no such member.")
+    refuse_beyond(by, found.role)
+    return found
+
+
+def _refuse_last(held: Mapping[str, Member], member: Member) -> None:
+    """Refuse to leave the organisation without an owner. Raises Conflict."""
+    others = [one for one in held.values() if one.role == OWNER and one.user != member.user]
+    if member.role == OWNER and not others:
+        raise Conflict(LAST_OWNER)

@@ -1,0 +1,180 @@
+"""The console for developers in Chromium: no barrier on any page, at any width, in either look; and what works without scripts."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.people.model import Method
+from domain.people.usecases.invitations import InvitationService
+from domain.people.usecases.sessions import Visitor
+from tests.browser.serving import Served, served
+from tests.http.client import Client
+from tests.http.fakes import World
+from tests.support import builders
+
+pytestmark = pytest.mark.browser
+HERE, MEMBERS = "/console/developers", "/console/organisation/members"
+PICTURES = os.environ.get("JOINERY_PICTURES")
+"""A folder to keep pictures of the pages in."""
+
+
+async def _prepared(world: World) -> dict[str, str]:
+    """An organisation whose developers have something to look at, live and in test mode."""
+    browser = await world.browser()
+    tenant = Tenant(world.orgs["Fjord"].id, True)
+    _, cookie = await world.sessions.begin(browser.user, [Method.PASSWORD], Visitor("127.0.0.1"), tenant.org)
+    live, sandbox = await world.client(), await world.client(livemode=False)
+    made = await live.post("/v1/webhook-endpoints", {"url": "https://receiver.example/hooks", "event_types": ["*"]})
+    endpoint = made.json()["id"]
+    attempt = builders.attempt()
+    deliveries = [
+        builders.delivery(endpoint, status=status, body=b'{"id": "evt_1"}', attempts=(attempt,), next_attempt_at=None)
+        for status in ("succeeded", "failed", "succeeded")
+    ]
+    async with world.uow.begin(tenant, builders.CALL) as tx:
+        for one in deliveries:
+            await tx.webhooks.add_delivery(one)
+    log = builders.request_log(tenant, path="/v1/products/" + "a" * 200, status=404, error_code="not_found")
+    await world.sink.write([log, builders.request_log(tenant)])
+    await sandbox.post("/v1/test/events", {"type": "offer.changed"})
+    return {
+        "cookie": cookie, "endpoint": endpoint, "delivery": deliveries[1].id, "log": log.id,
+        "invitation": await _invitation(world, tenant, browser.user.id),
+    }  # fmt: skip
+
+
+async def _invitation(world: World, tenant: Tenant, user: str) -> str:
+    parts = world.dependencies
+    service = InvitationService(
+        parts.memberships, parts.people, parts.access, parts.outgoing_mail, parts.clock, "http://localhost"
+    )
+    async with world.uow.begin(tenant, AuditContext(Actor("user", user), "tests")) as tx:
+        return (await service.invite(tx, "bo@oak.example", "editor"))[1]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    with served(_prepared) as made:
+        yield made
+
+
+@contextmanager
+def _opened(browser: Any, service: Served, *, signed_in: bool = True, **options: Any) -> Iterator[Any]:
+    context = browser.new_context(**options)
+    if signed_in:
+        context.add_cookies([{"name": "joinery", "value": service.told["cookie"], "url": service.address}])
+    page = context.new_page()
+    page.faults = []
+    page.on("console", lambda message: page.faults.append(message.text) if message.type == "error" else None)
+    yield page
+    context.close()
+
+
+def _places(told: dict[str, str]) -> dict[str, str]:
+    hook = f"{HERE}/webhooks/{told['endpoint']}"
+    return {
+        "keys": f"{HERE}/keys",
+        "new-key": f"{HERE}/keys/new",
+        "webhooks": f"{HERE}/webhooks",
+        "new-endpoint": f"{HERE}/webhooks/new",
+        "endpoint": hook,
+        "edit": f"{hook}/edit",
+        "rotate": f"{hook}/rotate",
+        "recover": f"{hook}/recover",
+        "delete": f"{hook}/delete",
+        "delivery": f"{hook}/deliveries/{told['delivery']}",
+        "requests": f"{HERE}/requests",
+        "request": f"{HERE}/requests/{told['log']}",
+        "events": f"{HERE}/events",
+        "reference": f"{HERE}/reference",
+        "operation": f"{HERE}/reference/webhooks.create",
+        "stream": f"{HERE}/reference/changes.stream",
+        "members": MEMBERS,
+    }
+
+
+def _checked(page: Any, name: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    assert not found, (name, [(one["id"], one["nodes"][0]["html"]) for one in found])
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is wider than the window"
+    if PICTURES:
+        page.screenshot(path=f"{PICTURES}/developers-{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_no_page_has_a_barrier(browser: Any, service: Served, look: str) -> None:
+    options: dict[str, Any] = {"viewport": {"width": 390 if look == "phone" else 1280, "height": 900}}
+    with _opened(browser, service, color_scheme="dark" if look == "dark" else "light", **options) as page:
+        for name, place in _places(service.told).items():
+            page.goto(service.address + place, wait_until="load")
+            _checked(page, f"{name}-{look}")
+            assert not page.faults, (name, page.faults)
+    with _opened(browser, service, signed_in=False, **options) as page:
+        page.goto(f"{service.address}/console/invitations/{service.told['invitation']}")
+        _checked(page, f"invitation-{look}")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service: Served, scripts: bool) -> None:
+    with _opened(browser, service, java_script_enabled=scripts) as page:
+        page.goto(f"{service.address}{HERE}/keys/new")
+        page.get_by_label("Name", exact=True).fill(f"Sync {scripts}")
+        page.get_by_role("button", name="Make key").click()
+        secret = page.locator(".secret code").inner_text()
+        assert re.fullmatch(r"svc_live_\w{38}", secret)
+        assert page.locator(".secret [data-copy]").is_visible() is scripts
+        if scripts:
+            _checked(page, "made-key")
+        page.get_by_role("link", name="I have copied it").click()
+        page.get_by_role("row").filter(has_text=f"Sync {scripts}").get_by_role("link", name="Revoke").click()
+        page.get_by_role("button", name="Revoke key").click()
+        assert f"Sync {scripts} is revoked" in page.inner_text("main")
+        assert service.do(Client(service.world.app, secret).get("/v1/org")).status == 401
+        page.goto(f"{service.address}{HERE}/reference/orgs.read")
+        page.get_by_role("button", name="Send").click()
+        assert "Answer 200" in page.inner_text("#answer")
+        if scripts:
+            _checked(page, "tried")
+
+
+def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
+    with _opened(browser, service) as page:
+        page.goto(f"{service.address}{HERE}/webhooks/new")
+        page.get_by_label("Address").fill("https://other.example/hooks")
+        page.get_by_label("Every type").check()
+        page.get_by_role("button", name="Add endpoint").click()
+        assert page.locator(".secret code").inner_text().startswith("whsec_")
+        page.get_by_role("link", name="I have copied it").click()
+        page.get_by_role("button", name="Send test event").click()
+        assert page.inner_text("h1") == "webhook.test"
+        _checked(page, "tested")
+
+
+def test_events_appear_by_themselves(browser: Any, service: Served) -> None:
+    with _opened(browser, service) as page:
+        page.goto(f"{service.address}{HERE}/keys")
+        page.get_by_role("button", name="Test", exact=True).click()
+        page.goto(f"{service.address}{HERE}/events")
+        before = page.locator(".feed > li").count()
+        sandbox = service.do(service.world.client(livemode=False))
+        service.do(sandbox.post("/v1/test/events", {"type": "product.updated"}))
+        page.wait_for_function(f"document.querySelectorAll('.feed > li').length > {before}", timeout=15_000)
+        assert page.locator(".feed > li").first.inner_text().startswith("product.updated")
+        _checked(page, "live")
+        page.get_by_role("button", name="Live", exact=True).click()
+
+
+def test_an_invitation_is_accepted_without_scripts(browser: Any, service: Served) -> None:
+    with _opened(browser, service, signed_in=False, java_script_enabled=False) as page:
+        page.goto(f"{service.address}/console/invitations/{service.told['invitation']}")
+        page.get_by_label("Your name").fill("Bo")
+        page.get_by_label("Password").fill("four walnut drawers and a lamp")
+        page.get_by_role("button", name="Set up account and join").click()
+        assert "You are editor at Fjord now" in page.inner_text("main")

@@ -1,0 +1,339 @@
+"""Members, invitations and keys as people manage them: who may, what ends at once, and that an owner always stays."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from adapters.aesgcm.vault import AesGcmVault
+from domain.access.model import ROLES, Principal
+from domain.access.usecases import AccessService
+from domain.kernel.errors import (
+    AuthenticationRequired,
+    Conflict,
+    DomainError,
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+)
+from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.model import User
+from domain.people.usecases.invitations import PAGE, InvitationService
+from domain.people.usecases.keys import KeyService, NewKey
+from domain.people.usecases.members import MemberService
+from ports.unit_of_work import Tx
+from tests.http.fakes import working_keys
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+BASE = "https://api.joinery.test"
+
+
+class BackendClock:
+    """The backend's own time."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.now = backend.now
+
+
+@dataclass
+class House:
+    """An organisation and its people, by role."""
+
+    backend: Backend
+    org: Organisation
+    people: dict[str, User] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        backend = self.backend
+        self.access = AccessService(backend.credentials, working_keys())
+        self.mail = OutgoingMail(
+            backend.outbox, AesGcmVault("a secret of at least thirty-two characters"), BackendClock(backend)
+        )
+        self.members, self.keys = MemberService(), KeyService(self.access)
+        self.invitations = InvitationService(
+            backend.memberships, backend.people, self.access, self.mail, BackendClock(backend), BASE
+        )
+
+    async def add(self, role: str, name: str = "") -> User:
+        """A member of that role."""
+        id_ = new_id("usr")
+        user = await self.backend.people.add(User(id_, f"{id_}@fjord.example", "", builders.MOMENT, builders.MOMENT))
+        async with self.backend.uow.begin(Tenant(self.org.id, True), builders.CALL) as tx:
+            await tx.orgs.add_member(Member(user.id, self.org.id, user.email, role, builders.MOMENT))
+        self.people[name or role] = user
+        return user
+
+    @asynccontextmanager
+    async def acts(self, name: str, *, livemode: bool = True) -> AsyncIterator[Tx]:
+        """A transaction of that person."""
+        context = AuditContext(Actor("user", self.people[name].id), "console")
+        async with self.backend.uow.begin(Tenant(self.org.id, livemode), context) as tx:
+            yield tx
+
+    async def roles(self) -> dict[str, str]:
+        """Who is what, by name."""
+        async with self.backend.uow.read(Tenant(self.org.id, True)) as tx:
+            found = {member.user: member.role for member in (await tx.orgs.members(PageRequest(100))).items}
+        return {name: found[user.id] for name, user in self.people.items() if user.id in found}
+
+    async def secret_mailed_to(self, email: str) -> str:
+        """The secret of the newest invitation in the outbox."""
+        message = next(one for one in await self.mail.latest(200) if one.to == email)
+        return self.mail.text(message).partition(BASE + PAGE)[2].split()[0]
+
+
+@pytest_asyncio.fixture
+async def house(backend: Backend) -> House:
+    made = House(backend, await backend.organisation(name="Fjord & Fjell"))
+    for role in ("owner", "admin", "developer", "viewer"):
+        await made.add(role)
+    return made
+
+
+async def _refused(house: House, name: str, act: object, kind: type[DomainError]) -> None:
+    with pytest.raises(kind):
+        async with house.acts(name) as tx:
+            await act(tx)  # type: ignore[operator]
+
+
+async def test_managers_change_roles_and_only_owners_make_owners(house: House) -> None:
+    people, change = house.people, house.members.change_role
+    async with house.acts("admin") as tx:
+        changed = await change(tx, people["viewer"].id, "editor")
+        assert changed.role == "editor"
+        [told] = tx.recorded.changes
+        assert (told.object, told.before, told.after) == ("member", {"role": "viewer"}, {"role": "editor"})
+    await _refused(house, "developer", lambda tx: change(tx, people["viewer"].id, "admin"), PermissionDenied)
+    await _refused(house, "admin", lambda tx: change(tx, people["admin"].id, "owner"), PermissionDenied)
+    await _refused(house, "admin", lambda tx: change(tx, people["owner"].id, "viewer"), PermissionDenied)
+    await _refused(house, "owner", lambda tx: change(tx, people["viewer"].id, "king"), InvalidRequest)
+    await _refused(house, "owner", lambda tx: change(tx, new_id("usr"), "viewer"), NotFound)
+    async with house.acts("owner") as tx:
+        await change(tx, people["admin"].id, "owner")
+    assert await house.roles() == {"owner": "owner", "admin": "owner", "developer": "developer", "viewer": "editor"}
+
+
+async def test_an_owner_stays(house: House) -> None:
+    owner = house.people["owner"].id
+    await _refused(house, "owner", lambda tx: house.members.change_role(tx, owner, "admin"), Conflict)
+    await _refused(house, "owner", house.members.leave, Conflict)
+    await _refused(house, "owner", lambda tx: house.members.remove(tx, owner), Conflict)
+    async with house.acts("viewer") as tx:
+        await house.members.leave(tx)
+    assert "viewer" not in await house.roles()
+
+
+async def test_two_owners_who_go_at_once_do_not_both(house: House) -> None:
+    await house.add("owner", "second")
+    people = house.people
+
+    async def demote(by: str, whom: str) -> None:
+        async with house.acts(by) as tx:
+            await tx.orgs.members(PageRequest())  # so that both have begun
+            await asyncio.sleep(0.05)
+            await house.members.change_role(tx, people[whom].id, "viewer")
+
+    async def leave(who: str) -> None:
+        async with house.acts(who) as tx:
+            await asyncio.sleep(0.05)
+            await house.members.leave(tx)
+
+    done = await asyncio.gather(demote("owner", "owner"), leave("second"), return_exceptions=True)
+    assert sorted(type(one).__name__ for one in done) == ["Conflict", "NoneType"]
+    assert list((await house.roles()).values()).count("owner") == 1
+    left = next(name for name, role in (await house.roles()).items() if role == "owner")
+    await house.add("owner", "third")
+    done = await asyncio.gather(demote(left, "third"), demote("third", left), return_exceptions=True)
+    assert sorted(type(one).__name__ for one in done) == ["NoneType", "PermissionDenied"]
+    assert list((await house.roles()).values()).count("owner") == 1
+
+
+async def test_no_key_and_no_app_manages_members(house: House) -> None:
+    for actor in (Actor("api_key", new_id("key")), Actor("app", new_id("app"), house.people["owner"].id)):
+        async with house.backend.uow.begin(Tenant(house.org.id, True), AuditContext(actor, "x")) as tx:
+            with pytest.raises(PermissionDenied):
+                await house.members.change_role(tx, house.people["viewer"].id, "admin")
+            with pytest.raises(PermissionDenied):
+                await house.keys.create(tx, NewKey("A key"))
+
+
+async def test_removing_a_member_ends_their_keys_in_both_modes(house: House) -> None:
+    secrets = []
+    for livemode in (True, False):
+        async with house.acts("developer", livemode=livemode) as tx:
+            secrets.append((await house.keys.create(tx, NewKey("Sync")))[1])
+    async with house.acts("admin") as tx:
+        await house.members.remove(tx, house.people["developer"].id)
+        assert [change.object for change in tx.recorded.changes] == ["member", "api_key", "api_key"]
+    assert [await _proved(house, secret) for secret in secrets] == [None, None]
+    async with house.backend.uow.begin(Tenant(house.org.id, True), builders.CALL) as tx:
+        member = house.people["developer"]
+        await tx.orgs.add_member(Member(member.id, house.org.id, member.email, "owner", builders.MOMENT))
+    assert [await _proved(house, secret) for secret in secrets] == [None, None], "they come back without their keys"
+
+
+async def _proved(house: House, secret: str) -> Principal | None:
+    try:
+        proof = await house.access.find(house.access.digest(secret))
+        return house.access.judge(proof, "203.0.113.7", house.backend.now())
+    except AuthenticationRequired:
+        return None
+
+
+async def test_a_key_is_made_with_what_its_maker_may(house: House) -> None:
+    asked = NewKey("  Sync   job ", restricted=True, networks=("203.0.113.7", "2001:db8::1/32"), days=30)
+    async with house.acts("developer", livemode=False) as tx:
+        key, secret = await house.keys.create(tx, asked)
+        [told] = tx.recorded.changes
+    assert secret.startswith("svc_rk_test_") and key.last4 == secret[-4:] and key.name == "Sync job"
+    assert key.scopes == ROLES["developer"] and key.networks == ("203.0.113.7/32", "2001:db8::/32")
+    assert key.expires_at is not None and secret not in str(told) and "digest" not in told.after
+    principal = await _proved(house, secret)
+    assert principal is not None and principal.scopes == ROLES["developer"] and not principal.tenant.livemode
+    for wrong, field_ in (
+        (NewKey(" "), "name"),
+        (NewKey("x", scopes=frozenset({"billing:write"})), "scopes"),
+        (NewKey("x", scopes=frozenset({"nonsense"})), "scopes"),
+        (NewKey("x", networks=("everywhere",)), "networks"),
+        (NewKey("x", days=0), "expires"),
+    ):
+        async with house.acts("developer") as tx:
+            with pytest.raises(InvalidRequest) as caught:
+                await house.keys.create(tx, wrong)
+        assert caught.value.fields[0].field == field_
+    await _refused(house, "viewer", lambda tx: house.keys.create(tx, NewKey("x")), PermissionDenied)
+    async with house.acts("developer", livemode=False) as tx:
+        with pytest.raises(Conflict):
+            await house.keys.create(tx, asked)
+
+
+async def test_keys_are_listed_and_revoked(house: House) -> None:
+    made = {}
+    for name in ("owner", "developer"):
+        async with house.acts(name) as tx:
+            made[name] = (await house.keys.create(tx, NewKey(f"Of {name}")))[0]
+    await _refused(house, "developer", lambda tx: house.keys.revoke(tx, made["owner"].id), PermissionDenied)
+    await _refused(house, "owner", lambda tx: house.keys.revoke(tx, new_id("key")), NotFound)
+    async with house.acts("developer") as tx:
+        await house.keys.revoke(tx, made["developer"].id)
+    await _refused(house, "owner", lambda tx: house.keys.revoke(tx, made["developer"].id), NotFound)
+    at = house.backend.now()
+    log = builders.request_log(Tenant(house.org.id, True), actor=Actor("api_key", made["owner"].id), created_at=at)
+    await house.backend.sink.write([log])
+    async with house.acts("viewer") as tx:
+        listed = await house.keys.list_keys(tx, PageRequest())
+        ended = await house.keys.list_keys(tx, PageRequest(), ended=True)
+    assert [key.id for key in listed.page.items] == [made["owner"].id] and list(listed.used) == [made["owner"].id]
+    assert [key.id for key in ended.page.items] == [made["developer"].id]
+
+
+async def _invite(house: House, by: str, email: str, role: str = "editor") -> Invitation:
+    async with house.acts(by) as tx:
+        made, secret = await house.invitations.invite(tx, email, role)
+        assert secret not in str(tx.recorded.changes)
+    await house.invitations.send(made, secret, house.org.name)
+    return made
+
+
+@asynccontextmanager
+async def _tx(house: House, user: User) -> AsyncIterator[Tx]:
+    async with house.backend.uow.begin(Tenant(house.org.id, True), AuditContext(Actor("user", user.id), "x")) as tx:
+        yield tx
+
+
+async def test_a_newcomer_accepts_by_the_mailed_link(house: House) -> None:
+    email = f"{new_id('usr')}@Oak.example"
+    made = await _invite(house, "admin", f"  {email} ")
+    secret = await house.secret_mailed_to(email)
+    offer = await house.invitations.look(secret)
+    assert offer is not None and offer.invited.invitation == made and offer.invited.organisation == house.org
+    assert not offer.known and offer.by == house.people["admin"].called
+    user = await house.invitations.newcomer(made, "Bo")
+    assert user.verified_at is None and user.name == "Bo"
+    async with _tx(house, user) as tx:
+        member = await house.invitations.accept(tx, user, made)
+        assert [change.object for change in tx.recorded.changes] == ["invitation", "member"]
+    assert (member.user, member.role, member.email) == (user.id, "editor", user.email)
+    user = await house.invitations.verified(user)
+    assert await house.backend.people.get(user.id) == user and user.verified_at is not None
+    assert await house.invitations.look(secret) is None
+    async with _tx(house, user) as tx:
+        with pytest.raises(NotFound):
+            await house.invitations.accept(tx, user, made)
+    await _refused(house, "owner", lambda tx: house.invitations.invite(tx, email.upper(), "viewer"), Conflict)
+
+
+async def test_an_invitation_is_for_its_address_alone(house: House) -> None:
+    made = await _invite(house, "owner", f"{new_id('usr')}@oak.example", "owner")
+    other = await house.backend.people.add(
+        User(new_id("usr"), f"{new_id('usr')}@elm.example", "", None, builders.MOMENT)
+    )
+    async with _tx(house, other) as tx:
+        with pytest.raises(PermissionDenied):
+            await house.invitations.accept(tx, other, made)
+    for wrong in ("", "svc_invite_", "svc_invite_" + "0" * 38):
+        assert await house.invitations.look(wrong) is None
+
+
+async def test_an_account_is_signed_in_to_and_never_set_up_anew(house: House) -> None:
+    known = await house.backend.people.add(
+        User(new_id("usr"), f"{new_id('usr')}@oak.example", "Ola", builders.MOMENT, builders.MOMENT)
+    )
+    made = await _invite(house, "owner", known.email)
+    offer = await house.invitations.look(await house.secret_mailed_to(known.email))
+    assert offer is not None and offer.known
+    with pytest.raises(Conflict):
+        await house.invitations.newcomer(made, "Somebody else")
+    async with _tx(house, known) as tx:
+        assert (await house.invitations.accept(tx, known, made)).user == known.id
+
+
+async def test_who_may_invite_whom(house: House) -> None:
+    invite = house.invitations.invite
+    await _refused(house, "developer", lambda tx: invite(tx, "a@oak.example", "viewer"), PermissionDenied)
+    await _refused(house, "admin", lambda tx: invite(tx, "a@oak.example", "owner"), PermissionDenied)
+    for wrong in (
+        "",
+        "a",
+        "a@b",
+        "a@b c.example",
+        "a@b.example,c@d.example",
+        "a\n@b.example",
+        "x" * 300 + "@b.example",
+    ):
+        await _refused(house, "owner", lambda tx, wrong=wrong: invite(tx, wrong, "viewer"), InvalidRequest)
+    await _refused(house, "owner", lambda tx: invite(tx, house.people["viewer"].email, "viewer"), Conflict)
+
+
+async def test_invitations_end(house: House) -> None:
+    first, second = f"{new_id('usr')}@oak.example", f"{new_id('usr')}@oak.example"
+    old = await _invite(house, "owner", first)
+    secret = await house.secret_mailed_to(first)
+    again = await _invite(house, "admin", first, "viewer")
+    assert await house.invitations.look(secret) is None, "a newer one is there"
+    gone = await _invite(house, "owner", second, "owner")
+    async with house.acts("owner") as tx:
+        listed = (await house.invitations.list_open(tx, PageRequest())).items
+    assert [one.id for one in listed] == [gone.id, again.id] and old.id not in {one.id for one in listed}
+    await _refused(house, "admin", lambda tx: house.invitations.take_back(tx, gone.id), PermissionDenied)
+    async with house.acts("owner") as tx:
+        await house.invitations.take_back(tx, gone.id)
+    await _refused(house, "owner", lambda tx: house.invitations.take_back(tx, gone.id), NotFound)
+    async with house.acts("owner") as tx:
+        await house.members.remove(tx, house.people["admin"].id)
+    user = await house.invitations.newcomer(again, "Bo")
+    async with _tx(house, user) as tx:
+        with pytest.raises(NotFound):
+            await house.invitations.accept(tx, user, again)
+    assert again.expires_at - again.created_at == INVITATION_LASTS
+    assert not replace(again, expires_at=again.created_at).is_open(again.created_at + timedelta(seconds=1))

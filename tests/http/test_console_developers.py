@@ -1,0 +1,306 @@
+"""The console's pages for developers: keys, webhooks, request logs, events, and the reference where operations are tried."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.access import KEYS
+from adapters.memory.webhooks import DELIVERIES
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Tenant
+from entrypoints.areas.registry import AREAS
+from entrypoints.console.pages import events
+from tests.http.browser import Browser, Page
+from tests.http.client import Client
+from tests.http.fakes import World, running
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+HERE = "/console/developers"
+SPITE = "<img src=x onerror=alert(1)>\"'{{7*7}}"
+OPERATIONS = [row for area in AREAS for row in area.operations]
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        yield made
+
+
+async def _made(browser: Browser, **fields: str) -> tuple[Page, str]:
+    """A key made by the form; answers the page and the secret on it."""
+    form = await browser.get(f"{HERE}/keys/new")
+    page = await browser.submit(form, f"{HERE}/keys/new", **{"name": "Sync", "what": "all", "mode": "live"} | fields)
+    found = re.search(r"<code>(svc_[0-9A-Za-z_]+)</code>", page.text)
+    return page, found[1] if found else ""
+
+
+def _key(world: World, name: str, *, livemode: bool = True) -> str:
+    kept = world.store.committed(KEYS, Tenant(world.orgs["Fjord"].id, livemode)).values()
+    return next(key.id for key in kept if key.name == name)
+
+
+async def test_only_who_makes_keys_sees_them(world: World) -> None:
+    for role, status in (("owner", 200), ("admin", 200), ("developer", 200), ("editor", 403), ("viewer", 403)):
+        browser = await world.browser(role=role)
+        assert (await browser.get(f"{HERE}/keys")).status == status, role
+        assert (await browser.get(f"{HERE}/keys/new")).status == status, role
+    billing = await world.browser(role="billing")
+    for place in ("keys", "webhooks", "requests", "events"):
+        assert (await billing.get(f"{HERE}/{place}")).status == 403, place
+
+
+async def test_a_keys_secret_is_shown_once_and_works(world: World) -> None:
+    browser = await world.browser(role="developer")
+    page, secret = await _made(browser, name=f"Sync {SPITE}", networks="203.0.113.0/24", expires="30")
+    assert page.status == 201 and secret.startswith("svc_live_") and page.header("cache-control") == "no-store"
+    assert "<img" not in page.text and "49" not in re.sub(r"svc_\w+|req_\w+", "", page.text)
+    listed = await browser.get(f"{HERE}/keys")
+    assert secret not in listed.text and secret[-4:] in listed.text and "203.0.113.0/24" in listed.text
+    assert "&lt;img src=x" in listed.text and "<img" not in listed.text and "never" in listed.text
+    answer = await Client(world.app, secret).get("/v1/org")
+    assert answer.status == 200 and (await Client(world.app, secret).get("/v1/billing")).status == 404
+    key = _key(world, f"Sync {SPITE}")
+    await world.sink.write([builders.request_log(Tenant(world.orgs["Fjord"].id, True), actor=Actor("api_key", key))])
+    assert ">never</span>" not in (await browser.get(f"{HERE}/keys")).text
+
+
+async def test_a_key_is_made_as_it_was_asked_for(world: World) -> None:
+    browser = await world.browser(role="developer")
+    _, secret = await _made(browser, mode="test", restricted="true", what="some", scopes="products:read")
+    assert secret.startswith("svc_rk_test_")
+    asked = Client(world.app, secret)
+    assert (await asked.get("/v1/products")).status == 200 and (await asked.get("/v1/sources")).status == 403
+    _, reads = await _made(browser, name="Reads", what="read")
+    assert (await Client(world.app, reads).post("/v1/sources", {"name": "x", "kind": "push"})).status == 403
+    page, none = await _made(browser, what="some", scopes="billing:write")
+    assert page.status == 400 and not none and "at least one" in page.text
+    page, none = await _made(browser, name="Second", networks="everywhere <b>")
+    assert page.status == 400 and not none and "everywhere &lt;b&gt;" in page.text and 'value="Second"' in page.text
+    page, none = await _made(browser, name="Reads")
+    assert page.status == 409 and "already" in page.text and not none
+
+
+async def test_a_key_is_revoked_after_a_question(world: World) -> None:
+    browser = await world.browser()
+    _, secret = await _made(browser)
+    place = f"{HERE}/keys/{_key(world, 'Sync')}/revoke"
+    question = await browser.get(place)
+    assert "cannot be taken back" in question.text and (await Client(world.app, secret).get("/v1/org")).status == 200
+    assert (await browser.post(place)).status == 403, "without the form's token"
+    other = await world.browser("Oak")
+    assert (await other.get(place)).status == 303, "another organisation's is none"
+    assert (await other.submit(await other.get("/console"), place)).status == 404
+    developer = await world.browser(role="developer")
+    assert (await developer.submit(await developer.get(place), place)).status == 403
+    shown = await browser.follow(await browser.submit(question, place))
+    assert "is revoked" in shown.text and secret[-4:] not in shown.text
+    assert secret[-4:] in (await browser.get(f"{HERE}/keys?show=revoked")).text
+    assert (await browser.submit(question, place)).status == 404
+
+
+async def test_a_key_needs_a_proof_that_is_not_old(world: World) -> None:
+    browser = await world.browser()
+    form = await browser.get(f"{HERE}/keys/new")
+    world.clock.advance(timedelta(minutes=16))
+    for late in (await browser.get(f"{HERE}/keys/new"), await browser.submit(form, f"{HERE}/keys/new", name="x")):
+        assert late.status == 303 and late.header("location") == f"/console/confirm?next={HERE}/keys/new"
+    assert "No keys yet" in (await browser.get(f"{HERE}/keys")).text
+
+
+async def test_lists_go_on_by_cursor(world: World) -> None:
+    browser = await world.browser()
+    for n in range(23):
+        await world.key(world.orgs["Fjord"])
+    first = await browser.get(f"{HERE}/keys")
+    [following] = re.findall(r'rel="next" href="([^"]+)"', first.text)
+    second = await browser.get(following.replace("&amp;", "&"))
+    assert first.text.count("/revoke") == 20 and second.text.count("/revoke") == 3
+    assert "First page" in second.text and 'rel="next"' not in second.text
+
+
+async def _endpoint(browser: Browser, **fields: str) -> tuple[Page, str]:
+    form = await browser.get(f"{HERE}/webhooks/new")
+    sent = {"url": "https://receiver.example/hooks", "which": "some", "event_types": "offer.changed", "payload": "thin"}
+    page = await browser.submit(form, f"{HERE}/webhooks/new", **sent | fields)
+    found = re.search(rf"{HERE}/webhooks/(whe_\w+)", page.text)
+    return page, found[1] if found else ""
+
+
+async def test_an_endpoint_is_made_changed_and_deleted(world: World) -> None:
+    browser = await world.browser(role="developer")
+    assert "No endpoints yet" in (await browser.get(f"{HERE}/webhooks")).text
+    page, _ = await _endpoint(browser, url="http://10.0.0.1/hooks")
+    assert page.status >= 400 and 'value="http://10.0.0.1/hooks"' in page.text and "notice bad" in page.text
+    page, id_ = await _endpoint(browser, description=SPITE, coalesce_seconds="30")
+    [secret] = re.findall(r"whsec_[^<]+(?=</code>)", page.text)
+    place = f"{HERE}/webhooks/{id_}"
+    shown = await browser.get(place)
+    assert page.status == 201 and secret not in shown.text and "<img" not in shown.text + page.text
+    assert "<img" not in (await browser.get(f"{HERE}/webhooks")).text
+    form = await browser.get(f"{place}/edit")
+    sent = {
+        "version": form.field("version"),
+        "url": "https://receiver.example/other",
+        "which": "all",
+        "payload": "thin",
+    }
+    saved = await browser.follow(await browser.submit(form, f"{place}/edit", **sent))
+    assert "every type" in saved.text and "Disabled" in saved.text and "Saved." in saved.text
+    stale = await browser.submit(form, f"{place}/edit", **sent | {"which": "all", "url": "https://receiver.example/3"})
+    assert stale.status == 412
+    rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate", overlap_hours="24")
+    [other] = re.findall(r"whsec_[^<]+(?=</code>)", rotated.text)
+    assert other != secret and secret[-4:] in rotated.text
+    stranger = await world.browser("Oak")
+    for below in ("", "/edit", "/rotate", "/recover", "/delete"):
+        assert (await stranger.get(place + below)).status == 404, below
+    viewer = await world.browser(role="viewer")
+    assert (await viewer.get(place)).status == 200 and (await viewer.get(f"{place}/edit")).status == 403
+    assert "/rotate" not in (await viewer.get(place)).text
+    gone = await browser.follow(await browser.submit(await browser.get(f"{place}/delete"), f"{place}/delete"))
+    assert "is deleted" in gone.text and id_ not in gone.text
+
+
+async def test_deliveries_are_shown_filtered_and_sent_again(world: World) -> None:
+    browser = await world.browser(role="developer")
+    _, id_ = await _endpoint(browser)
+    place = f"{HERE}/webhooks/{id_}"
+    tested = await browser.follow(await browser.submit(await browser.get(place), f"{place}/test"))
+    assert "webhook.test" in tested.text and "Send again" not in tested.text
+    tenant = Tenant(world.orgs["Fjord"].id, True)
+    [kept] = world.store.committed(DELIVERIES, tenant).values()
+    attempt = builders.attempt(failure="http_status", response_status=503, response_body=SPITE)
+    failed = replace(kept, status="failed", next_attempt_at=None, attempts=(attempt,), body=SPITE.encode())
+    world.store.write(DELIVERIES, tenant, failed)
+    shown = await browser.get(f"{place}/deliveries/{kept.id}")
+    assert "503" in shown.text and "&lt;img src=x" in shown.text and "<img" not in shown.text
+    assert "something else than 2xx" in shown.text
+    listed = await browser.get(f"{place}?status=failed&type=webhook.test")
+    assert kept.id in listed.text and "Show all" in listed.text
+    assert kept.id not in (await browser.get(f"{place}?status=succeeded")).text
+    wrong = await browser.get(f"{place}?status=nonsense")
+    assert wrong.status == 200 and "notice bad" in wrong.text
+    again = await browser.submit(shown, f"{place}/deliveries/{kept.id}/resend")
+    assert "It is sent again." in (await browser.follow(again)).text
+    stranger = await world.browser("Oak")
+    assert (await stranger.get(f"{place}/deliveries/{kept.id}")).status == 404
+    form = await browser.get(f"{place}/recover")
+    since = await browser.submit(form, f"{place}/recover", since="2026-11-01T10:00", until="")
+    assert "deliveries are sent again" in (await browser.follow(since)).text
+    assert (await browser.submit(form, f"{place}/recover", since="yesterday")).status == 400
+
+
+async def test_request_logs_are_filtered_and_shown_whole(world: World) -> None:
+    browser, tenant = await world.browser(role="developer"), Tenant(world.orgs["Fjord"].id, True)
+    assert "No requests yet" in (await browser.get(f"{HERE}/requests")).text
+    logs = [
+        builders.request_log(tenant, path="/v1/products", query=SPITE, user_agent=SPITE),
+        builders.request_log(tenant, path="/v1/sources/none", status=404, error_code="not_found"),
+    ]
+    await world.sink.write(logs)
+    listed = await browser.get(f"{HERE}/requests")
+    assert all(log.id in listed.text for log in logs) and "<img" not in listed.text
+    found = await browser.get(f"{HERE}/requests?status=4xx&method=&error_code=not_found&since=2020-01-01T00:00")
+    assert logs[1].id in found.text and logs[0].id not in found.text
+    one = await browser.get(f"{HERE}/requests/{logs[0].id}")
+    assert one.status == 200 and "&lt;img" in one.text and "<img" not in one.text
+    assert (await browser.get(f"{HERE}/requests?since=yesterday")).status == 400
+    assert (await browser.get(f"{HERE}/requests?cursor=nonsense")).status == 400
+    assert (await (await world.browser("Oak")).get(f"{HERE}/requests/{logs[0].id}")).status == 404
+    assert (await (await world.browser(role="viewer")).get(f"{HERE}/requests")).status == 403
+
+
+async def _in_test_mode(world: World, role: str = "developer") -> Browser:
+    browser = await world.browser(role=role)
+    await browser.submit(await browser.get("/console"), "/console/look-at", mode="test")
+    return browser
+
+
+async def test_events_are_listed_by_type(world: World) -> None:
+    browser = await _in_test_mode(world)
+    assert "Nothing has changed yet" in (await browser.get(f"{HERE}/events")).text
+    client = await world.client(livemode=False)
+    for type_ in ("offer.changed", "product.updated"):
+        assert (await client.post("/v1/test/events", {"type": type_})).status == 202
+    listed = await browser.get(f"{HERE}/events")
+    assert listed.text.count('class="feed-head"') == 2 and f'data-events="{HERE}/events/stream/all"' in listed.text
+    narrowed = await browser.get(f"{HERE}/events?types=offer.changed")
+    assert narrowed.text.count('class="feed-head"') == 1
+    wrong = await browser.get(f"{HERE}/events?types=../../{SPITE}")
+    assert "notice bad" in wrong.text and "data-events" not in wrong.text and "<img" not in wrong.text
+
+
+async def test_events_come_live_until_the_session_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "WAIT", 0.5)
+    browser = await _in_test_mode(world)
+    following = asyncio.create_task(browser.get(f"{HERE}/events/stream/all"))
+    await asyncio.sleep(0.1)
+    client = await world.client(livemode=False)
+    await client.post("/v1/test/events", {"type": "offer.changed"})
+    await asyncio.sleep(0.1)
+    await world.sessions.revoke_all(browser.user.id)
+    stream = await asyncio.wait_for(following, 10)
+    assert stream.header("content-type") == "text/event-stream"
+    assert "event: show\ndata: " in stream.text and "offer.changed" in stream.text
+    assert stream.text.endswith("event: end\ndata: reload\n\n")
+
+
+async def test_every_operation_has_its_page(world: World) -> None:
+    browser = await world.browser(role="viewer")
+    listed = await browser.get(f"{HERE}/reference")
+    for row in OPERATIONS:
+        assert f'href="{HERE}/reference/{row.id}"' in listed.text
+        page = await browser.get(f"{HERE}/reference/{row.id}")
+        assert page.status == 200 and ("<form" in page.text.split("<main")[1]) is not row.streams, row.id
+        assert not re.search(r"<[^>]*\s(style|on[a-z]+)\s*=", page.text), row.id
+    assert "/v1/offers" in (await browser.get(f"{HERE}/reference?q=List+OFFERS")).text
+    assert "No operation matches" in (await browser.get(f"{HERE}/reference?q=zzz")).text
+    assert (await browser.get(f"{HERE}/reference/nothing.at_all")).status == 404
+
+
+async def test_an_operation_is_tried_in_test_mode_as_oneself(world: World) -> None:
+    browser = await world.browser(role="developer")
+    place = f"{HERE}/reference/webhooks.create"
+    form = await browser.get(place)
+    fields = {"body.url": "https://receiver.example/it's", "body.event_types": '["offer.changed"]'}
+    tried = await browser.submit(form, place, **fields, **{"body.coalesce_seconds": "30"})
+    assert tried.status == 200 and ">201</span>" in tried.text and "&#34;livemode&#34;: false" in tried.text
+    assert "Idempotency-Key" in tried.text and "receiver.example/it" in tried.text and ">RateLimit</th>" in tried.text
+    assert "No endpoints yet" in (await browser.get(f"{HERE}/webhooks")).text, "live data is left alone"
+    rehearsed = await browser.submit(form, place, dry_run="explain", **fields)
+    assert "&#34;object&#34;: &#34;preview&#34;" in rehearsed.text
+    wrong = await browser.submit(form, place, **fields | {"body.event_types": "[not json"})
+    assert wrong.status == 400 and "This is no JSON" in wrong.text and "[not json" in wrong.text
+    refused = await browser.submit(form, place, **fields | {"body.url": SPITE})
+    assert refused.status == 200 and "invalid_request" in refused.text and "<img" not in refused.text
+    missing = await browser.submit(form, f"{HERE}/reference/sources.read", **{"path.id": "../../../etc <b>"})
+    assert ">404</span>" in missing.text and "<b>" not in missing.text
+    assert (await browser.submit(form, f"{HERE}/reference/changes.stream")).status == 404
+    assert (await browser.post(place, **fields)).status == 403
+
+
+async def test_a_role_is_refused_where_it_would_be(world: World) -> None:
+    viewer = await world.browser(role="viewer")
+    place = f"{HERE}/reference/sources.create"
+    form = await viewer.get(place)
+    tried = await viewer.submit(form, place, **{"body.name": "x", "body.kind": "push"})
+    assert "does not include" in form.text and ">403</span>" in tried.text and "permission_denied" in tried.text
+
+
+async def test_a_test_key_is_used_and_never_shown(world: World) -> None:
+    browser = await world.browser(role="developer")
+    _, secret = await world.key(world.orgs["Oak"], livemode=False)
+    _, live = await world.key(world.orgs["Oak"])
+    place = f"{HERE}/reference/orgs.read"
+    form = await browser.get(place)
+    tried = await browser.submit(form, place, key=secret)
+    assert world.orgs["Oak"].id in tried.text and secret not in tried.text
+    for wrong in (live, "nonsense", new_id("key")):
+        refused = await browser.submit(form, place, key=wrong)
+        assert refused.status == 400 and wrong not in refused.text and "Only keys of test mode" in refused.text

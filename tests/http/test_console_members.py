@@ -1,0 +1,140 @@
+"""The console's page of members, and the one that the link of an invitation leads to."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.http.browser import COOKIE, Browser, Page
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+MEMBERS = "/console/organisation/members"
+SPITE = "<img src=x onerror=alert(1)>"
+NEW = {"name": f"Bo {SPITE}", "password": "four walnut drawers and a lamp"}
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        yield made
+
+
+async def _invited(world: World, browser: Browser, email: str, role: str = "editor") -> str:
+    """Invite by the form; answers where the link in the mail leads."""
+    page = await browser.submit(await browser.get(MEMBERS), f"{MEMBERS}/invite", email=email, role=role)
+    assert page.status == 303, page.text
+    return await _mailed(world, email)
+
+
+async def _mailed(world: World, email: str) -> str:
+    mail = world.dependencies.outgoing_mail
+    message = next(one for one in await mail.latest(50) if one.to == email)
+    [place] = re.findall(r"https://api\.joinery\.test(/console/invitations/\S+)", mail.text(message))
+    return str(place)
+
+
+async def test_members_are_shown_to_all_and_changed_by_managers(world: World) -> None:
+    owner = await world.browser(person=f"Ada {SPITE}")
+    viewer = await world.browser(role="viewer", person="Vi")
+    seen = await viewer.get(MEMBERS)
+    assert "Ada &lt;img" in seen.text and "<img" not in seen.text and "Invite somebody" not in seen.text
+    assert f"/{viewer.user.id}/remove" in seen.text and f"/{owner.user.id}/remove" not in seen.text
+    place = f"{MEMBERS}/{viewer.user.id}/role"
+    assert (await viewer.submit(seen, place, role="owner")).status == 403
+    shown = await owner.get(MEMBERS)
+    assert (await owner.post(place, role="developer")).status == 403, "without the form's token"
+    changed = await owner.follow(await owner.submit(shown, place, role="developer"))
+    await _forgotten()
+    assert "is developer now" in changed.text and (await viewer.get("/console/developers/keys")).status == 200
+    assert (await owner.submit(shown, f"{MEMBERS}/{owner.user.id}/role", role="viewer")).status == 409
+    admin = await world.browser(role="admin")
+    form = await admin.get(MEMBERS)
+    assert 'value="owner"' not in form.text
+    assert (await admin.submit(form, f"{MEMBERS}/{owner.user.id}/role", role="viewer")).status == 403
+    assert (await admin.submit(form, f"{MEMBERS}/{viewer.user.id}/role", role="owner")).status == 403
+    stranger = await world.browser("Oak")
+    assert (await stranger.submit(await stranger.get(MEMBERS), place, role="viewer")).status == 404
+    assert (await stranger.get(f"{MEMBERS}/{viewer.user.id}/remove")).status == 404
+    assert (await (await world.browser(role="billing")).get(MEMBERS)).status == 200
+
+
+async def test_who_is_removed_or_leaves_may_do_nothing_more(world: World) -> None:
+    owner, editor = await world.browser(), await world.browser(role="editor")
+    place = f"{MEMBERS}/{editor.user.id}/remove"
+    question = await owner.get(place)
+    assert "at once" in question.text and (await editor.get("/console")).status == 200
+    assert "no more" in (await owner.follow(await owner.submit(question, place))).text
+    await _forgotten()
+    assert (await editor.get("/console")).status == 403
+    own = f"{MEMBERS}/{owner.user.id}/remove"
+    kept = await owner.submit(await owner.get(own), own)
+    assert kept.status == 409 and "always has an owner" in kept.text
+    viewer = await world.browser(role="viewer")
+    own = f"{MEMBERS}/{viewer.user.id}/remove"
+    assert "Leave Fjord?" in (await viewer.get(own)).text
+    assert (await viewer.submit(await viewer.get(own), own)).header("location") == "/console/organisations"
+
+
+async def _forgotten() -> None:
+    """Half a second passes, after which a session is asked for again."""
+    await asyncio.sleep(0.6)
+
+
+async def test_a_newcomer_sets_up_an_account_and_is_in(world: World) -> None:
+    owner = await world.browser(person="Ada")
+    place = await _invited(world, owner, "bo@oak.test")
+    assert (
+        "bo@oak.test" in (await owner.get(MEMBERS)).text
+        and place.rpartition("/")[2] not in (await owner.get(MEMBERS)).text
+    )
+    stranger = Browser(world.app)
+    form = await stranger.get(place)
+    assert "Ada invites bo@oak.test to Fjord, as editor" in form.text
+    weak = await stranger.submit(form, place, **NEW | {"password": "short"})
+    assert weak.status == 400 and "at least 10" in weak.text and COOKIE not in stranger.cookies
+    nameless = await stranger.submit(form, place, **NEW | {"name": " "})
+    assert nameless.status == 400 and COOKIE not in stranger.cookies
+    joined = await stranger.submit(form, place, **NEW)
+    home = await stranger.follow(joined)
+    assert home.status == 200 and "You are editor at Fjord now" in home.text and "<img" not in home.text
+    user = await world.people.by_email("bo@oak.test")
+    assert user is not None and user.verified_at is not None
+    assert (await Browser(world.app).get(place)).status == 404, "it was used"
+    assert "bo@oak.test" in (await owner.get(MEMBERS)).text
+
+
+async def test_an_account_is_signed_in_to_and_then_joins(world: World) -> None:
+    owner, oak = await world.browser(), await world.browser("Oak")
+    place = await _invited(world, owner, oak.user.email.upper(), "admin")
+    stranger = Browser(world.app)
+    shown = await stranger.get(place)
+    assert "There is an account" in shown.text and "Password" not in shown.text.split("<main")[1]
+    assert f"/console/sign-in?next={place}" in shown.text
+    other = await world.browser("Elm")
+    wrong = await other.get(place)
+    assert "for another address" in wrong.text
+    assert (await other.submit(wrong, place)).status == 403
+    form = await oak.get(place)
+    home = await oak.follow(await oak.submit(form, place))
+    assert "You are admin at Fjord now" in home.text and "Fjord" in home.text
+    again: Page = await oak.submit(form, place)
+    assert again.status == 404
+
+
+async def test_an_invitation_is_taken_back(world: World) -> None:
+    owner = await world.browser()
+    place = await _invited(world, owner, "bo@oak.test")
+    shown = await owner.get(MEMBERS)
+    [back] = re.findall(rf'action="({MEMBERS}/invitations/mbi_\w+/take-back)"', shown.text)
+    editor = await world.browser(role="editor")
+    assert (await editor.submit(await editor.get(MEMBERS), back)).status == 403
+    oak = await world.browser("Oak")
+    assert (await oak.submit(await oak.get(MEMBERS), back)).status == 404
+    gone = await owner.follow(await owner.submit(shown, back))
+    assert "taken back" in gone.text and "bo@oak.test" not in gone.text
+    assert (await Browser(world.app).get(place)).status == 404
+    assert (await owner.submit(shown, f"{MEMBERS}/invite", email="nonsense", role="viewer")).status == 400
+    assert (await Browser(world.app).get("/console/invitations/svc_invite_nonsense")).status == 404
