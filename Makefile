@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-browser clients test-clients check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -59,7 +59,7 @@ soak: install ## the long tests
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth: bench-%: install bench-sign-in
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -76,6 +76,8 @@ bench-cluster: ## what a cluster costs beside one PostgreSQL
 bench-normalise: ## what reading cells costs, over a folder of files (ARGS=folder)
 bench-mail: ## how fast mail is taken, and what the API notices of it
 bench-oauth: ## what an OAuth token costs a request, beside an API key
+bench-sign-in: install ## what signing in costs, and what API reads notice of it
+	@$(BIN)/python -m benchmarks.sign_in $(ARGS)
 bench-tracing: ## what a collector of traces costs a request
 bench-simulation: ## what a cluster of many tenants comes to, reckoned
 bench-images: ## how fast images are decoded and made WebP

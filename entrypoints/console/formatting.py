@@ -116,6 +116,25 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
 
 
+_BROWSERS: Final = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS: Final = (
+    ("Windows", "Windows"), ("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Mac OS X", "macOS"), ("Linux", "Linux"),
+)  # fmt: skip
+
+
+def browser(agent: str) -> str:
+    """What a browser calls itself, as people know it: `Firefox on macOS`; as it came when it is none of the common ones."""
+    name = next((name for mark, name in _BROWSERS if mark in agent), "")
+    system = next((name for mark, name in _SYSTEMS if mark in agent), "")
+    return f"{name} on {system}" if name and system else agent
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "when": when,
     "clock": clock,
@@ -126,4 +145,5 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "span": span,
     "words": words,
     "plural": plural,
+    "browser": browser,
 }
