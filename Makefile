@@ -59,7 +59,7 @@ soak: install ## the long tests
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth: bench-%: install bench-sign-in
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)

@@ -15,7 +15,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from domain.kernel.errors import Overloaded
 
 T = TypeVar("T")
-NICE: Final = 10
+NICE: Final = 5
 """How far the thread stands back behind those that answer requests (nice(2), which Linux has for each thread)."""
 _NOBODYS: Final = "the password of nobody"
 

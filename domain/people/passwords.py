@@ -6,6 +6,8 @@ from typing import Final
 
 SHORTEST: Final = 10
 LONGEST: Final = 256
+_LONGEST_TYPED: Final = 4 * LONGEST
+"""Characters before they are composed: of one, four may be left at most (UAX #15)."""
 _FEWEST_DIFFERENT: Final = 5
 _LONGEST_UNIT: Final = 5
 _SHORTEST_NAME: Final = 4
@@ -50,6 +52,11 @@ COMMON: Final = frozenset(
 def normalised(password: str) -> str:
     """A password as it is hashed and compared: NFKC, so that keyboards that compose letters differently agree (RFC 8265)."""
     return unicodedata.normalize("NFKC", password)
+
+
+def typed(password: str) -> str:
+    """What somebody has typed, as it is compared; what is too long for any password is none, and costs no more to look at."""
+    return normalised(password) if len(password) <= _LONGEST_TYPED else ""
 
 
 def refusal(password: str, email: str, name: str = "") -> str | None:

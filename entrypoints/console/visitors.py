@@ -33,7 +33,12 @@ def entered_cookies(visit: Visit, entered: Entered) -> list[Header]:
     """The cookies of who has just signed in."""
     secure = visit.dependencies.settings.base_url.startswith("https:")
     device = set_cookie(_name(visit), entered.device, seconds=_DEVICE_SECONDS, secure=secure)
-    return [visit.console.cookies.signed_in(entered.cookie, _SECONDS), device]
+    return [session_cookie(visit, entered.cookie), device]
+
+
+def session_cookie(visit: Visit, cookie: str) -> Header:
+    """The cookie of a session."""
+    return visit.console.cookies.signed_in(cookie, _SECONDS)
 
 
 def _name(visit: Visit) -> str:

@@ -173,8 +173,11 @@ async def test_what_touches_security_asks_again_after_a_while(world: World, ingr
     confirm = await browser.follow(late)
     told = {"next": _next(confirm)}
     assert (await browser.submit(confirm, "/console/confirm", password="wrong", **told)).status == 403
+    before = browser.cookies[COOKIE]
     proved = await browser.submit(confirm, "/console/confirm", password=PASSWORD, **told)
+    assert browser.cookies[COOKIE] != before and await world.sessions.find(before) is None, "a new session's secret"
     assert "New password" in (await browser.follow(proved)).text
+    confirm = await browser.get("/console/confirm")
     assert (await browser.submit(confirm, "/console/confirm", password=PASSWORD, next="//evil.test")).header(
         "location"
     ) == "/console"

@@ -6,7 +6,7 @@ from typing import Final
 from domain.kernel.errors import InvalidRequest
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, Purpose, Session, User
-from domain.people.passwords import LONGEST, normalised, refusal
+from domain.people.passwords import normalised, refusal, typed
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
@@ -64,7 +64,7 @@ class PasswordService:
         if code:
             method = await self._factors.proved(user, code)
         else:
-            encoded, text = await self._people.password(user.id), normalised(password[: 4 * LONGEST])
+            encoded, text = await self._people.password(user.id), typed(password)
             method = Method.PASSWORD if await self._passwords.verify(encoded, text) else None
         if method is None:
             await self._notices.tell(user, "proof_failed", visitor)

@@ -81,6 +81,14 @@ class SessionService:
         await self._sessions.save(changed)
         return changed
 
+    async def renew(self, session: Session, user: User, visitor: Visitor) -> tuple[Session, str]:
+        """The same session under another secret, for who has just proved who they are; the one before ends."""
+        fresh, cookie = await self.begin(user, session.methods, visitor, session.org)
+        if fresh.org == session.org and session.org is not None and not session.livemode:
+            fresh = await self.look_at(fresh, session.org, session.livemode)
+        await self._sessions.revoke((session.id,), self._clock.now())
+        return fresh, cookie
+
     async def list_of(self, user: str) -> Sequence[Session]:
         """Those in force, the newest first."""
         now = self._clock.now()

@@ -9,7 +9,7 @@ from typing import Final
 from domain.access.usecases import AccessService
 from domain.kernel.errors import PermissionDenied
 from domain.people.model import Method, Purpose, Session, User
-from domain.people.passwords import LONGEST, normalised
+from domain.people.passwords import typed
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
@@ -76,7 +76,7 @@ class SignInService:
         await self._throttle.password(email, visitor, device, self._clock.now())
         user = await self._people.by_email(email)
         encoded = await self._people.password(user.id if user else "")
-        text = normalised(password[: 4 * LONGEST])
+        text = typed(password)
         if not await self._passwords.verify(encoded, text) or user is None or encoded is None:
             if user is not None:
                 self._notices.later(self._notices.tell(user, "sign_in_failed", visitor, "wrong password"))

@@ -12,7 +12,7 @@ from entrypoints.console.places import safe_place
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
-from entrypoints.console.visitors import visitor_of
+from entrypoints.console.visitors import session_cookie, visitor_of
 
 ACCOUNT: Final = "/console/account"
 PASSWORD: Final = "/console/account/password"  # noqa: S105  a page
@@ -148,10 +148,12 @@ async def confirm(visit: Visit) -> Answer:
     if visit.asked.method == "POST":
         try:
             if "answer" in form:
-                await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
+                session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
             else:
-                await accounts.passwords.prove(user, session, form["password"], form.get("code"), visitor_of(visit))
-            return visit.redirect(safe_place(form["next"]), cookies=[_fresh(visit)])
+                given = form["password"], form.get("code")
+                session = await accounts.passwords.prove(user, session, *given, visitor_of(visit))
+            _, cookie = await visit.dependencies.sessions.renew(session, user, visitor_of(visit))
+            return visit.redirect(safe_place(form["next"]), cookies=[session_cookie(visit, cookie), _fresh(visit)])
         except DomainError as error:
             told = refused(error, visit.request_id)
     return _shown(
