@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from argon2 import PasswordHasher, Type
@@ -17,6 +18,8 @@ from domain.kernel.errors import Overloaded
 T = TypeVar("T")
 NICE: Final = 5
 """How far the thread stands back behind those that answer requests (nice(2), which Linux has for each thread)."""
+PATIENCE: Final = 5.0
+"""Seconds after which it is not begun any more: on a busy machine the thread gets little."""
 _NOBODYS: Final = "the password of nobody"
 
 
@@ -32,12 +35,13 @@ class Cost:
 class Argon2Passwords:
     """Passwords (ports/passwords.py). `waiting` calls may wait for the one thread; at 80 ms each they do so for some 3 s."""
 
-    def __init__(self, cost: Cost = Cost(), *, waiting: int = 40) -> None:
+    def __init__(self, cost: Cost = Cost(), *, waiting: int = 40, patience: float = PATIENCE) -> None:
         self._hasher = PasswordHasher(
             time_cost=cost.passes, memory_cost=cost.memory, parallelism=cost.lanes, type=Type.ID
         )
         self._thread = ThreadPoolExecutor(1, "passwords", initializer=_stand_back)
         self._most, self._at_hand, self._lock = waiting, 0, threading.Lock()
+        self._patience = patience
         self._nobodys: str | None = None
 
     async def hash(self, password: str) -> str:
@@ -55,10 +59,17 @@ class Argon2Passwords:
 
     async def _run(self, work: Callable[[], T]) -> T:
         if self._at_hand > self._most:
-            raise Overloaded("Too many people sign in at this moment; try again in a few seconds.", retry_after=3)
+            raise _overloaded()
+        until = monotonic() + self._patience
+
+        def begun() -> T:
+            if monotonic() > until:
+                raise _overloaded()
+            return work()
+
         with self._lock:
             self._at_hand += 1
-        future = self._thread.submit(work)
+        future = self._thread.submit(begun)
         # It counts until the thread is done with it, whether or not anybody still waits for the answer.
         future.add_done_callback(self._done)
         return await wrap_future(future)
@@ -68,13 +79,17 @@ class Argon2Passwords:
             self._at_hand -= 1
 
     def _verified(self, encoded: str | None, password: str) -> bool:
-        if encoded is None:
-            self._nobodys = self._nobodys or self._hasher.hash(_NOBODYS)
+        # Made with whatever comes first, so that the first of nobody's takes no longer than others.
+        self._nobodys = self._nobodys or self._hasher.hash(_NOBODYS)
         try:
-            same = self._hasher.verify(encoded or self._nobodys or "", password)
+            same = self._hasher.verify(encoded if encoded is not None else self._nobodys, password)
         except (VerificationError, InvalidHashError):
             return False
         return same and encoded is not None
+
+
+def _overloaded() -> Overloaded:
+    return Overloaded("Too many people sign in at this moment; try again in a few seconds.", retry_after=3)
 
 
 def _stand_back() -> None:

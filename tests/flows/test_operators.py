@@ -3,13 +3,14 @@
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import time
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
@@ -104,6 +105,21 @@ def test_a_members_token_is_the_person_until_it_is_ended(stage: Stage, organisat
         time.sleep(0.05)
     url = _joinery(stage, "session", "link", *member)["url"]
     assert "/console/link/svc_link_" in url
+    _enter(f"http://127.0.0.1:{stage.port}", "/console/link/" + url.rpartition("/")[2])
+    (kept,) = _joinery(stage, "session", "list", *member[2:])["sessions"]
+    assert kept["kind"] == "console"
+
+
+def _enter(address: str, place: str) -> None:
+    """Press the button of a link's page; it works once."""
+    page = urlopen(address + place).read().decode()
+    told = re.search(r'name="csrf" value="([^"]*)"', page)
+    assert told
+    sent = Request(address + place, urlencode({"csrf": told[1]}).encode(), {"Origin": address})
+    opener = build_opener(HTTPCookieProcessor())
+    assert "Home" in opener.open(sent).read().decode()
+    with pytest.raises(HTTPError, match="410"):
+        urlopen(address + place)
 
 
 def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:

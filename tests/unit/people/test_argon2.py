@@ -65,3 +65,10 @@ async def test_only_so_many_wait_and_who_gives_up_still_counts() -> None:
     assert await asyncio.gather(*waiting) == [False, False]
     assert await passwords.hash("x")
     passwords.close()
+
+
+async def test_who_has_waited_too_long_costs_no_hash() -> None:
+    passwords = Argon2Passwords(LEAST, patience=0)
+    with pytest.raises(Overloaded):
+        await passwords.verify(None, "x")
+    passwords.close()
