@@ -124,11 +124,11 @@ def test_a_passkey_from_making_it_to_signing_in(browser: Any, served: Served, wi
     context.clear_cookies()
     page.goto(f"{served.address}/console/sign-in?next=/console/account")
     page.get_by_role("button", name="Sign in with a passkey").click()
-    page.wait_for_url("**/console/account")
+    page.get_by_role("heading", name="Your account").wait_for()
     assert "by passkey" in page.inner_text("main") and "Chrome on Linux" in page.inner_text("main")
     page.goto(f"{served.address}/console/confirm?next=/console/account/password")
     page.get_by_role("button", name="Go on with a passkey").click()
-    page.wait_for_url("**/console/account/password")
+    page.get_by_label("New password").wait_for()
 
     page.goto(f"{served.address}/console/account/passkeys")
     page.once("dialog", lambda dialog: dialog.accept())
