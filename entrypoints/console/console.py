@@ -12,8 +12,9 @@ from werkzeug.exceptions import NotFound as NoSuchRule
 from werkzeug.routing import Map, Rule
 
 from adapters.s3.address import parse
-from domain.kernel.errors import DomainError, NotFound, PermissionDenied
+from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import new_id
+from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import Cookies
 from entrypoints.console.forgery import SAFE, ForgeryCheck, Signatures
@@ -57,6 +58,12 @@ class Console:
         if settings.objects_url.startswith("s3://"):
             places.append(parse(settings.objects_url).endpoint)
         return tuple(f"{parts.scheme}://{parts.netloc}" for place in places if (parts := urlsplit(place)).netloc)
+
+    @cached_property
+    def origins(self) -> OriginRows:
+        """Where the rows are found that products were read from."""
+        made = self.dependencies
+        return OriginRows(made.uow, made.objects, made.feed_readers, made.workspaces)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -126,10 +133,8 @@ class Console:
             return visit.redirect(sign_in_place(asked.place if not changes else "/console"))
         if page.who == "member" and visit.person.principal is None:
             return visit.render("errors/no_organisation.html", status=403)
-        if page.scope is not None and not visit.may(page.scope):
-            raise PermissionDenied(
-                f"Your role does not include what this page needs ({page.scope}). An owner or admin can change it."
-            )
+        if page.scope is not None:
+            visit.needs(page.scope)
         if changes:
             form = await read_form(asked, page.most)
             visit.form, visit.files = form.values, form.files

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from domain.access.model import Principal
+from domain.kernel.errors import PermissionDenied
 from domain.kernel.ids import new_id
 from domain.people.model import SignedIn
 from entrypoints.console.asked import Asked, Values, values_of
@@ -80,6 +81,13 @@ class Visit:
     def may(self, scope: str) -> bool:
         """Whether the role lets the person do that."""
         return self.signed_in is not None and self.signed_in.principal is not None and scope in self.principal.scopes
+
+    def needs(self, scope: str) -> None:
+        """Raises PermissionDenied unless the role lets the person do that."""
+        if not self.may(scope):
+            raise PermissionDenied(
+                f"Your role does not include what this page needs ({scope}). An owner or admin can change it."
+            )
 
     @cached_property
     def api(self) -> ConsoleApi:

@@ -179,15 +179,12 @@ async def _meters(visit: Visit) -> list[MeterLine]:
 
 
 def _meter(one: Json) -> MeterLine:
-    write: Callable[[int], str] = size if one["meter"] == "stored_bytes" else number
-    included = one.get("included")
+    name: str = one["meter"]
+    write: Callable[[int], str] = size if name == "stored_bytes" else number
+    included: int | None = one.get("included")
     share = None if included is None else one["used"] / included if included else 1.0
-    return MeterLine(
-        str(_METERS.get(one["meter"], one["meter"])),
-        write(one["used"]),
-        None if included is None else write(included),
-        share,
-    )
+    told = None if included is None else write(included)
+    return MeterLine(_METERS.get(name, name), write(one["used"]), told, share)
 
 
 PAGES: Final = (Page("/console", home, menu=Entry("Home", "Home")),)
