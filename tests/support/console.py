@@ -66,7 +66,7 @@ def _product(first: str, second: str, catalogue: str, number: int, text: str, no
     for name in ("Oak", "Walnut"):
         length = {"hundredths_in": 3150, "given": {"value": 80.0, "unit": "cm"}}
         facts = {
-            "sku": f"{name}-{number}",
+            "sku": f"{name[0]}X-{number}",
             "title": f"{name} {text}",
             "materials": [text],
             "dimensions": {"width": length, "depth": length},
