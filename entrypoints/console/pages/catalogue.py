@@ -118,7 +118,9 @@ async def _choices(visit: Visit, given: Mapping[str, str]) -> tuple[FilterCounts
             async with visit.reading() as tx:
                 catalogue = visit.service("catalogue")
                 found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**asked))
-                if not found.looked and (queries := grown(asked.get("q", ""), await catalogue.completions(tx, asked.get("q", "")))):
+                if not found.looked and (
+                    queries := grown(asked.get("q", ""), await catalogue.completions(tx, asked.get("q", "")))
+                ):
                     found = await catalogue.filter_counts(tx, ProductFilter(**asked | {"q": queries[0]}))
         except DomainError:
             return None  # the list itself tells what is wrong with the query
