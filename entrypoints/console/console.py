@@ -46,7 +46,7 @@ class Console:
         self.signatures = Signatures(dependencies.keys.links)
         self.cookies = Cookies(base_url, self.signatures)
         self.forgery = ForgeryCheck(self.signatures, base_url)
-        self._guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
+        self.guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
         rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
         self._rules = Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
 
@@ -92,7 +92,7 @@ class Console:
     async def _page(self, asked: Asked) -> Answer:
         visit = Visit(self, asked, None, request_id=new_id("req"))
         try:
-            visit.signed_in = await self._guard.find(asked)
+            visit.signed_in = await self.guard.find(asked)
             visit = self._found(visit)
             answer = await self._visited(visit)
         except Refused as error:

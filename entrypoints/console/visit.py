@@ -92,7 +92,12 @@ class Visit:
     @cached_property
     def api(self) -> ConsoleApi:
         """The API's operations, for this person."""
-        return ConsoleApi(self.console.pipeline, self.principal, self.asked, self.form["once"])
+
+        async def still() -> Principal | None:
+            found = await self.console.guard.find(self.asked)
+            return found.principal if found is not None else None
+
+        return ConsoleApi(self.console.pipeline, self.principal, self.asked, self.form["once"], still)
 
     @property
     def csrf(self) -> Markup:
