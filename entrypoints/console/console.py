@@ -75,6 +75,13 @@ class Console:
         """The methods of a page elsewhere: programs may ask something else of the same address by others."""
         return sorted({method for page in self.pages if page.rule == rule for method in page.methods})
 
+    def leads(self, place: str) -> bool:
+        """Whether there is a page at a place."""
+        try:
+            return bool(self._rules.match(place.partition("?")[0], "GET"))
+        except HTTPException:
+            return False
+
     async def answer(self, asked: Asked) -> Answer:
         """The response, whatever happens."""
         accepted = asked.headers.get("accept-encoding")

@@ -82,6 +82,10 @@ class Visit:
         """Whether the role lets the person do that."""
         return self.signed_in is not None and self.signed_in.principal is not None and scope in self.principal.scopes
 
+    def leads(self, place: str) -> bool:
+        """Whether the console has a page there; what leads nowhere is better not shown."""
+        return self.console.leads(place)
+
     def needs(self, scope: str) -> None:
         """Raises PermissionDenied unless the role lets the person do that."""
         if not self.may(scope):

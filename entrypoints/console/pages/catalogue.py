@@ -18,6 +18,8 @@ from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/catalogue"
 _LIMIT: Final = 24
+_TYPED: Final = 12
+"""Products that are answered to a key press."""
 _FILTERS: Final = ("brand", "category", "availability", "status", "source")
 _GROWN: Final = 4
 """Queries that are asked besides the one that is being typed."""
@@ -92,7 +94,8 @@ async def products(visit: Visit) -> Answer:
 async def _found(visit: Visit, given: Mapping[str, str]) -> tuple[Mapping[str, Any], Sequence[str]]:
     """A page of products; where a query finds less than a page, what its last word may grow into is shown behind it."""
     asked = {name: value for name, value in given.items() if name != "cursor"}
-    found = await visit.api.get("/v1/products", limit=_LIMIT, starting_after=given.get("cursor"), **asked)
+    limit = _TYPED if visit.asked.partial == "results" and not given.get("cursor") else _LIMIT
+    found = await visit.api.get("/v1/products", limit=limit, starting_after=given.get("cursor"), **asked)
     q = given.get("q", "")
     if not q or found["has_more"] or given.get("cursor"):
         return found, ()
@@ -104,10 +107,10 @@ async def _found(visit: Visit, given: Mapping[str, str]) -> tuple[Mapping[str, A
     if completions.variants:
         more.insert(0, {"variant": completions.variants, "q": None})
     for other in more:
-        if len(kept) < _LIMIT:
-            page = await visit.api.get("/v1/products", limit=_LIMIT, **asked | other)
+        if len(kept) < limit:
+            page = await visit.api.get("/v1/products", limit=limit, **asked | other)
             kept |= {product["id"]: product for product in page["data"] if product["id"] not in kept}
-    return {"data": list(kept.values())[:_LIMIT], "has_more": False, "next_cursor": None}, queries
+    return {"data": list(kept.values())[:limit], "has_more": False, "next_cursor": None}, queries
 
 
 async def _choices(visit: Visit, given: Mapping[str, str]) -> tuple[FilterCounts | None, list[Choice]]:

@@ -113,7 +113,7 @@ def _task_of(source: Json) -> Task | None:
         return Task(
             f"{source['name']}: what do its columns mean?",
             "A mapping waits for your word.",
-            f"{place}/mappings",
+            place,
             "warn",
         )
     if source["status"] in _FAILING:
@@ -141,7 +141,7 @@ async def _endpoints(visit: Visit) -> list[Task]:
     found = (await visit.api.get("/v1/webhook-endpoints", limit=20))["data"]
     tasks = []
     for endpoint in found:
-        place = f"/console/webhooks/{endpoint['id']}"
+        place = f"/console/developers/webhooks/{endpoint['id']}"
         if endpoint["status"] == "disabled":
             tasks.append(Task(f"{endpoint['url']} is disabled", "Nothing is delivered to it.", place, "bad"))
         elif endpoint.get("failing_since"):
