@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-browser clients test-clients check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -59,7 +59,7 @@ soak: install ## the long tests
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -87,4 +87,5 @@ bench-matching: ## how well and how fast items are matched (ARGS=folders, or --g
 bench-exports: ## what an export costs beside moving the same bytes alone
 bench-merges: ## what merging costs, and merged products their readers
 bench-usage: ## what counting usage costs
+bench-console: ## what the console's pages cost, and a key press in its search of 100,000 products
 bench-audit: ## what the audit log costs a change, and what undoing and checking it take

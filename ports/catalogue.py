@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed
+from domain.catalogue.completions import Completions
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
@@ -35,6 +36,10 @@ class CatalogueReads(Protocol):
 
     async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
         """What the newest of the products that `products` would list could be narrowed to, and to how many."""
+        ...
+
+    async def completions(self, word: str, code: str) -> Completions:
+        """What the catalogue has that begins with that folded word, and with that code (domain.catalogue.search); nothing for empty ones."""
         ...
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:

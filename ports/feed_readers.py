@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.reading import FoundRows, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
 
 ReadingSettings: TypeAlias = FeedSettings
@@ -70,6 +70,13 @@ class FeedReader(Protocol):
         """The snapshot's first `count` records, read without putting anything aside."""
         ...
 
+    async def find(self, texts: Collection[str], most: int) -> FoundRows:
+        """The first `most` rows of which a cell is one of the texts; the order's `limit` bounds how many are looked at.
+
+        Of pushed records those that go by one of them. Raises ParseFailed.
+        """
+        ...
+
 
 class FeedReaders(Protocol):
     """Where readers are had."""
@@ -105,6 +112,10 @@ class SnapshotReader(Protocol):
 
     def sample(self, count: int) -> Sample:
         """As FeedReader.sample."""
+        ...
+
+    def find(self, texts: Collection[str], most: int) -> FoundRows:
+        """As FeedReader.find."""
         ...
 
     def close(self) -> None:

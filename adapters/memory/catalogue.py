@@ -14,6 +14,7 @@ from domain.catalogue import search
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed, most
+from domain.catalogue.completions import ITEMS, Completions, beginning
 from domain.catalogue.filter_counts import LOOKED, FilterCounts, counted
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import (
@@ -64,6 +65,18 @@ class MemoryCatalogue:
             return (part.source for part in self._overlay.merged_into(product.id).products)
 
         return counted([seen[document.id] for document in page.items], sources, whole=not page.has_more)
+
+    async def completions(self, word: str, code: str) -> Completions:
+        seen = list(self._overlay.seen(self._products.where()))
+        words = {one for each in seen for one in search.words(each.data.get("title"), each.data.get("brand"))}
+        coded = sorted(
+            (known, variant.id)
+            for each in seen
+            for variant in each.variants
+            for known in search.variant_codes(variant.data)
+            if code and known.startswith(code)
+        )
+        return Completions(beginning(words, word) if word else (), list(dict.fromkeys(id for _, id in coded))[:ITEMS])
 
     async def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
         page_request, filter = PageRequest(limit=_PORTION), ProductFilter(updated_since=updated_since)

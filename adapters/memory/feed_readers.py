@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
-from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.reading import FoundRows, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
 from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader, Told
 
@@ -33,6 +33,9 @@ class MemoryFeedReader:
 
     async def sample(self, count: int) -> Sample:
         return await asyncio.to_thread(self._reader.sample, count)
+
+    async def find(self, texts: Collection[str], most: int) -> FoundRows:
+        return await asyncio.to_thread(self._reader.find, texts, most)
 
 
 class MemoryFeedReaders:

@@ -19,6 +19,7 @@ from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, CategoryRules, Filed
+from domain.catalogue.completions import BEYOND, ITEMS, WORDS, Completions
 from domain.catalogue.filter_counts import LOOKED, FilterCounts, by_term, most
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import (
@@ -117,6 +118,20 @@ class PostgresCatalogueStore:
             categories=by_term(terms, search.category_term),
             sources=by_term(terms, search.source_term),
         )
+
+    async def completions(self, word: str, code: str) -> Completions:
+        words: list[str] = []
+        low = search.word_term(word)
+        while word and len(words) < WORDS:
+            row = await self._session.one(SQL["next_word"], low=low, high=search.word_term(word) + BEYOND)
+            if row is None:
+                break
+            low = row[0]
+            words.append(low.removeprefix(search.word_term("")))
+        coded: list[Fetched] = []
+        if code:
+            coded = await self._session.all(SQL["codes_beginning"], low=code, high=code + BEYOND, most=ITEMS)
+        return Completions(words, list(dict.fromkeys(id for id, _ in coded))[:ITEMS])
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         found, end = await self._found(offers_query(filter, page_request))

@@ -15,6 +15,8 @@ from adapters.processes.messages import (
     Draw,
     Drawn,
     Failed,
+    Find,
+    Found,
     Gather,
     Keys,
     Order,
@@ -27,7 +29,7 @@ from adapters.processes.messages import (
     Statements,
 )
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.reading import Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
+from domain.ingestion.reading import FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
 from ports.codec import Codec
 from ports.connectors import ParseFailed
 from ports.feed_readers import ReaderDied, ReadingOrder, Told
@@ -115,6 +117,9 @@ class ProcessFeedReader:
     async def sample(self, count: int) -> Sample:
         got = await self._asked(Draw(count), Drawn, self._limits.sample)
         return Sample(self._codec.decode(got.records), got.failure, got.mapping, got.problems)
+
+    async def find(self, texts: Collection[str], most: int) -> FoundRows:
+        return (await self._asked(Find(list(texts), most), Found, self._limits.sample)).found
 
     def close(self) -> None:
         """Kill it, whatever it does."""

@@ -11,7 +11,7 @@ import msgspec
 from domain.catalogue.batch import RowFingerprint
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings, HeaderMapping
-from domain.ingestion.reading import ReadTables
+from domain.ingestion.reading import FoundRows, ReadTables
 from domain.kernel.problems import Problem
 
 LENGTH = 8
@@ -62,6 +62,13 @@ class Draw(msgspec.Struct, tag=True, frozen=True):
     count: int
 
 
+class Find(msgspec.Struct, tag=True, frozen=True):
+    """Seek the first so many rows that have one of the texts as a cell."""
+
+    texts: list[str]
+    most: int
+
+
 class Progress(msgspec.Struct, tag=True, frozen=True):
     """So many rows are read; the answer is still to come."""
 
@@ -104,6 +111,12 @@ class Drawn(msgspec.Struct, tag=True, frozen=True):
     problems: list[Problem]
 
 
+class Found(msgspec.Struct, tag=True, frozen=True):
+    """The answer to Find."""
+
+    found: FoundRows
+
+
 class Failed(msgspec.Struct, tag=True, frozen=True):
     """What was asked for cannot be had: its kind, for `os` the error's number, for `mapping` the tables that there are."""
 
@@ -113,8 +126,8 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     tables: ReadTables | None = None
 
 
-Request = Order | Spool | Gather | State | Draw
-Reply = Progress | Spooled | Keys | Statements | Drawn | Failed
+Request = Order | Spool | Gather | State | Draw | Find
+Reply = Progress | Spooled | Keys | Statements | Drawn | Found | Failed
 
 encode = msgspec.msgpack.Encoder().encode
 request = msgspec.msgpack.Decoder(Request).decode

@@ -84,6 +84,24 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A row as it stands in a feed: its sheet (None where there are none), its line, and each column's header with its text."""
+
+    sheet: str | None
+    line: int
+    cells: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """Rows that were sought; `looked` rows were looked at, `whole`: those are all."""
+
+    rows: Sequence[FoundRow]
+    looked: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The first records of a snapshot, by column; `failure` tells why there are not more.
 

@@ -12,8 +12,9 @@ from werkzeug.exceptions import NotFound as NoSuchRule
 from werkzeug.routing import Map, Rule
 
 from adapters.s3.address import parse
-from domain.kernel.errors import DomainError, NotFound, PermissionDenied
+from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import new_id
+from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import Cookies
 from entrypoints.console.forgery import SAFE, ForgeryCheck, Signatures
@@ -45,7 +46,7 @@ class Console:
         self.signatures = Signatures(dependencies.keys.links)
         self.cookies = Cookies(base_url, self.signatures)
         self.forgery = ForgeryCheck(self.signatures, base_url)
-        self._guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
+        self.guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
         rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
         self._rules = Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
 
@@ -58,6 +59,12 @@ class Console:
             places.append(parse(settings.objects_url).endpoint)
         return tuple(f"{parts.scheme}://{parts.netloc}" for place in places if (parts := urlsplit(place)).netloc)
 
+    @cached_property
+    def origins(self) -> OriginRows:
+        """Where the rows are found that products were read from."""
+        made = self.dependencies
+        return OriginRows(made.uow, made.objects, made.feed_readers, made.workspaces)
+
     @property
     def rules(self) -> tuple[str, ...]:
         """What a server has to lead here: everything below /console, and pages elsewhere."""
@@ -67,6 +74,13 @@ class Console:
     def methods_of(self, rule: str) -> list[str]:
         """The methods of a page elsewhere: programs may ask something else of the same address by others."""
         return sorted({method for page in self.pages if page.rule == rule for method in page.methods})
+
+    def leads(self, place: str) -> bool:
+        """Whether there is a page at a place."""
+        try:
+            return bool(self._rules.match(place.partition("?")[0], "GET"))
+        except HTTPException:
+            return False
 
     async def answer(self, asked: Asked) -> Answer:
         """The response, whatever happens."""
@@ -85,7 +99,7 @@ class Console:
     async def _page(self, asked: Asked) -> Answer:
         visit = Visit(self, asked, None, request_id=new_id("req"))
         try:
-            visit.signed_in = await self._guard.find(asked)
+            visit.signed_in = await self.guard.find(asked)
             visit = self._found(visit)
             answer = await self._visited(visit)
         except Refused as error:
@@ -126,10 +140,8 @@ class Console:
             return visit.redirect(sign_in_place(asked.place if not changes else "/console"))
         if page.who == "member" and visit.person.principal is None:
             return visit.render("errors/no_organisation.html", status=403)
-        if page.scope is not None and not visit.may(page.scope):
-            raise PermissionDenied(
-                f"Your role does not include what this page needs ({page.scope}). An owner or admin can change it."
-            )
+        if page.scope is not None:
+            visit.needs(page.scope)
         if changes:
             form = await read_form(asked, page.most)
             visit.form, visit.files = form.values, form.files

@@ -117,7 +117,7 @@ def pictures_of(media: Iterable[Json]) -> list[Picture]:
             continue
         if one.get("id"):
             small, large = f"{PICTURES}{one['id']}?w=320", f"{PICTURES}{one['id']}?w=1600"
-        elif one.get("url", "").startswith("https://"):
+        elif _origin_of(one.get("url", "")):
             small = large = one["url"]
         else:
             continue
@@ -127,14 +127,20 @@ def pictures_of(media: Iterable[Json]) -> list[Picture]:
 
 def origins_of(pictures: Iterable[Picture | None]) -> list[str]:
     """The foreign servers that pictures are shown from, for a page's policy."""
-    found = []
-    for picture in pictures:
-        if picture is not None and picture.small.startswith("https://"):
-            try:
-                parts = urlsplit(picture.small)
-                host, port = parts.hostname, parts.port
-            except ValueError:
-                continue
-            if host and all(char.isalnum() or char in "-." for char in host):
-                found.append(f"https://{host}" + (f":{port}" if port else ""))
-    return sorted(set(found))
+    return sorted({origin for picture in pictures if picture is not None and (origin := _origin_of(picture.small))})
+
+
+def _origin_of(url: str) -> str:
+    """`https://host` of a plain address; empty for any other, which no page shows."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return ""
+    if (
+        parts.scheme != "https"
+        or not host
+        or not all(char.isascii() and (char.isalnum() or char in "-.") for char in host)
+    ):
+        return ""
+    return f"https://{host}" + (f":{port}" if port else "")

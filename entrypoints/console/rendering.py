@@ -41,4 +41,4 @@ def rendered(template: str, block: str | None, values: dict[str, Any]) -> str:
     part = found.blocks.get(block) if block is not None else None
     if part is None:
         return found.render(values)
-    return "".join(part(found.new_context(values)))
+    return "".join(part(found.new_context(values))).strip()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from domain.access.model import Principal
+from domain.kernel.errors import PermissionDenied
 from domain.kernel.ids import new_id
 from domain.people.model import SignedIn
 from entrypoints.console.asked import Asked, Values, values_of
@@ -81,10 +82,26 @@ class Visit:
         """Whether the role lets the person do that."""
         return self.signed_in is not None and self.signed_in.principal is not None and scope in self.principal.scopes
 
+    def leads(self, place: str) -> bool:
+        """Whether the console has a page there; what leads nowhere is better not shown."""
+        return self.console.leads(place)
+
+    def needs(self, scope: str) -> None:
+        """Raises PermissionDenied unless the role lets the person do that."""
+        if not self.may(scope):
+            raise PermissionDenied(
+                f"Your role does not include what this page needs ({scope}). An owner or admin can change it."
+            )
+
     @cached_property
     def api(self) -> ConsoleApi:
         """The API's operations, for this person."""
-        return ConsoleApi(self.console.pipeline, self.principal, self.asked, self.form["once"])
+
+        async def still() -> Principal | None:
+            found = await self.console.guard.find(self.asked)
+            return found.principal if found is not None else None
+
+        return ConsoleApi(self.console.pipeline, self.principal, self.asked, self.form["once"], still)
 
     @property
     def csrf(self) -> Markup:

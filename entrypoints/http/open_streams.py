@@ -31,6 +31,7 @@ class _Open:
     stream: EventStream
     operation: Operation
     credential: bytes
+    """Empty where the edge that let the caller in watches over that itself."""
     address: str
     until: float
 
@@ -76,7 +77,7 @@ class OpenStreams:
             await asyncio.sleep(self._period)
             entries = set(self._open)
             try:
-                self._proofs = await self._access.known({entry.credential for entry in entries})
+                self._proofs = await self._access.known({entry.credential for entry in entries if entry.credential})
             except Exception as error:
                 LOG.warning("the credentials of open streams could not be looked at: %r", error)
                 entries = {entry for entry in entries if entry.credential in self._proofs}
@@ -87,7 +88,7 @@ class OpenStreams:
         for entry in entries:
             if time >= entry.until:
                 entry.stream.end("lifetime")
-            elif not self._may_go_on(entry, now):
+            elif entry.credential and not self._may_go_on(entry, now):
                 entry.stream.end("credential")
 
     def _may_go_on(self, entry: _Open, now: datetime) -> bool:

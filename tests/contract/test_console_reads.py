@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 
 from domain.catalogue import categories, search
+from domain.catalogue.completions import grown
+from domain.catalogue.usecases.service import CatalogueService
 from domain.catalogue.filter_counts import FilterCounts, most
 from domain.catalogue.model import Product, ProductFilter
 from domain.changes.usecases.service import ChangesService
@@ -59,6 +61,32 @@ async def test_counts_tell_what_a_list_can_be_narrowed_to(backend: Backend, tena
             assert (await _counts(backend, tenant, **{name: value})).looked == count, (name, value)
     assert (await _counts(backend, tenant, q="oak table", status="active")).whole
     assert (await _counts(backend, tenant, catalogue=new_id("cat"))).looked == 0
+
+
+async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, tenant: Tenant) -> None:
+    source, catalogue = new_id("src"), new_id("cat")
+    titles = ("Oak table", "Oaken chair", "Oakley lamp", "Pine tabouret")
+    made = [
+        builders.product(source, catalogue, f"k{n}", data={"title": title, "brand": "Öak"})
+        for n, title in enumerate(titles)
+    ]
+    for number, product in enumerate(made):
+        builders.variant(product, f"v{number}", data={"sku": f"LM-10{number}", "mpn": f"M{number}"})
+    kept = await add(backend.uow, tenant, *made)
+    async with backend.uow.read(tenant) as tx:
+        service = CatalogueService()
+        assert list((await service.completions(tx, "oak")).words) == ["oaken", "oakley"]
+        typed = await service.completions(tx, "Pine TAB")
+        assert list(typed.words) == ["table", "tabouret"] and grown("Pine TAB", typed) == [
+            "pine table",
+            "pine tabouret",
+        ]
+        assert not (await service.completions(tx, "oak ")).words and not (await service.completions(tx, "")).words
+        assert list((await service.completions(tx, "lm-10")).variants) == [one.variants[0].id for one in kept]
+        assert list((await service.completions(tx, "LM 102")).variants) == [kept[2].variants[0].id]
+        assert not (await service.completions(tx, "lm")).variants
+    async with backend.uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert not (await service.completions(tx, "oak")).words and not (await service.completions(tx, "lm10")).variants
 
 
 async def test_a_products_log_has_its_offers_events_in_order(backend: Backend, tenant: Tenant) -> None:

@@ -120,6 +120,22 @@ async def test_what_cannot_be_read_is_told(
             await reader.spool(_nobody)
 
 
+async def test_rows_are_found_by_what_stands_in_them(readers: FeedReaders, tmp_path: Path) -> None:
+    async with _reading(readers, tmp_path, CSV) as reader:
+        found = await reader.find(["A-2", "nothing"], 5)
+        [row] = found.rows
+        assert (row.sheet, row.line, found.whole) == (None, 3, True)
+        assert dict(row.cells)["Price"] == "abc" and dict(row.cells)["Title"] == "Oak sofa"
+        both = await reader.find(["sofa"], 1)
+        assert len(both.rows) == 1 and not both.whole
+    async with _reading(readers, tmp_path, CSV, limit=1) as reader:
+        assert (await reader.find(["A-2"], 5)).looked == 1
+    pushed = b'[{"product": {"external_id": "P-1"}, "variants": [{"external_id": "V-1", "sku": "S-1"}]}]\n[{"product": {"external_id": "P-2"}}]\n'
+    async with _reading(readers, tmp_path, pushed, pushed=True) as reader:
+        [record] = (await reader.find(["S-1"], 5)).rows
+        assert ("variants.0.sku", "S-1") in record.cells
+
+
 async def test_pushed_records(readers: FeedReaders, tmp_path: Path) -> None:
     record = b'[{"product":{"external_id":"P","title":"T"},"variants":[{"external_id":"V","weight":{"value":1.10,"unit":"lb"}}]}]\n'
     async with _reading(readers, tmp_path, record * 2, pushed=True, buckets=1) as reader:

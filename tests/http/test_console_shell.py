@@ -1,5 +1,6 @@
 """The console's frame: who gets in, what a form has to carry, what every answer says, and where one is led."""
 
+import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
@@ -10,12 +11,22 @@ import pytest_asyncio
 
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.console.asked import Asked
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from entrypoints.areas.registry import AREAS
+from entrypoints.console.console import Console
 from entrypoints.console.forms import read_form
+from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import safe_place
 from entrypoints.console.registry import PAGES
+from entrypoints.console.visit import Visit
+from entrypoints.http.exchange import Response
 from entrypoints.http.incoming_body import IncomingBody
+from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.table import Table
 from tests.http.browser import COOKIE, Browser
-from tests.http.fakes import World, running
+from tests.http.fakes import OPERATOR, World, running
+from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 PLAIN = [page.rule for page in PAGES if "GET" in page.methods and "<" not in page.rule]
@@ -229,3 +240,37 @@ async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
             await read_form(_sent(*broken), 8 << 20)
+
+
+async def test_a_stream_ends_with_the_session(world: World) -> None:
+    async def live(visit: Visit) -> Answer:
+        return Response(200, [(b"content-type", b"text/event-stream")], stream=await visit.api.stream("/v1/stream"))
+
+    browser = await world.browser("Elm")
+
+    async def receive() -> Any:
+        raise AssertionError("nobody reads a body")
+
+    console = Console(
+        world.dependencies,
+        Pipeline(world.dependencies, Table(AREAS)),
+        (Page("/console/live", live, scope="products:read"),),
+    )
+    asked = Asked("GET", "/console/live", "", {}, "", IncomingBody(receive), browser.cookies)
+    answer = await console.answer(asked)
+    assert answer.status == 200 and answer.stream is not None
+    pieces: list[bytes] = []
+
+    async def follow() -> None:
+        async for piece in answer.stream:  # type: ignore[union-attr]
+            pieces.append(piece)
+
+    following = asyncio.create_task(follow())
+    tenant = Tenant(world.orgs["Elm"].id, True)
+    async with world.uow.begin(tenant, OPERATOR) as tx:
+        await tx.events.append([builders.event(new_id("src"))])
+    await asyncio.sleep(1.0)
+    assert any(b"source.degraded" in piece for piece in pieces) and not following.done()
+    await world.sessions.revoke_all(browser.user.id)
+    async with asyncio.timeout(3):
+        await following

@@ -224,6 +224,19 @@ FROM (
 ) newest
 JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = newest.id
 
+-- next_word --
+-- The first term between two, whatever it takes to pass those that are of very many products: one look at the index.
+SELECT term FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term > %(low)s AND term < %(high)s
+ORDER BY term LIMIT 1
+
+-- codes_beginning --
+(SELECT v.id, v.sku_code AS code FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s
+    AND v.sku_code >= %(low)s AND v.sku_code < %(high)s ORDER BY v.sku_code, v.id LIMIT %(most)s)
+UNION ALL
+(SELECT v.id, v.mpn_code FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s
+    AND v.mpn_code >= %(low)s AND v.mpn_code < %(high)s ORDER BY v.mpn_code, v.id LIMIT %(most)s)
+ORDER BY code, id
+
 -- own_catalogue --
 SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM organisations WHERE id = %(org)s
 

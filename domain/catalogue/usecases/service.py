@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from domain.catalogue import categories, search
 from domain.catalogue.categories import Category
+from domain.catalogue.completions import SHORTEST_CODE, Completions, last_word
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import Document, OfferFilter, OfferLine, ProductFilter
 from domain.kernel.errors import FieldError, InvalidRequest, NotFound
@@ -27,6 +28,11 @@ class CatalogueService:
         if filter.q is not None:
             refuse_query(filter.q)
         return await tx.catalogue.filter_counts(filter)
+
+    async def completions(self, tx: Tx, q: str) -> Completions:
+        """What a query that is still being typed may grow into."""
+        code = search.code(q)
+        return await tx.catalogue.completions(last_word(q), code if len(code) >= SHORTEST_CODE else "")
 
     async def get_product(self, tx: Tx, id: str) -> Document:
         """One product; the id of a merged product answers with its survivor. Raises NotFound."""

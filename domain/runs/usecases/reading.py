@@ -14,13 +14,14 @@ from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
-from domain.ingestion.reading import Gathered, Sample, SpooledRows
+from domain.ingestion.reading import FoundRows, Gathered, Sample, SpooledRows
 from domain.ingestion.records import from_record
 from domain.ingestion.vocabulary.senses import score_header
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
+from domain.runs.usecases.finding import find_in_records, find_in_tables
 from domain.runs.usecases.relating import relate
 from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
 from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
@@ -86,6 +87,12 @@ class SnapshotReading:
         if self._order.pushed:
             return sample_of_records(chain.from_iterable(self._parts()), count, self._order.settings)
         return sample_of_tables(self._tables(), count, self._order.settings)
+
+    def find(self, texts: Collection[str], most: int) -> FoundRows:
+        """The first rows of which a cell is one of the texts."""
+        if self._order.pushed:
+            return find_in_records(chain.from_iterable(self._parts()), texts, most, self._order.limit)
+        return find_in_tables(self._tables(), texts, most, self._order.limit)
 
     def gather(self, buckets: range) -> Gathered:
         """The buckets' keys with their fingerprints."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.catalogue import categories, search
+from domain.catalogue.completions import Completions, grown
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import ProductFilter
 from domain.kernel.errors import DomainError
@@ -17,7 +18,11 @@ from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/catalogue"
 _LIMIT: Final = 24
+_TYPED: Final = 12
+"""Products that are answered to a key press."""
 _FILTERS: Final = ("brand", "category", "availability", "status", "source")
+_GROWN: Final = 4
+"""Queries that are asked besides the one that is being typed."""
 _SHOWN: Final = 8
 """Values of a filter that are shown at once."""
 
@@ -59,11 +64,11 @@ async def products(visit: Visit) -> Answer:
     wants_counts, wants_rows = visit.asked.partial != "results", visit.asked.partial != "filters"
     found: Mapping[str, Any] = {"data": [], "has_more": False, "next_cursor": None}
     problem, counts = None, None
+    further: Sequence[str] = ()
     choices: list[Choice] = []
     if wants_rows:
         try:
-            asked = {name: value for name, value in given.items() if name != "cursor"}
-            found = await visit.api.get("/v1/products", limit=_LIMIT, starting_after=given.get("cursor"), **asked)
+            found, further = await _found(visit, given)
         except Refused as error:
             if error.status != 400:
                 raise
@@ -76,6 +81,7 @@ async def products(visit: Visit) -> Answer:
         pictures=(*origins_of(row.picture for row in rows), *visit.console.object_origins),
         found=found,
         rows=rows,
+        further=further,
         given=given,
         kept={name: value for name, value in given.items() if name != "cursor"},
         choices=choices,
@@ -85,13 +91,40 @@ async def products(visit: Visit) -> Answer:
     )
 
 
+async def _found(visit: Visit, given: Mapping[str, str]) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """A page of products; where a query finds less than a page, what its last word may grow into is shown behind it."""
+    asked = {name: value for name, value in given.items() if name != "cursor"}
+    limit = _TYPED if visit.asked.partial == "results" and not given.get("cursor") else _LIMIT
+    found = await visit.api.get("/v1/products", limit=limit, starting_after=given.get("cursor"), **asked)
+    q = given.get("q", "")
+    if not q or found["has_more"] or given.get("cursor"):
+        return found, ()
+    async with visit.reading() as tx:
+        completions: Completions = await visit.service("catalogue").completions(tx, q)
+    queries = grown(q, completions)
+    kept = {product["id"]: product for product in found["data"]}
+    more: list[dict[str, Any]] = [{"q": query} for query in queries[:_GROWN]]
+    if completions.variants:
+        more.insert(0, {"variant": completions.variants, "q": None})
+    for other in more:
+        if len(kept) < limit:
+            page = await visit.api.get("/v1/products", limit=limit, **asked | other)
+            kept |= {product["id"]: product for product in page["data"] if product["id"] not in kept}
+    return {"data": list(kept.values())[:limit], "has_more": False, "next_cursor": None}, queries
+
+
 async def _choices(visit: Visit, given: Mapping[str, str]) -> tuple[FilterCounts | None, list[Choice]]:
     asked: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
 
     async def counted() -> FilterCounts | None:
         try:
             async with visit.reading() as tx:
-                found: FilterCounts = await visit.service("catalogue").filter_counts(tx, ProductFilter(**asked))
+                catalogue = visit.service("catalogue")
+                found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**asked))
+                if not found.looked and (
+                    queries := grown(asked.get("q", ""), await catalogue.completions(tx, asked.get("q", "")))
+                ):
+                    found = await catalogue.filter_counts(tx, ProductFilter(**asked | {"q": queries[0]}))
         except DomainError:
             return None  # the list itself tells what is wrong with the query
         return found

@@ -113,7 +113,7 @@ def _task_of(source: Json) -> Task | None:
         return Task(
             f"{source['name']}: what do its columns mean?",
             "A mapping waits for your word.",
-            f"{place}/mappings",
+            place,
             "warn",
         )
     if source["status"] in _FAILING:
@@ -141,7 +141,7 @@ async def _endpoints(visit: Visit) -> list[Task]:
     found = (await visit.api.get("/v1/webhook-endpoints", limit=20))["data"]
     tasks = []
     for endpoint in found:
-        place = f"/console/webhooks/{endpoint['id']}"
+        place = f"/console/developers/webhooks/{endpoint['id']}"
         if endpoint["status"] == "disabled":
             tasks.append(Task(f"{endpoint['url']} is disabled", "Nothing is delivered to it.", place, "bad"))
         elif endpoint.get("failing_since"):
@@ -179,15 +179,12 @@ async def _meters(visit: Visit) -> list[MeterLine]:
 
 
 def _meter(one: Json) -> MeterLine:
-    write: Callable[[int], str] = size if one["meter"] == "stored_bytes" else number
-    included = one.get("included")
+    name: str = one["meter"]
+    write: Callable[[int], str] = size if name == "stored_bytes" else number
+    included: int | None = one.get("included")
     share = None if included is None else one["used"] / included if included else 1.0
-    return MeterLine(
-        str(_METERS.get(one["meter"], one["meter"])),
-        write(one["used"]),
-        None if included is None else write(included),
-        share,
-    )
+    told = None if included is None else write(included)
+    return MeterLine(_METERS.get(name, name), write(one["used"]), told, share)
 
 
 PAGES: Final = (Page("/console", home, menu=Entry("Home", "Home")),)

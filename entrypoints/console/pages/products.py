@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.catalogue import categories
+from domain.ingestion.reading import FoundRow
+from domain.kernel.errors import Unprocessable
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.pages.catalogue import source_names
 from entrypoints.console.product_facts import Fact, facts_of, plain_facts
@@ -53,6 +55,16 @@ class OfferColumn:
     amounts: Mapping[str, Json]
 
 
+@dataclass(frozen=True, slots=True)
+class OriginShown:
+    """Rows of a source's feed as they are shown, or why there are none."""
+
+    source: str
+    run: str | None
+    rows: Sequence[FoundRow]
+    why: str
+
+
 async def product(visit: Visit) -> Answer:
     """The page, or the part of it that htmx asks for."""
     shown = await visit.api.get(f"/v1/products/{visit.ids['id']}")
@@ -62,6 +74,7 @@ async def product(visit: Visit) -> Answer:
     part = visit.asked.partial or visit.query["part"]
     now = visit.dependencies.clock.now()
     history = await _history(visit, shown, offers, names, now) if part == "history" and offers else None
+    origin = await _origin(visit, variant) if part == "origin" and variant else None
     pictures = pictures_of([*(variant or {"data": {}})["data"].get("media", ()), *shown["data"].get("media", ())])
     own_source = _own_source(shown)
     return visit.render(
@@ -80,6 +93,8 @@ async def product(visit: Visit) -> Answer:
         variant_facts=plain_facts(variant) if variant else [],
         origins=_origins(shown, variant, own_source, names),
         history=history,
+        origin=origin,
+        feeds=_feeds(offers, names) if visit.may("sources:read") else [],
         names=names,
         own_source=own_source,
     )
@@ -165,6 +180,29 @@ async def _history(
         for offer in offers
     }
     return history_of(offers, told.events, called, now, whole=told.whole)
+
+
+def _feeds(offers: Sequence[Json], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The sources of some offers that are the organisation's own: id and name, each once."""
+    return [(source, names[source]) for source in dict.fromkeys(offer["source"] for offer in offers) if source in names]
+
+
+async def _origin(visit: Visit, variant: Json) -> OriginShown:
+    """The rows of one source's newest feed that name the variant, or else its product."""
+    source = visit.query["source"]
+    visit.needs("sources:read")
+    lines = (await visit.api.get("/v1/offers", variant=variant["id"], source=source, limit=100))["data"]
+    own = {line[name] for line in lines for name in ("variant_external_id", "variant_sku") if line.get(name)}
+    product = {line["product_external_id"] for line in lines if line.get("product_external_id")}
+    if not own and not product:
+        return OriginShown(source, None, (), "This source does not offer the variant.")
+    try:
+        found = await visit.console.origins.find(visit.principal.tenant, source, own | product)
+    except Unprocessable as error:
+        return OriginShown(source, None, (), error.detail)
+    rows = [row for row in found.found.rows if any(text in own for _, text in row.cells)] or list(found.found.rows)
+    why = "" if rows else f"No row among the {found.found.looked:,} looked at names it."
+    return OriginShown(source, found.run.id, rows, why)
 
 
 PAGES: Final = (Page("/console/catalogue/<id>", product, scope="products:read", menu="Catalogue"),)

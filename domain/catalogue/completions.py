@@ -1,0 +1,41 @@
+"""What a query that is still being typed may grow into: whole words of titles and brands, and items by the beginning of a code."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.catalogue import search
+
+WORDS: Final = 8
+"""Words that are offered for the one that is being typed."""
+ITEMS: Final = 24
+"""Variants that are told by the beginning of a SKU or MPN."""
+SHORTEST_CODE: Final = 3
+"""Characters from which on the beginning of a code is looked for."""
+BEYOND: Final = "\U0010ffff"
+"""Behind everything that begins as what it is put to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """`words` begin with the query's last word and are longer, in their order; `variants` have a SKU or MPN that begins with the query."""
+
+    words: Sequence[str]
+    variants: Sequence[str]
+
+
+def last_word(q: str) -> str:
+    """The word that is being typed; empty when the query ends behind one."""
+    words = search.split(q)
+    return words[-1] if words and q and not q[-1].isspace() else ""
+
+
+def grown(q: str, completions: Completions) -> list[str]:
+    """The queries with their last word whole."""
+    others = search.split(q)[:-1]
+    return [" ".join([*others, word]) for word in completions.words]
+
+
+def beginning(words: Iterable[str], start: str) -> list[str]:
+    """Those of the words that begin so and are longer, at most WORDS."""
+    return sorted({word for word in words if word.startswith(start) and word != start})[:WORDS]

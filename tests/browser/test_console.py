@@ -1,0 +1,129 @@
+"""The console in Chromium: nothing keeps people out, nothing is cut off, and what is better with scripts works."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from entrypoints.console.registry import PAGES
+from tests.browser.console import Served, served
+from tests.browser.test_site import NARROW, OVERFLOW, WIDE
+
+pytestmark = pytest.mark.browser
+WAYS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark")]
+_KNOWN = ("ERR_NAME_NOT_RESOLVED", "ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION", "ERR_TUNNEL")
+"""Pictures of vendors that are not there."""
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Served]:
+    with served() as made:
+        yield made
+
+
+def places(console: Served) -> list[str]:
+    """Every page that can be looked at."""
+    plain = [page.rule for page in PAGES if "GET" in page.methods and "<" not in page.rule]
+    product = f"/console/catalogue/{console.made.products[1].id}"
+    return [
+        *plain,
+        product,
+        f"{product}?part=history",
+        "/console/catalogue?q=oak",
+        "/console/catalogue?q=nothing",
+        "/console/nowhere",
+    ]
+
+
+def opened(console: Served, browser: Any, **more: Any) -> Any:
+    page = console.context(browser, **more).new_page()
+    page.faults = []
+    page.on("console", lambda said: page.faults.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    return page
+
+
+@pytest.mark.parametrize(("size", "scheme"), WAYS, ids=["wide, light", "wide, dark", "narrow, light", "narrow, dark"])
+def test_nothing_keeps_people_out_or_is_cut_off(
+    browser: Any, console: Served, size: dict[str, int], scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page, faults = opened(console, browser, viewport=size, color_scheme=scheme, bypass_csp=True), []
+    empty = opened(console, browser, cookie=console.empty, viewport=size, color_scheme=scheme, bypass_csp=True)
+    for at, place in [
+        *((page, place) for place in places(console)),
+        (empty, "/console"),
+        (empty, "/console/catalogue"),
+    ]:
+        at.goto(console.address + place)
+        faults += [(place, "cut off", each) for each in at.evaluate(OVERFLOW)[:3]]
+        at.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        at.wait_for_timeout(60)
+        found = Axe().run(at, options={"resultTypes": ["violations"]}).response["violations"]
+        faults += [(place, each["id"], each["nodes"][0]["html"][:200]) for each in found]
+        faults += [(place, "cut off, unfolded", each) for each in at.evaluate(OVERFLOW)[:3]]
+    page.context.close()
+    empty.context.close()
+    assert not faults, faults[:12]
+
+
+def test_no_page_goes_past_its_policy(browser: Any, console: Served) -> None:
+    page = opened(console, browser, viewport=WIDE)
+    for place in places(console):
+        page.goto(console.address + place)
+        page.wait_for_timeout(80)
+    assert [
+        said for said in page.faults if "status of 404" not in said and not any(known in said for known in _KNOWN)
+    ] == []
+    page.context.close()
+
+
+def test_products_are_found_as_one_types(browser: Any, console: Served) -> None:
+    page = opened(console, browser, viewport=WIDE)
+    page.goto(console.address + "/console/catalogue")
+    page.keyboard.press("/")
+    page.keyboard.type("walnut lou", delay=10)
+    page.wait_for_selector("#results tbody tr:first-child:last-child")
+    assert "q=walnut" in page.url
+    page.wait_for_selector("#filters .filter:first-of-type .count:text-is('1')")
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.press("Escape")
+    page.locator("body").click(position={"x": 5, "y": 5})
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Walnut lounge chair')")
+    page.wait_for_selector("#history svg")
+    page.context.close()
+
+
+def test_the_keyboard_reaches_everything_in_order(browser: Any, console: Served) -> None:
+    page = opened(console, browser, viewport=WIDE)
+    page.goto(console.address + "/console")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to contents"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("!!document.activeElement.closest('main')")
+    page.context.close()
+
+
+def test_everything_works_without_scripts(browser: Any, console: Served) -> None:
+    page = opened(console, browser, viewport=NARROW, java_script_enabled=False)
+    page.goto(console.address + "/console")
+    page.locator(".menu-toggle summary").click()
+    page.locator("nav a", has_text="Catalogue").click()
+    page.locator("#q").fill("linen")
+    page.locator(".finder button").click()
+    page.locator("tbody a").first.click()
+    page.locator("a", has_text="Show what the log tells").click()
+    assert page.locator("svg .line").count() > 0
+    page.locator(".menu-toggle summary").click()
+    page.locator(".me summary").click()
+    page.locator("button[value=dark]").click()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    page.locator(".menu-toggle summary").click()
+    page.locator(".me summary").click()
+    page.locator("button", has_text="Sign out").click()
+    assert "/console/sign-in" in page.url
+    page.context.close()

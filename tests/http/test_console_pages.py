@@ -1,0 +1,212 @@
+"""The console's first page and catalogue: what they show, to whom, without a script, and whatever texts they are given."""
+
+import re
+from collections.abc import AsyncIterator
+from html.parser import HTMLParser
+
+import pytest
+import pytest_asyncio
+
+from domain.catalogue.model import Stream
+from entrypoints.console.registry import PAGES
+from tests.http.fakes import World, running
+from tests.http.sources import shop
+from tests.support import builders
+from tests.support.catalogues import add, pictured
+from tests.support.console import HOSTILE, Seeded, seeded
+
+pytestmark = pytest.mark.asyncio
+VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "rect"}
+
+
+class Markup(HTMLParser):
+    """Refuses what a page of the console never has."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        assert len(given) == len(attrs), f"an attribute twice: {attrs}"
+        assert tag not in ("iframe", "object", "base", "style", "x", "b"), tag
+        assert not [
+            name
+            for name in given
+            if name.startswith("on") or name == "style" or not re.fullmatch(r"[a-zA-Z0-9:-]+", name)
+        ], attrs
+        assert tag != "script" or (given.get("src") or "").startswith("/console/static/")
+        for name in ("href", "src", "action"):
+            assert not (given.get(name) or "").strip().lower().startswith(("javascript:", "data:", "vbscript:")), attrs
+        if "id" in given:
+            self.ids.append(given["id"] or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+
+def well_formed(text: str) -> None:
+    parser = Markup()
+    parser.feed(text)
+    parser.close()
+    assert not parser.open and len(parser.ids) == len(set(parser.ids)), (parser.open, parser.ids)
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        yield made
+
+
+def pages_of(made: Seeded) -> list[str]:
+    """Every address that is shown with that."""
+    plain = [
+        page.rule
+        for page in PAGES
+        if "GET" in page.methods and "<" not in page.rule and page.rule.startswith("/console/catalogue")
+    ]
+    products = [f"/console/catalogue/{product.id}" for product in made.products]
+    return ["/console", *plain, *products, *(f"{place}?part=history" for place in products[:3])]
+
+
+async def test_no_text_breaks_out_of_any_page(world: World) -> None:
+    made = await seeded(world, HOSTILE)
+    browser = await world.browser(person=HOSTILE[0])
+    for place in pages_of(made):
+        page = await browser.get(place)
+        assert page.status == 200, (place, page.text[-600:])
+        well_formed(page.text)
+        assert "49" not in re.findall(r"(\d+)\{% raw", page.text) and len(page.body) < 120_000
+        policy = page.header("content-security-policy") or ""
+        assert "*" not in policy and "evil" not in policy and policy.count("script-src") == 1
+    for text in HOSTILE[:7]:
+        from urllib.parse import quote
+
+        page = await browser.get(
+            f"/console/catalogue?q={quote(text)}&brand={quote(text)}&cursor={quote(text)}&variant={quote(text)}"
+        )
+        assert page.status == 200
+        well_formed(page.text)
+
+
+async def test_the_first_page_tells_what_needs_a_person(world: World) -> None:
+    made = await seeded(world)
+    text = (await (await world.browser()).get("/console")).text
+    assert "is degraded" in text and f"/console/sources/{made.sources[1]}" in text and "It said Oak table" in text
+    assert "https://receiver.example/&lt;b&gt; fails" in text
+    assert "Offers changed" in text
+    strips = re.findall(r'<svg class="strip".*?</svg>', text, re.S)
+    assert [tone for tone in re.findall(r'class="(good|warn|bad|none)"', strips[1])][-4:] == [
+        "bad",
+        "none",
+        "warn",
+        "good",
+    ]
+    viewer = (await (await world.browser(role="billing")).get("/console")).text
+    assert "is degraded" not in viewer and "Offers changed" not in viewer
+
+
+async def test_an_empty_organisation_is_led_to_its_first_source(world: World) -> None:
+    assert 'href="/console/sources/new"' in (await (await world.browser()).get("/console")).text
+    assert 'href="/console/sources/new"' not in (await (await world.browser(role="viewer")).get("/console")).text
+
+
+async def test_products_are_found_with_and_without_a_script(world: World) -> None:
+    await seeded(world, ("Oak table", "Walnut chair", "Oak bench"))
+    browser = await world.browser()
+    whole = await browser.get("/console/catalogue?q=oak")
+    assert "Oak bench" in whole.text and "Walnut chair" not in whole.text and "<nav" in whole.text
+    part = await browser.get("/console/catalogue?q=oak", hx_request="true", hx_target="results")
+    assert part.text.startswith('<section id="results"') and "Oak bench" in part.text and "<nav" not in part.text
+    filters = await browser.get("/console/catalogue?q=oak", hx_request="true", hx_target="filters")
+    assert filters.text.lstrip().startswith('<aside id="filters"') and "Oak bench</a>" not in filters.text
+    assert "HX-Request" in (part.header("vary") or "")
+    assert "Nothing is found" in (await browser.get("/console/catalogue?q=nothing")).text
+    for q in ("o", "--", "a b c d e f g h i j"):
+        assert (await browser.get(f"/console/catalogue?q={q.replace(' ', '+')}")).status == 200
+
+
+async def test_filters_tell_how_many_there_are_and_narrow(world: World) -> None:
+    await seeded(world, ("Oak table", "Oak table", "Walnut chair"))
+    browser = await world.browser()
+    text = (await browser.get("/console/catalogue")).text
+    [link] = re.findall(
+        r'href="([^"]*brand=Oak\+?%?2?0?table[^"]*)"[^>]*><span>Oak table</span><span class="count numbers">2<', text
+    )
+    narrowed = (await browser.get(link)).text
+    assert "Walnut chair" not in narrowed and 'aria-current="true"' in narrowed
+
+
+async def test_a_product_shows_offers_beside_each_other_and_what_became_of_them(world: World) -> None:
+    made = await seeded(world)
+    [product] = made.products
+    browser = await world.browser()
+    place = f"/console/catalogue/{product.id}"
+    page = await browser.get(place)
+    assert "€499.00" in page.text and "€459.00" in page.text and page.text.count("Lowest") == 1
+    assert 'hx-trigger="load"' in page.text and "part=history" in page.text
+    assert "https://cdn.example" in (page.header("content-security-policy") or "")
+    told = await browser.get(f"{place}?part=history")
+    assert "€529.00" in told.text and "<del>" in told.text and 'class="line s0"' in told.text
+    part = await browser.get(f"{place}?variant={product.variants[0].id}", hx_request="true", hx_target="history")
+    assert part.text.startswith('<section id="history"') and "<del>" in part.text
+    other = (await browser.get(f"{place}?variant={product.variants[1].id}")).text
+    assert "Offers of Walnut Oak table" in other
+    stranger = await world.browser("Oak")
+    assert (await stranger.get(place)).status == 404
+    assert (await (await world.browser(role="billing")).get(place)).status == 403
+
+
+async def test_a_stored_picture_is_shown_from_here() -> None:
+    async with shop() as at:
+        product = builders.product(
+            "src_" + "0" * 22,
+            at.world.orgs["Fjord"].catalogue(True),
+            "k",
+            data={"title": "Sofa", "media": [{"url": "https://a.example/1.jpg"}]},
+        )
+        await add(at.world.uow, at.tenant, product)
+        image = await pictured(at.world.uow, at.tenant, product.id)
+        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+            await tx.media.show(100)
+        browser = await at.world.browser()
+        text = (await browser.get(f"/console/catalogue/{product.id}")).text
+        assert f"/console/pictures/{image.id}?w=" in text and "a.example" not in text
+        led = await browser.get(f"/console/pictures/{image.id}?w=320")
+        assert (
+            led.status == 302
+            and "320" in (led.header("location") or "")
+            and "private" in (led.header("cache-control") or "")
+        )
+        assert (await (await at.world.browser("Oak")).get(f"/console/pictures/{image.id}")).status == 404
+
+
+async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent() -> None:
+    async with shop() as at:
+        made = await at.create(kind="file", name="Price list", config={"currency": "eur", "format": "csv"})
+        product = builders.product(made["id"], made["catalogue"], "SOFA-1", data={"title": "Sofa"})
+        builders.offer(builders.variant(product, "SOFA-1"))
+        await add(at.world.uow, at.tenant, product)
+        place = f"/console/catalogue/{product.id}?part=origin&source={made['id']}"
+        browser = await at.world.browser()
+        assert "Nothing of what the source last sent is kept." in (await browser.get(place)).text
+        key = "snapshots/x"
+        run = builders.run(made["id"], status="succeeded", snapshot=key, stream=Stream.CATALOGUE)
+        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+            await tx.runs.add(run)
+        assert "kept no longer" in (await browser.get(place)).text
+
+        async def sent() -> AsyncIterator[bytes]:
+            yield b"SKU,Memo\nSOFA-2,other\nSOFA-1,<b>as sent</b>\n"
+
+        await at.services.objects.put_stream(key, sent())
+        text = (await browser.get(place)).text
+        assert "&lt;b&gt;as sent" in text and "other" not in text and f"/console/runs/{run.id}" in text
+        well_formed(text)
