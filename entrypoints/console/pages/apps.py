@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain.access.model import SCOPES
-from domain.oauth.model import App, AppKind, Grant
+from domain.oauth.model import DEFAULT_SCOPES, App, AppKind, Grant
 from domain.oauth.usecases.apps import MANAGERS, AppChange, AppService, NewApp
 from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
@@ -142,7 +142,7 @@ def _form(visit: Visit, app: App | None, refused: Refused | None = None) -> Answ
     if uris:
         errors["redirect_uris"] = uris[0]
     form, sent = visit.form, visit.asked.method == "POST"
-    chosen = frozenset(form.all("scopes")) if sent else app.scopes if app is not None else frozenset()
+    chosen = frozenset(form.all("scopes")) if sent else app.scopes if app is not None else DEFAULT_SCOPES
     everything = form["what"] == "all" if sent else app is not None and app.scopes == SCOPES
     return visit.render(
         "apps/form.html",
