@@ -15,6 +15,10 @@ class People(Protocol):
         """The user of that id."""
         ...
 
+    async def several(self, ids: Collection[str]) -> Mapping[str, User]:
+        """The users of those ids, by id; unknown ones are left out."""
+        ...
+
     async def by_email(self, email: str) -> User | None:
         """The user of that address, ignoring case."""
         ...

@@ -26,6 +26,10 @@ class MemoryPeople:
     async def get(self, id: str) -> User | None:
         return self._store.committed(USERS, EVERYWHERE).get(id)
 
+    async def several(self, ids: Collection[str]) -> Mapping[str, User]:
+        users = self._store.committed(USERS, EVERYWHERE)
+        return {id_: users[id_] for id_ in ids if id_ in users}
+
     async def by_email(self, email: str) -> User | None:
         users = self._store.committed(USERS, EVERYWHERE).values()
         return next((user for user in users if user.email_key == email_key(email)), None)

@@ -49,6 +49,9 @@ class PostgresPeople(_People):
         rows = await self._rows("user", id=id)
         return User(*rows[0]) if rows else None
 
+    async def several(self, ids: Collection[str]) -> Mapping[str, User]:
+        return {row[0]: User(*row) for row in await self._rows("several", ids=list(ids))}
+
     async def by_email(self, email: str) -> User | None:
         rows = await self._rows("by_email", email_key=email_key(email))
         return User(*rows[0]) if rows else None

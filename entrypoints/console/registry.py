@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.console.page import Page
 from entrypoints.console.pages import (
     account,
+    apps,
     catalogue,
     consent,
     events,
@@ -27,6 +28,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *products.PAGES,
     *pictures.PAGES,
     *keys.PAGES,
+    *apps.PAGES,
     *webhooks.PAGES,
     *request_logs.PAGES,
     *events.PAGES,

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.oauth.model import AppKind
+from domain.oauth.usecases.apps import NewApp
+from domain.oauth.usecases.grants import GrantService
 from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import Visitor
+from entrypoints.oauth.services import oauth_services
 from tests.browser.serving import Served, served
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -42,8 +46,13 @@ async def _prepared(world: World) -> dict[str, str]:
     log = builders.request_log(tenant, path="/v1/products/" + "a" * 200, status=404, error_code="not_found")
     await world.sink.write([log, builders.request_log(tenant)])
     await sandbox.post("/v1/test/events", {"type": "offer.changed"})
+    async with world.uow.begin(tenant, builders.CALL) as tx:
+        wanted = NewApp("Shop", AppKind.WEB, ("https://shop.example/back",), frozenset({"products:read"}))
+        principal = (await world.sessions.find(cookie)).principal
+        app, _ = await oauth_services(world.dependencies).apps.create_app(tx, principal, wanted)
+        await GrantService.agree(tx, app, browser.user.id, frozenset({"products:read", "sources:write"}))
     return {
-        "cookie": cookie, "endpoint": endpoint, "delivery": deliveries[1].id, "log": log.id,
+        "app": app.id, "cookie": cookie, "endpoint": endpoint, "delivery": deliveries[1].id, "log": log.id,
         "invitation": await _invitation(world, tenant, browser.user.id),
     }  # fmt: skip
 
@@ -80,6 +89,9 @@ def _places(told: dict[str, str]) -> dict[str, str]:
     return {
         "keys": f"{HERE}/keys",
         "new-key": f"{HERE}/keys/new",
+        "apps": f"{HERE}/apps",
+        "new-app": f"{HERE}/apps/new",
+        "app": f"{HERE}/apps/{told['app']}",
         "webhooks": f"{HERE}/webhooks",
         "new-endpoint": f"{HERE}/webhooks/new",
         "endpoint": hook,

@@ -46,6 +46,9 @@ async def test_an_address_is_one_persons(backend: Backend) -> None:
     assert again == user
     await backend.people.change(named := replace(user, name="Ingrid", verified_at=builders.MOMENT))
     assert await backend.people.get(user.id) == named
+    other = await _user(backend)
+    found = await backend.people.several([user.id, other.id, new_id("usr")])
+    assert found == {user.id: named, other.id: other} and await backend.people.several([]) == {}
     assert await backend.people.get(new_id("usr")) is None and await backend.people.by_email("nobody@x.example") is None
 
 

@@ -51,7 +51,7 @@ async def test_only_who_makes_keys_sees_them(world: World) -> None:
         assert (await browser.get(f"{HERE}/keys")).status == status, role
         assert (await browser.get(f"{HERE}/keys/new")).status == status, role
     billing = await world.browser(role="billing")
-    for place in ("keys", "webhooks", "requests", "events"):
+    for place in ("keys", "apps", "webhooks", "requests", "events"):
         assert (await billing.get(f"{HERE}/{place}")).status == 403, place
 
 

@@ -1,6 +1,9 @@
 -- user --
 SELECT id, email, name, verified_at, created_at FROM users WHERE id = %(id)s
 
+-- several --
+SELECT id, email, name, verified_at, created_at FROM users WHERE id = ANY(%(ids)s)
+
 -- by_email --
 SELECT id, email, name, verified_at, created_at FROM users WHERE email_key = %(email_key)s
 

@@ -127,11 +127,9 @@ async def revoke(visit: Visit) -> Answer:
 
 async def _makers(visit: Visit, keys: Sequence[ApiKey]) -> Mapping[str, str]:
     """What to call whoever made them."""
-    found = {}
-    for id_ in {key.member for key in keys if key.member is not None}:
-        user = await visit.dependencies.people.get(id_)
-        found[id_] = user.called if user is not None else "somebody who has left"
-    return found
+    ids = {key.member for key in keys if key.member is not None}
+    people = await visit.dependencies.people.several(ids) if ids else {}
+    return {id_: people[id_].called if id_ in people else "somebody who has left" for id_ in ids}
 
 
 def _service(visit: Visit) -> KeyService:

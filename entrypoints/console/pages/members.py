@@ -1,6 +1,5 @@
 """Who belongs to the organisation: members with their roles, and invitations that wait."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -69,8 +68,7 @@ def _manages(visit: Visit) -> bool:
 
 
 async def _people(visit: Visit, page: Listed[Member]) -> Mapping[str, User]:
-    found = await asyncio.gather(*(visit.dependencies.people.get(member.user) for member in page.items))
-    return {user.id: user for user in found if user is not None}
+    return await visit.dependencies.people.several([member.user for member in page.items])
 
 
 @sudo(PLACE)

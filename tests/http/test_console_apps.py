@@ -1,0 +1,97 @@
+"""The console's page of OAuth apps: made, changed and deleted by managers; what people granted, taken back."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.oauth.usecases.grants import GrantService
+from tests.http.browser import Browser, Page
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+APPS = "/console/developers/apps"
+SPITE = "<img src=x onerror=alert(1)>"
+WEB = {
+    "name": f"Shop {SPITE}", "kind": "web", "redirect_uris": "https://shop.test/back\n", "what": "some",
+    "scopes": "products:read",
+}  # fmt: skip
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        yield made
+
+
+async def _made(browser: Browser, **fields: str) -> tuple[Page, str, str]:
+    """A new app: the page, the app's id, its secret."""
+    page = await browser.submit(await browser.get(f"{APPS}/new"), f"{APPS}/new", **WEB | fields)
+    id_ = re.search(rf"{APPS}/(app_\w+)", page.text)
+    secret = re.search(r"svc_client_\w+", page.text)
+    return page, id_[1] if id_ else "", secret[0] if secret else ""
+
+
+async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
+    browser = await world.browser(role="admin")
+    assert "No apps yet" in (await browser.get(APPS)).text
+    page, id_, secret = await _made(browser)
+    place = f"{APPS}/{id_}"
+    shown = await browser.get(place)
+    assert page.status == 201 and secret and secret not in shown.text and secret[-4:] in shown.text
+    assert "<img" not in page.text + shown.text + (await browser.get(APPS)).text
+    sent = WEB | {"name": "Other", "redirect_uris": "https://shop.test/a\nhttps://shop.test/b", "what": "all"}
+    saved = await browser.follow(await browser.submit(shown, place, **sent))
+    assert "Saved." in saved.text and "https://shop.test/b" in saved.text
+    wrong = await browser.submit(shown, place, **sent | {"redirect_uris": 'http://shop.test/ "><b>'})
+    assert wrong.status == 400 and "<b>" not in wrong.text and "redirect_uris-error" in wrong.text
+    rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate")
+    assert "svc_client_" in rotated.text and secret not in rotated.text
+    assert (await browser.post(f"{place}/delete")).status == 403, "without the form's token"
+    stranger = await world.browser("Oak")
+    for below in ("", "/rotate", "/delete"):
+        assert (await stranger.get(place + below)).status == 404
+        assert (await stranger.submit(await stranger.get("/console"), place + below, **sent)).status == 404
+    gone = await browser.follow(await browser.submit(await browser.get(f"{place}/delete"), f"{place}/delete"))
+    assert "is deleted" in gone.text and id_ not in gone.text
+
+
+async def test_public_and_machine_apps(world: World) -> None:
+    browser = await world.browser()
+    page, _, secret = await _made(browser, kind="native", redirect_uris="com.shop.app:/back")
+    assert page.status == 201 and not secret and "public one" in page.text
+    page, id_, secret = await _made(browser, kind="machine", redirect_uris="")
+    assert secret and "Redirect URIs" not in (await browser.get(f"{APPS}/{id_}")).text
+    page, none, _ = await _made(browser, redirect_uris="", scopes="")
+    assert page.status == 400 and not none
+
+
+async def test_only_managers_make_apps(world: World) -> None:
+    _, id_, _ = await _made(await world.browser())
+    developer = await world.browser(role="developer")
+    assert id_ in (await developer.get(APPS)).text and f"{APPS}/new" not in (await developer.get(APPS)).text
+    page, none, _ = await _made(developer)
+    assert page.status == 403 and not none
+    form = await developer.get(f"{APPS}/{id_}")
+    assert (await developer.submit(form, f"{APPS}/{id_}", **WEB)).status == 403
+    for below in ("rotate", "delete"):
+        assert (await developer.submit(form, f"{APPS}/{id_}/{below}")).status == 403
+    assert (await (await world.browser(role="billing")).get(APPS)).status == 403
+
+
+async def test_grants_are_listed_and_taken_back(world: World) -> None:
+    owner, viewer, other = await world.browser(), await world.browser(role="viewer"), await world.browser(role="viewer")
+    _, id_, _ = await _made(owner)
+    user, org = viewer.user.id, world.orgs["Fjord"].id
+    async with world.uow.begin(Tenant(org, True), AuditContext(Actor("user", user), "tests")) as tx:
+        app = await tx.oauth.get(id_)
+        grant = await GrantService.agree(tx, app, user, frozenset({"products:read"}))
+    place = f"{APPS}/grants/{grant.id}/revoke"
+    assert place in (await owner.get(APPS)).text and place not in (await other.get(APPS)).text
+    assert (await other.submit(await other.get(APPS), place)).status == 404
+    mine = await viewer.get(APPS)
+    assert "See products" in mine.text and "<img" not in mine.text
+    gone = await viewer.follow(await viewer.submit(mine, place))
+    assert "taken back" in gone.text and place not in gone.text
