@@ -1,12 +1,12 @@
 """Feed readers in the process itself, each call in a thread: nothing bounds what they take."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.reading import Excerpt, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
-from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader, Told
+from ports.feed_readers import OpenSnapshot, Place, ReadingOrder, SnapshotReader, Told
 
 
 class MemoryFeedReader:
@@ -33,6 +33,9 @@ class MemoryFeedReader:
 
     async def sample(self, count: int) -> Sample:
         return await asyncio.to_thread(self._reader.sample, count)
+
+    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        return await asyncio.to_thread(self._reader.excerpt, lines, beside)
 
 
 class MemoryFeedReaders:

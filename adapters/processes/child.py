@@ -10,8 +10,10 @@ from typing import Final
 from adapters.processes import messages
 from adapters.processes.fork_server import allow_cpu
 from adapters.processes.messages import (
+    Cut,
     Draw,
     Drawn,
+    Excerpts,
     Failed,
     Gather,
     Keys,
@@ -78,7 +80,7 @@ class ReaderChild:
                 self._reader.close()
         self._reader = None
 
-    def _answer(self, asked: Spool | Gather | State | Draw) -> Reply:
+    def _answer(self, asked: Spool | Gather | State | Draw | Cut) -> Reply:
         try:
             assert self._reader is not None
             return self._done(self._reader, asked)
@@ -95,7 +97,7 @@ class ReaderChild:
         except Exception as error:
             return Failed("error", f"{type(error).__name__} at {_place(error)}")
 
-    def _done(self, reader: SnapshotReader, asked: Spool | Gather | State | Draw) -> Reply:
+    def _done(self, reader: SnapshotReader, asked: Spool | Gather | State | Draw | Cut) -> Reply:
         match asked:
             case Spool():
                 return self._spooled(reader)
@@ -110,6 +112,8 @@ class ReaderChild:
                 sample = reader.sample(count)
                 records = self._codec.encode(sample.records)
                 return Drawn(records, sample.failure, sample.mapping, list(sample.problems))
+            case Cut(lines, beside):
+                return Excerpts(list(reader.excerpt(lines, beside)))
 
     def _spooled(self, reader: SnapshotReader) -> Spooled:
         over = threading.Event()

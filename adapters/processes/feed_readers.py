@@ -12,8 +12,10 @@ from typing import Any, Final, TypeVar
 from adapters.processes import messages
 from adapters.processes.forks import Fork, ForkServerProcess
 from adapters.processes.messages import (
+    Cut,
     Draw,
     Drawn,
+    Excerpts,
     Failed,
     Gather,
     Keys,
@@ -27,10 +29,10 @@ from adapters.processes.messages import (
     Statements,
 )
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.reading import Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
+from domain.ingestion.reading import Excerpt, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
 from ports.codec import Codec
 from ports.connectors import ParseFailed
-from ports.feed_readers import ReaderDied, ReadingOrder, Told
+from ports.feed_readers import Place, ReaderDied, ReadingOrder, Told
 
 R = TypeVar("R", bound=Reply)
 
@@ -115,6 +117,9 @@ class ProcessFeedReader:
     async def sample(self, count: int) -> Sample:
         got = await self._asked(Draw(count), Drawn, self._limits.sample)
         return Sample(self._codec.decode(got.records), got.failure, got.mapping, got.problems)
+
+    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        return (await self._asked(Cut(list(lines), beside), Excerpts, self._limits.sample)).tables
 
     def close(self) -> None:
         """Kill it, whatever it does."""

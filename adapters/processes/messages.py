@@ -11,7 +11,7 @@ import msgspec
 from domain.catalogue.batch import RowFingerprint
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings, HeaderMapping
-from domain.ingestion.reading import ReadTables
+from domain.ingestion.reading import Excerpt, ReadTables
 from domain.kernel.problems import Problem
 
 LENGTH = 8
@@ -62,6 +62,13 @@ class Draw(msgspec.Struct, tag=True, frozen=True):
     count: int
 
 
+class Cut(msgspec.Struct, tag=True, frozen=True):
+    """Read those lines, with so many around each."""
+
+    lines: list[tuple[str | None, int]]
+    beside: int
+
+
 class Progress(msgspec.Struct, tag=True, frozen=True):
     """So many rows are read; the answer is still to come."""
 
@@ -104,6 +111,12 @@ class Drawn(msgspec.Struct, tag=True, frozen=True):
     problems: list[Problem]
 
 
+class Excerpts(msgspec.Struct, tag=True, frozen=True):
+    """The answer to Cut."""
+
+    tables: list[Excerpt]
+
+
 class Failed(msgspec.Struct, tag=True, frozen=True):
     """What was asked for cannot be had: its kind, for `os` the error's number, for `mapping` the tables that there are."""
 
@@ -113,8 +126,8 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     tables: ReadTables | None = None
 
 
-Request = Order | Spool | Gather | State | Draw
-Reply = Progress | Spooled | Keys | Statements | Drawn | Failed
+Request = Order | Spool | Gather | State | Draw | Cut
+Reply = Progress | Spooled | Keys | Statements | Drawn | Excerpts | Failed
 
 encode = msgspec.msgpack.Encoder().encode
 request = msgspec.msgpack.Decoder(Request).decode
