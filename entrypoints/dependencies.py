@@ -12,6 +12,10 @@ from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings
+from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
@@ -20,6 +24,7 @@ from ports.events import EventReader, EventRendering
 from ports.exports import ExportUpkeep
 from ports.feed_readers import FeedReaders
 from ports.idempotency import IdempotencyMaintenance
+from ports.identity_providers import IdentityProviders
 from ports.images import ImageConverter, ImageFetcher
 from ports.jobs import Dispatch
 from ports.limits import Limits
@@ -43,6 +48,7 @@ from ports.unit_of_work import UnitOfWork
 from ports.usage import UsageUpkeep
 from ports.web import Documents, Web
 from ports.webhooks import DeliveryLog, DeliveryPlaces, Sender
+from ports.workload import Workload
 from ports.workspaces import Workspaces
 
 Readiness = Callable[[], Awaitable[bool]]
@@ -52,6 +58,22 @@ Readiness = Callable[[], Awaitable[bool]]
 def nobody_waits() -> int:
     """For stores without a connection pool."""
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sso:
+    """Single sign-on: setting it up, proving domains, who has to come in by it, and coming in."""
+
+    settings: SsoSettings
+    proofs: DomainProofs
+    rules: SsoRules
+    providers: IdentityProviders
+    sign_in: SsoSignIn
+
+
+def callback_of(settings: Settings) -> str:
+    """Where identity providers send browsers back to; the organisation's id follows."""
+    return f"{settings.base_url}/console/sso/callback/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +96,7 @@ class Dependencies:
     links: LinkService
     outgoing_mail: OutgoingMail
     accounts: Accounts
+    sso: Sso
     limits: Limits
     vault: Vault
     keys: WorkingKeys
@@ -100,6 +123,7 @@ class Dependencies:
     maintenance: Maintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
+    workload: Workload
     exports: ExportUpkeep
     delivery_log: DeliveryLog
     delivery_places: DeliveryPlaces

@@ -78,6 +78,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     watching: Watching = Watching()
+    operators_port: int = 0
+    """The port of the operators' page on this machine's own address; 0 for none."""
     plugins_file: str = "plugins.toml"
     allow_private_hosts: frozenset[str] = frozenset()
     trusted_proxies: frozenset[str] = frozenset()
@@ -94,6 +96,8 @@ class Settings:
     work_dir: Path | None = None
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
+    resolver: str | None = None
+    """A name server to ask instead of this machine's, `address` or `address:port`."""
     http2: bool = False
     """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
     models: str | None = None
@@ -305,6 +309,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         host=host,
         port=port,
         watching=_watching(env),
+        operators_port=integer(env, "JOINERY_OPERATORS_PORT", 0),
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
@@ -317,6 +322,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         blocked_after=blocked_after,
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
+        resolver=env.get("JOINERY_RESOLVER", "").strip() or None,
         http2=_switch(env, "JOINERY_HTTP2"),
         models=_models(env),
         provider=_provider(env),

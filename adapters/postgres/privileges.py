@@ -30,6 +30,10 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "oauth_grants": _READ,
     "invitations": _READ,
     "key_uses": _READ,
+    # who a provider says they are is written as members are
+    "sso_connections": _READ,
+    "sso_domains": _READ,
+    "sso_subjects": _READ,
     # resources of plain stores, which can also remove
     "sources": _ALL,
     "runs": _ALL,
@@ -89,6 +93,9 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "licences": _READ,
     # when keys were last used, written beside many organisations' requests
     "key_uses": _CHANGE,
+    # whose a domain is, before anybody is known
+    "sso_connections": _READ,
+    "sso_domains": _READ,
     # one listener reads the log for every organisation
     "event_logs": _READ,
     "events": _READ,
@@ -106,8 +113,13 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # how far matching is behind
     "match_queue": _READ,
     "exports": _READ,
-    # requests of many organisations, written down in one statement
-    "request_logs": "INSERT",
+    # requests of many organisations, written down in one statement, and counted for the operator
+    "request_logs": "SELECT, INSERT",
+    # what the operator looks at
+    "usage_days": _READ,
+    "storage_usage": _READ,
+    "runs": _READ,
+    "webhook_deliveries": _READ,
     # no tenant's at all
     "key_ring": _CHANGE,
     "platform_checks": _ALL,

@@ -14,6 +14,10 @@ from domain.orgs.model import KINDS
 from domain.platform.model import COMPONENTS
 from entrypoints.backup.errors import BackupError
 from entrypoints.cli.errors import CommandError
+from entrypoints.cli.options import group as _group
+from entrypoints.cli.options import organisation as _org
+from entrypoints.cli.options import store as _store
+from entrypoints.cli.sso_options import sso as _sso
 from entrypoints.preflight import PreflightError, allow_many_files, refuse_foreign_packages
 from entrypoints.settings import SettingsError
 from entrypoints.up.errors import UpError
@@ -67,9 +71,15 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     up = commands.add_parser("up", help="run everything on embedded parts, on this machine only")
     up.add_argument("--data-dir", type=Path, help="where everything is kept (default: $JOINERY_DATA_DIR or ./.joinery)")
     up.add_argument("--port", type=int, default=None, help="the API's port (default: $JOINERY_PORT or 8080)")
+    up.add_argument(
+        "--operators-port", type=int, default=None, help="the operators' page's port (default: the next one)"
+    )
     up.add_argument("--demo", action="store_true", help="add an organisation with two vendors' feeds, and a key to try")
     up.set_defaults(run="up:up")
     api = commands.add_parser("api", help="run the API (needs JOINERY_DATABASE_URL and JOINERY_SECRET)")
+    api.add_argument(
+        "--operators-port", type=int, default=None, help="show the operators' page there, on this machine only"
+    )
     api.set_defaults(run="processes:api")
     worker = commands.add_parser("worker", help="run a worker: carries out runs, delivers webhooks")
     worker.add_argument(
@@ -232,6 +242,7 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     own.set_defaults(run="people:create_token")
     _sessions(commands)
     _apps(commands)
+    _sso(commands)
 
     key = _group(commands, "key", "API keys")
     make = key.add_parser("create", help="make an API key; its secret is shown once")
@@ -368,24 +379,6 @@ def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     rebalance = cluster.add_parser("rebalance", help="spread the shards evenly; it goes on when this command is ended")
     _store(rebalance)
     rebalance.set_defaults(run="cluster:rebalance")
-
-
-def _group(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
-) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
-    group = commands.add_parser(name, help=f"manage {what}")
-    return group.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-
-def _org(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--org", required=True, metavar="ID", help="the organisation's id, or its name if that is unique"
-    )
-
-
-def _store(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--data-dir", type=Path, help="the store that `joinery up` is running there")
-    command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 if __name__ == "__main__":

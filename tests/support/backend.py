@@ -25,10 +25,12 @@ from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
 from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
+from adapters.memory.sso import MemorySsoDirectory
 from adapters.memory.storage import MemoryStorageUpkeep
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.tracing import MemoryTracing
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.memory.workload import MemoryWorkload
 from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
@@ -51,8 +53,10 @@ from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
 from ports.signals import Signals
 from ports.sources import SourceSchedule
+from ports.sso import SsoDirectory
 from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
+from ports.workload import Workload
 from ports.webhooks import DeliveryLog, Shards
 from tests.support import builders
 from tests.support.network import relay
@@ -76,6 +80,7 @@ class Backend:
     memberships: Memberships
     credentials: Credentials
     people: People
+    sso: SsoDirectory
     sessions: Sessions
     sign_ins: SignIns
     token_proofs: TokenProofs
@@ -90,6 +95,7 @@ class Backend:
     maintenance: IdempotencyMaintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
+    workload: Workload
     backlog: MatchBacklog
     exports: ExportUpkeep
     events: EventReader
@@ -145,6 +151,7 @@ def memory_backend() -> Backend:
         memberships=MemoryMemberships(store),
         credentials=MemoryCredentials(store),
         people=MemoryPeople(store),
+        sso=MemorySsoDirectory(store),
         sessions=MemorySessions(store, links),
         sign_ins=MemorySignIns(store),
         token_proofs=MemorySignIns(store),
@@ -159,6 +166,7 @@ def memory_backend() -> Backend:
         maintenance=MemoryIdempotencyMaintenance(store, clock),
         storage=MemoryStorageUpkeep(store),
         usage=MemoryUsageUpkeep(store, clock),
+        workload=MemoryWorkload(store, clock),
         backlog=MemoryMatchBacklog(store, clock),
         exports=MemoryExportUpkeep(store),
         events=MemoryEventReader(store, WireEventRendering()),

@@ -43,8 +43,10 @@ from adapters.postgres.secrets import PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
+from adapters.postgres.sso import PostgresSsoDirectory
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.postgres.workload import PostgresWorkload
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.kernel.plain import plain
 from domain.kernel.tenancy import Tenant
@@ -137,6 +139,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         memberships=PostgresMemberships(pool),
         credentials=PostgresCredentials(pool),
         people=PostgresPeople(pool),
+        sso=PostgresSsoDirectory(pool),
         sessions=PostgresSessions(pool),
         sign_ins=PostgresSignIns(pool),
         token_proofs=PostgresSignIns(pool),
@@ -151,6 +154,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         maintenance=PostgresIdempotencyMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),
         usage=PostgresUsageUpkeep(pool, clock),
+        workload=PostgresWorkload(pool),
         backlog=PostgresMatchBacklog(pool),
         exports=PostgresExportUpkeep(pool),
         events=PostgresEventReader(pool),
