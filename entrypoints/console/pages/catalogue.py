@@ -21,7 +21,7 @@ _LIMIT: Final = 24
 _TYPED: Final = 12
 """Products that are answered to a key press."""
 _FILTERS: Final = ("brand", "category", "availability", "status", "source")
-_GROWN: Final = 4
+_GROWN: Final = 2
 """Queries that are asked besides the one that is being typed."""
 _SHOWN: Final = 8
 """Values of a filter that are shown at once."""
