@@ -1,6 +1,6 @@
 """Reading snapshots where a hostile file can do no harm: what it takes is bounded, and it takes nobody along."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.reading import FoundRows, Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
 
 ReadingSettings: TypeAlias = FeedSettings
@@ -44,6 +44,8 @@ class ReadingOrder:
     limit: int | None = None
 
 
+Place: TypeAlias = "tuple[str | None, int]"
+"""A line of a feed: its sheet, where it has sheets, and the number that people count it by."""
 Told = Callable[[int], Awaitable[None]]
 """Told now and then how many rows are read."""
 
@@ -75,6 +77,10 @@ class FeedReader(Protocol):
 
         Of pushed records those that go by one of them. Raises ParseFailed.
         """
+        ...
+
+    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        """Those lines as the feed has them, with `beside` lines before and after each. Raises ParseFailed."""
         ...
 
 
@@ -116,6 +122,10 @@ class SnapshotReader(Protocol):
 
     def find(self, texts: Collection[str], most: int) -> FoundRows:
         """As FeedReader.find."""
+        ...
+
+    def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        """As FeedReader.excerpt."""
         ...
 
     def close(self) -> None:

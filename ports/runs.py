@@ -1,12 +1,12 @@
 """Runs in store."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from domain.catalogue.model import Stream
 from domain.runs.days import RunDay
-from domain.runs.model import Run
+from domain.runs.model import NewestRun, Run
 from ports.store import Store
 
 
@@ -38,6 +38,10 @@ class RunStore(Store[Run], Protocol):
 
     async def days(self, since: datetime) -> Sequence[RunDay]:
         """How the runs of each source ended on each day (UTC) since the moment, among the newest MOST_RUNS runs."""
+        ...
+
+    async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
+        """The newest run since the moment of each of these sources that has one, those for one item's stock apart; in no order."""
         ...
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:

@@ -1,12 +1,12 @@
 """Feed readers in the process itself, each call in a thread: nothing bounds what they take."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from domain.ingestion.reading import FoundRows, Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
-from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader, Told
+from ports.feed_readers import OpenSnapshot, Place, ReadingOrder, SnapshotReader, Told
 
 
 class MemoryFeedReader:
@@ -36,6 +36,9 @@ class MemoryFeedReader:
 
     async def find(self, texts: Collection[str], most: int) -> FoundRows:
         return await asyncio.to_thread(self._reader.find, texts, most)
+
+    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        return await asyncio.to_thread(self._reader.excerpt, lines, beside)
 
 
 class MemoryFeedReaders:

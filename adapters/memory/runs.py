@@ -1,6 +1,6 @@
 """Runs in memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
 from domain.runs.days import MOST_RUNS, RunDay, days_of
-from domain.runs.model import BESIDE, CONCLUDED, OPEN, QUEUEING, Run, RunStatus, RunTrigger, newest_first
+from domain.runs.model import BESIDE, CONCLUDED, OPEN, QUEUEING, NewestRun, Run, RunStatus, RunTrigger, newest_first
 
 
 def _claim(run: Run) -> tuple[str, str] | None:
@@ -94,3 +94,8 @@ class MemoryRuns(TableStore[Run]):
                 (run.source, run.stream) == (source, stream) and run.status in CONCLUDED and run.trigger not in BESIDE
             )
         )
+
+    async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
+        rows = self.rows.where(lambda run: run.source in sources and run.created_at >= since and _reads(run))
+        found = {run.source: run for run in sorted(rows, key=lambda run: run.id)}
+        return [NewestRun(run.source, run.id, run.status) for run in found.values()]

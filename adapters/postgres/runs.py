@@ -1,6 +1,6 @@
 """Runs in PostgreSQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.model import Stream
 from domain.runs.days import MOST_RUNS, RunDay
-from domain.runs.model import CONCLUDED, OPEN, CheckInput, PushInput, Run, RunStatus, UploadInput, newest_first
+from domain.runs.model import CONCLUDED, OPEN, CheckInput, NewestRun, PushInput, Run, RunStatus, UploadInput, newest_first
 
 
 def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
@@ -69,3 +69,7 @@ class PostgresRunStore(TableStore[Run]):
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "read"}))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))
+
+    async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
+        found = await self.session.all(SQL["newest_of"], sources=sorted(sources), since=since)
+        return [NewestRun(row[0], row[1], RunStatus(row[2])) for row in found]

@@ -10,8 +10,10 @@ from typing import Final
 from adapters.processes import messages
 from adapters.processes.fork_server import allow_cpu
 from adapters.processes.messages import (
+    Cut,
     Draw,
     Drawn,
+    Excerpts,
     Failed,
     Find,
     Found,
@@ -80,7 +82,7 @@ class ReaderChild:
                 self._reader.close()
         self._reader = None
 
-    def _answer(self, asked: Spool | Gather | State | Draw | Find) -> Reply:
+    def _answer(self, asked: Spool | Gather | State | Draw | Find | Cut) -> Reply:
         try:
             assert self._reader is not None
             return self._done(self._reader, asked)
@@ -97,7 +99,7 @@ class ReaderChild:
         except Exception as error:
             return Failed("error", f"{type(error).__name__} at {_place(error)}")
 
-    def _done(self, reader: SnapshotReader, asked: Spool | Gather | State | Draw | Find) -> Reply:
+    def _done(self, reader: SnapshotReader, asked: Spool | Gather | State | Draw | Find | Cut) -> Reply:
         match asked:
             case Spool():
                 return self._spooled(reader)
@@ -114,6 +116,8 @@ class ReaderChild:
                 return Drawn(records, sample.failure, sample.mapping, list(sample.problems))
             case Find(texts, most):
                 return Found(reader.find(texts, most))
+            case Cut(lines, beside):
+                return Excerpts(list(reader.excerpt(lines, beside)))
 
     def _spooled(self, reader: SnapshotReader) -> Spooled:
         over = threading.Event()

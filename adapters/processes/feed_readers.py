@@ -12,8 +12,10 @@ from typing import Any, Final, TypeVar
 from adapters.processes import messages
 from adapters.processes.forks import Fork, ForkServerProcess
 from adapters.processes.messages import (
+    Cut,
     Draw,
     Drawn,
+    Excerpts,
     Failed,
     Find,
     Found,
@@ -29,10 +31,10 @@ from adapters.processes.messages import (
     Statements,
 )
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.reading import FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
+from domain.ingestion.reading import Excerpt, FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
 from ports.codec import Codec
 from ports.connectors import ParseFailed
-from ports.feed_readers import ReaderDied, ReadingOrder, Told
+from ports.feed_readers import Place, ReaderDied, ReadingOrder, Told
 
 R = TypeVar("R", bound=Reply)
 
@@ -120,6 +122,9 @@ class ProcessFeedReader:
 
     async def find(self, texts: Collection[str], most: int) -> FoundRows:
         return (await self._asked(Find(list(texts), most), Found, self._limits.sample)).found
+
+    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        return (await self._asked(Cut(list(lines), beside), Excerpts, self._limits.sample)).tables
 
     def close(self) -> None:
         """Kill it, whatever it does."""

@@ -11,7 +11,7 @@ import msgspec
 from domain.catalogue.batch import RowFingerprint
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings, HeaderMapping
-from domain.ingestion.reading import FoundRows, ReadTables
+from domain.ingestion.reading import Excerpt, FoundRows, ReadTables
 from domain.kernel.problems import Problem
 
 LENGTH = 8
@@ -69,6 +69,13 @@ class Find(msgspec.Struct, tag=True, frozen=True):
     most: int
 
 
+class Cut(msgspec.Struct, tag=True, frozen=True):
+    """Read those lines, with so many around each."""
+
+    lines: list[tuple[str | None, int]]
+    beside: int
+
+
 class Progress(msgspec.Struct, tag=True, frozen=True):
     """So many rows are read; the answer is still to come."""
 
@@ -117,6 +124,12 @@ class Found(msgspec.Struct, tag=True, frozen=True):
     found: FoundRows
 
 
+class Excerpts(msgspec.Struct, tag=True, frozen=True):
+    """The answer to Cut."""
+
+    tables: list[Excerpt]
+
+
 class Failed(msgspec.Struct, tag=True, frozen=True):
     """What was asked for cannot be had: its kind, for `os` the error's number, for `mapping` the tables that there are."""
 
@@ -126,8 +139,8 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     tables: ReadTables | None = None
 
 
-Request = Order | Spool | Gather | State | Draw | Find
-Reply = Progress | Spooled | Keys | Statements | Drawn | Found | Failed
+Request = Order | Spool | Gather | State | Draw | Find | Cut
+Reply = Progress | Spooled | Keys | Statements | Drawn | Found | Excerpts | Failed
 
 encode = msgspec.msgpack.Encoder().encode
 request = msgspec.msgpack.Decoder(Request).decode

@@ -102,6 +102,15 @@ class FoundRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Some lines of one table: its headers, and of each line its number and its cells as texts, long ones shortened."""
+
+    sheet: str | None
+    headers: tuple[str, ...]
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The first records of a snapshot, by column; `failure` tells why there are not more.
 

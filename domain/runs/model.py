@@ -297,6 +297,15 @@ class RunFilter(Filter):
 
 
 @dataclass(frozen=True, slots=True)
+class NewestRun:
+    """A source's newest run, and where it stands."""
+
+    source: str
+    id: str
+    status: RunStatus
+
+
+@dataclass(frozen=True, slots=True)
 class StartRun:
     """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
 

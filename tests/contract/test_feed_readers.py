@@ -182,3 +182,12 @@ async def test_a_table_that_cannot_be_keyed_is_told_with_its_headers(readers: Fe
     [table] = stopped.value.tables.first
     assert table.mapping.headers == ("Zorb", "Quix") and table.mapping.missing == ("key",) and table.asked
     assert table.samples == (("fjell", "1"), ("skog", "2"))
+
+
+async def test_lines_as_the_feed_has_them(readers: FeedReaders, tmp_path: Path) -> None:
+    async with _reading(readers, tmp_path, CSV) as reader:
+        [found] = await reader.excerpt([(None, 3), (None, 99), ("Prices", 2)], 1)
+    assert found.headers[:3] == ("SKU", "Product", "Title") and found.sheet is None
+    assert [(line, cells[0], cells[3]) for line, cells in found.rows] == [
+        (2, "A-1", "499.90"), (3, "A-2", "abc"),
+    ]  # fmt: skip

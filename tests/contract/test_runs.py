@@ -1,7 +1,7 @@
 """Runs (ports/runs.py)."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,6 +15,7 @@ from domain.runs.model import (
     CheckInput,
     Checkpoint,
     Fetched,
+    NewestRun,
     PushInput,
     Run,
     RunColumn,
@@ -225,3 +226,14 @@ async def test_stock_checks_stand_beside_the_runs_of_a_stream(uow: UnitOfWork, t
     async with uow.read(tenant) as tx:
         assert await tx.runs.open("src_1", "stock") == pull
         assert list(await tx.runs.open_checks("src_1", 10)) == checks
+
+
+async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    ids = sorted(new_id("run") for _ in range(4))
+    older, newer = (_ended("src_1", id=ids[n], status=status, created_at=noon) for n, status in ((0, "failed"), (1, "succeeded")))
+    check = _ended("src_1", id=ids[2], trigger="stock_check", created_at=noon)
+    old = _ended("src_2", id=ids[3], created_at=noon - timedelta(days=1))
+    await _add(uow, tenant, older, newer, check, old)
+    async with uow.read(tenant) as tx:
+        assert list(await tx.runs.newest(["src_1", "src_2"], noon)) == [NewestRun("src_1", newer.id, newer.status)]

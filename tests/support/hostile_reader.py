@@ -6,17 +6,17 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from adapters.processes.child import ReaderChild
 from adapters.processes.fork_server import ForkServer
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.reading import Gathered, Sample, SpooledRows
+from domain.ingestion.reading import Excerpt, Gathered, Sample, SpooledRows
 from domain.kernel.problems import Problem
 from ports.connectors import ParseFailed
-from ports.feed_readers import ReadingOrder
+from ports.feed_readers import Place, ReadingOrder
 
 MEMORY = 256 << 20
 
@@ -82,6 +82,11 @@ class HostileReading:
         """Who reads."""
         del count
         return Sample([{"pid": os.getpid()}])
+
+    def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        """Nothing."""
+        del lines, beside
+        return []
 
     def close(self) -> None:
         """Leave a mark."""

@@ -22,3 +22,9 @@ FROM (
 ) AS newest
 WHERE trigger NOT IN ('category_rules', 'stock_check') AND status IN ('succeeded', 'failed')
 GROUP BY source, day ORDER BY source, day
+
+-- newest_of --
+SELECT DISTINCT ON (source) source, id, status
+FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = ANY(%(sources)s) AND created_at >= %(since)s
+    AND trigger <> 'stock_check'
+ORDER BY source, id DESC

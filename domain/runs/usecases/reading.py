@@ -14,20 +14,21 @@ from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
-from domain.ingestion.reading import FoundRows, Gathered, Sample, SpooledRows
+from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows
 from domain.ingestion.records import from_record
 from domain.ingestion.vocabulary.senses import score_header
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
+from domain.runs.excerpts import excerpts
 from domain.runs.usecases.finding import find_in_records, find_in_tables
 from domain.runs.usecases.relating import relate
 from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
 from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
 from ports.codec import Codec
 from ports.connectors import Connectors, Job
-from ports.feed_readers import ReadingOrder
+from ports.feed_readers import Place, ReadingOrder
 from ports.spool import Spool, Spools
 
 Line = tuple[int, int, bytes]
@@ -93,6 +94,10 @@ class SnapshotReading:
         if self._order.pushed:
             return find_in_records(chain.from_iterable(self._parts()), texts, most, self._order.limit)
         return find_in_tables(self._tables(), texts, most, self._order.limit)
+
+    def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        """Those lines of the tables, with their neighbours; pushed records have none."""
+        return [] if self._order.pushed else excerpts(self._tables(), lines, beside)
 
     def gather(self, buckets: range) -> Gathered:
         """The buckets' keys with their fingerprints."""

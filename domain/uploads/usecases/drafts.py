@@ -1,0 +1,49 @@
+"""Files that people look into before they decide: kept for an hour under a key of their own, then gone or taken over."""
+
+from collections.abc import AsyncIterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from domain.kernel.errors import Conflict, PayloadTooLarge
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.storage.keeping import no_room
+from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
+from ports.objects import Objects
+from ports.unit_of_work import Tx
+
+LIFETIME: Final = timedelta(hours=1)
+BYTES: Final = 64 << 20
+"""The largest file that is looked into before it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """A draft is an object and its entry in the ledger, so that it counts against the plan while it lies there."""
+
+    objects: Objects
+
+    async def reserve(self, tx: Tx, size: int) -> str:
+        """Count so many bytes in; answers the draft's id. Raises QuotaExceeded, PayloadTooLarge, Conflict for too many."""
+        if size > BYTES:
+            raise PayloadTooLarge(f"At most {BYTES >> 20} MiB can be looked into beforehand.")
+        id = new_id("upl")
+        wanted = StoredObject(upload_key(tx.tenant, id), StoredKind.UPLOAD, size, tx.now + LIFETIME)
+        if await tx.storage.keep(wanted) is None:
+            raise no_room(size, tx.now)
+        if await tx.storage.count(StoredKind.UPLOAD) > OPEN_UPLOADS:
+            raise Conflict("Too many files wait to be looked into; connect them, or come back in an hour.")
+        return id
+
+    async def store(self, tenant: Tenant, id: str, chunks: AsyncIterable[bytes]) -> None:
+        """Its bytes."""
+        await self.objects.put_stream(upload_key(tenant, id), chunks)
+
+    async def take_over(self, tenant: Tenant, id: str, upload: str) -> None:
+        """Let an announced upload of the same tenant have its bytes. Raises ObjectMissing."""
+        await self.objects.put_stream(upload_key(tenant, upload), self.objects.read(upload_key(tenant, id)))
+
+    async def drop(self, tx: Tx, id: str) -> None:
+        """It is needed no more."""
+        await tx.storage.free(upload_key(tx.tenant, id))
