@@ -9,7 +9,17 @@ from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.model import Stream
 from domain.runs.days import MOST_RUNS, RunDay
-from domain.runs.model import CONCLUDED, OPEN, CheckInput, NewestRun, PushInput, Run, RunStatus, UploadInput, newest_first
+from domain.runs.model import (
+    CONCLUDED,
+    OPEN,
+    CheckInput,
+    NewestRun,
+    PushInput,
+    Run,
+    RunStatus,
+    UploadInput,
+    newest_first,
+)
 
 
 def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:

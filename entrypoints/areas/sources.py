@@ -68,7 +68,8 @@ async def test(call: Writing) -> Callable[[], Awaitable[Reply]]:
     return reach
 
 
-def _service(dependencies: Dependencies) -> SourceService:
+def service_of(dependencies: Dependencies) -> SourceService:
+    """The area's use cases."""
     settings = dependencies.settings
     return SourceService(
         dependencies.connectors,
@@ -210,6 +211,6 @@ AREA: Final = Area(
     name="sources",
     title="Sources",
     description="Connections to vendors' data: feeds, files, pushed records and mail.",
-    service=_service,
+    service=service_of,
     operations=OPERATIONS,
 )

@@ -11,6 +11,7 @@ import msgspec
 
 from domain.access.model import Principal
 from domain.kernel.ids import new_id
+from entrypoints.console.answers import answered
 from entrypoints.console.asked import Asked
 from entrypoints.console.refusals import Refused
 from entrypoints.http.exchange import Request, Response
@@ -126,7 +127,7 @@ class ConsoleApi:
     def _decoded(response: Response) -> Any:
         if response.status >= 400:
             raise _refusal(response)
-        return msgspec.json.decode(response.body) if response.body else None
+        return answered(msgspec.json.decode(response.body)) if response.body else None
 
 
 async def _next(pieces: AsyncGenerator[bytes, None]) -> bytes | None:

@@ -231,7 +231,9 @@ async def test_stock_checks_stand_beside_the_runs_of_a_stream(uow: UnitOfWork, t
 async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
     noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
     ids = sorted(new_id("run") for _ in range(4))
-    older, newer = (_ended("src_1", id=ids[n], status=status, created_at=noon) for n, status in ((0, "failed"), (1, "succeeded")))
+    older, newer = (
+        _ended("src_1", id=ids[n], status=status, created_at=noon) for n, status in ((0, "failed"), (1, "succeeded"))
+    )
     check = _ended("src_1", id=ids[2], trigger="stock_check", created_at=noon)
     old = _ended("src_2", id=ids[3], created_at=noon - timedelta(days=1))
     await _add(uow, tenant, older, newer, check, old)

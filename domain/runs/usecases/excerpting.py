@@ -21,6 +21,7 @@ PLACES: Final = 40
 BYTES: Final = 64 << 20
 SECONDS: Final = 20.0
 
+
 @dataclass(frozen=True, slots=True)
 class Excerpting:
     """Reads them from the snapshot that is kept; what cannot be had is left out."""

@@ -1,0 +1,181 @@
+"""What columns mean: proposed at the left beside the file's own cells, chosen at the right, with what each choice would read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from domain.ingestion.model import Column
+from domain.kernel.errors import DomainError, NotFound
+from domain.mappings.confirming import FIELDS
+from domain.mappings.model import SourceMapping
+from domain.mappings.offering import OFFERED
+from domain.mappings.trying import Tried, tried
+from domain.runs.sheets import context_of
+from domain.sources.model import Source
+from entrypoints.console.asked import Values
+from entrypoints.console.page import Answer, Page
+from entrypoints.console.pages.sources import READ, WRITE
+from entrypoints.console.refusals import Refused
+from entrypoints.console.visit import Visit
+
+AT_ONCE: Final = 120
+"""Columns of a form; the others are confirmed as they are."""
+TIERS: Final = {
+    "built_in": "read by its words and values",
+    "fuzzy": "resembles known headers",
+    "model": "proposed by a model; nothing is read by it yet",
+    "learned": "confirmed for another file",
+    "person": "said by a person",
+}
+REASONS: Final = {
+    "unknown": "not known",
+    "empty": "no header",
+    "ambiguous": "another column has the field",
+    "ignored": "not to be read",
+}
+
+
+async def of_source(visit: Visit) -> Answer:
+    """A source's header sets."""
+    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
+    cursor = visit.query.get("cursor") or None
+    found = await visit.api.get(f"/v1/sources/{source['id']}/mappings", limit=20, starting_after=cursor)
+    return visit.render("sources/mappings.html", source=source, found=found, cursor=cursor or "")
+
+
+async def one(visit: Visit) -> Answer:
+    """The review of one."""
+    return await _one(visit)
+
+
+async def _one(visit: Visit, given: Values | None = None, refusal: Refused | None = None) -> Answer:
+    mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
+    source = await visit.api.get(f"/v1/sources/{mapping['source']}")
+    start = int(text) if (text := (given or visit.query).get("from", "0")).isdecimal() else 0
+    stored, settings = await _stored(visit, mapping["id"])
+    rows = [
+        _row(mapping, stored, settings, position, given)
+        for position in range(start, min(start + AT_ONCE, len(mapping["headers"])))
+    ]
+    return visit.render(
+        "sources/mapping.html",
+        status=refusal.status if refusal else 200,
+        mapping=mapping,
+        source=source,
+        rows=rows,
+        start=start,
+        at_once=AT_ONCE,
+        refused=refusal,
+        fields=FIELDS,
+        offered=OFFERED,
+        tiers=TIERS,
+        reasons=REASONS,
+        editable=visit.may(WRITE),
+    )
+
+
+async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
+    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+        mapping = await tx.mappings.get(id)
+        source: Source | None = await tx.sources.get(mapping.source) if mapping else None
+    if mapping is None or source is None:
+        raise NotFound
+    return mapping, context_of(source, mapping.stream)
+
+
+def _row(
+    mapping: Mapping[str, Any], stored: SourceMapping, settings: Any, position: int, given: Values | None
+) -> dict[str, Any]:
+    """One column: what it is read as now, its cells, and what is chosen in the form."""
+    column = next((one for one in mapping["columns"] if one["position"] == position), None)
+    left = next((one for one in mapping["unmapped"] if one["position"] == position), None)
+    field = column["field"] if column else ""
+    words = _words(column["settings"] if column else {})
+    chosen = given.get(f"field.{position}") if given and f"field.{position}" in given else field
+    told = given.get(f"settings.{position}") if given and f"settings.{position}" in given else words
+    return {
+        "position": position,
+        "header": mapping["headers"][position],
+        "cells": [row[position] if position < len(row) else "" for row in mapping["samples"]],
+        "column": column,
+        "reason": left["reason"] if left else None,
+        "field": chosen,
+        "settings": told,
+        "tried": _tried(stored, settings, position, chosen, told),
+    }
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in settings.items() if name != "unit_by")
+
+
+def settings_of(text: str) -> dict[str, str]:
+    """Settings written as `unit=cm; location=EAST`."""
+    pairs = (part.partition("=") for part in text.replace("\n", ";").split(";"))
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
+
+
+def _tried(mapping: SourceMapping, settings: Any, position: int, field: str, told: str) -> Sequence[Tried]:
+    """What the samples would be read as; nothing for a field that there is not."""
+    try:
+        return tried(mapping, Column(position, mapping.headers[position], field, settings_of(told)), settings)
+    except DomainError:
+        return ()
+
+
+async def reading(visit: Visit) -> Answer:
+    """What one column's samples would be read as, for a choice not sent yet."""
+    text = visit.query.get("position", "")
+    mapping, settings = await _stored(visit, visit.ids["id"])
+    position = int(text) if text.isdecimal() else -1
+    if not 0 <= position < len(mapping.headers):
+        raise NotFound
+    found = _tried(
+        mapping,
+        settings,
+        position,
+        visit.query.get(f"field.{position}"),
+        visit.query.get(f"settings.{position}"),
+    )
+    return visit.render("sources/reading.html", tried=found, currency=settings.currency)
+
+
+async def confirm(visit: Visit) -> Answer:
+    """Confirm it, with what was changed in the form."""
+    mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
+    edits = edits_of(mapping, visit.form)
+    try:
+        await visit.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
+    except Refused as refusal:
+        if refusal.status == 404:
+            raise
+        return await _one(visit, visit.form, refusal)
+    return visit.redirect(
+        f"/console/sources/{mapping['source']}", "The columns are confirmed; what is kept is read by them."
+    )
+
+
+def edits_of(mapping: Mapping[str, Any], form: Values) -> list[dict[str, Any]]:
+    """The changes that a form makes of a mapping's columns."""
+    now = {one["position"]: one for one in mapping["columns"]}
+    edits = []
+    for position in range(len(mapping["headers"])):
+        if f"field.{position}" not in form:
+            continue
+        column, field = now.get(position), form.get(f"field.{position}")
+        before = (column["field"], _words(column["settings"])) if column else ("", "")
+        told = form.get(f"settings.{position}")
+        if (field, told) == before:
+            continue
+        edit: dict[str, Any] = {"position": position, "field": field or None}
+        if field and told != before[1]:
+            edit["settings"] = settings_of(told)
+        edits.append(edit)
+    return edits
+
+
+PAGES: Final = (
+    Page("/console/sources/<id>/columns", of_source, scope=READ, menu="Sources"),
+    Page("/console/mappings/<id>", one, scope=READ, menu="Sources"),
+    Page("/console/mappings/<id>/reading", reading, scope=READ, menu="Sources"),
+    Page("/console/mappings/<id>", confirm, methods=("POST",), scope=WRITE, menu="Sources"),
+)
