@@ -20,7 +20,7 @@ _TYPES: Final = {
 def name_of(upload: Upload) -> str:
     """The file's name alone, as uploads take it."""
     plain = upload.name.replace("\\", "/").rpartition("/")[2]
-    return "".join(char for char in plain if char.isprintable()).strip()[-200:] or "file"
+    return "".join(char for char in plain if char.isprintable()).strip().lstrip(".")[-200:] or "file"
 
 
 def type_of(name: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
 from domain.kernel.errors import DomainError, NotFound
 from domain.mappings.confirming import FIELDS
@@ -79,7 +80,7 @@ async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
         source: Source | None = await tx.sources.get(mapping.source) if mapping else None
     if mapping is None or source is None:
         raise NotFound
-    return mapping, context_of(source, mapping.stream)
+    return mapping, context_of(source, Stream(mapping.stream))
 
 
 def _row(

@@ -153,7 +153,8 @@ def _with_problems(table: Excerpt, problems: Sequence[Mapping[str, Any]]) -> dic
         else:
             cells[problem["line"], place].append(problem["detail"])
     told = sorted({place for _, place in cells})
-    shown = sorted({*range(min(8, len(table.headers))), *told})[:24]
+    beside = {place + step for place in told for step in (-1, 0, 1) if 0 <= place + step < len(table.headers)}
+    shown = sorted({*range(min(3 if told else 8, len(table.headers))), *beside})[:16]
     rows = [
         {
             "line": line,

@@ -1,0 +1,142 @@
+"""The console's pairs and merges: decided one after the other, taken back, told with what undoing would do."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.tenancy import Tenant
+from domain.matching.model import MatchPair, PairEvidence
+from entrypoints.console.comparing import marked
+from tests.http.browser import Browser
+from tests.http.fakes import World, running
+from tests.support.merged_catalogues import Shop
+
+pytestmark = pytest.mark.asyncio
+HOSTILE = '"><script>alert(1)</script>'
+
+
+@dataclass
+class Desk:
+    """A browser, and three open pairs, newest first."""
+
+    world: World
+    owner: Browser
+    pairs: list[MatchPair]
+
+
+@pytest_asyncio.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with running() as world:
+        org = world.orgs["Fjord"]
+        tenant = Tenant(org.id, True)
+        shop = Shop(world.uow, tenant)
+        first, second = (
+            await shop.source(catalogue=org.catalogue(True)),
+            await shop.source(),
+        )
+        pairs = []
+        for number in range(3):
+            media = [
+                {"url": "https://pictures.example/a.jpg", "role": "hero", "position": 1},
+                {"url": "javascript:alert(1)", "role": "alternate"},
+            ]
+            ours = await shop.load(first, f"A{number}", "red", title=f"Oak bench {HOSTILE}", media=media)
+            theirs = await shop.load(second, f"B{number}", "red", title="Bench oak")
+            evidence = (
+                PairEvidence("title", 3, 5.5, "alike", HOSTILE, "Oak bench"),
+                PairEvidence("price", 1, -1.0, "far apart"),
+            )
+            conflicts = ("colour",) if number == 0 else ()
+            pairs.append(await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts))
+            world.clock.set(world.clock.now() + timedelta(seconds=1))
+        yield Desk(world, await world.browser(), sorted(pairs, key=lambda pair: pair.id, reverse=True))
+
+
+async def test_pairs_are_reviewed_one_after_the_other_and_taken_back(desk: Desk) -> None:
+    owner, (first, second, third) = desk.owner, desk.pairs
+    start = await owner.get("/console/matching/review")
+    assert start.header("location") == f"/console/matching/pairs/{first.id}"
+    page = await owner.follow(start)
+    assert 'data-key="m"' in page.text and 'data-key="d"' in page.text and 'data-key="n"' in page.text
+    assert 'data-key="k"' not in page.text, "it is the first"
+    assert f'href="/console/matching/pairs/{second.id}"' in page.text
+    merged = await owner.submit(page, f"/console/matching/pairs/{first.id}/merge")
+    assert merged.header("location") == f"/console/matching/pairs/{second.id}?last={first.id}"
+    page = await owner.follow(merged)
+    assert "Merged: the two are shown as one." in page.text and 'data-key="u"' in page.text
+    again = await owner.submit(page, f"/console/matching/pairs/{first.id}/merge")
+    assert again.status == 409 and 'role="alert"' in again.text
+    undone = await owner.follow(await owner.submit(page, f"/console/matching/pairs/{first.id}/undo"))
+    assert "Taken back" in undone.text and "waits for a person" in undone.text
+    dismissed = await owner.submit(undone, f"/console/matching/pairs/{second.id}/dismiss")
+    assert (dismissed.header("location") or "").startswith(f"/console/matching/pairs/{third.id}")
+    reopened = await owner.follow(
+        await owner.submit(await owner.follow(dismissed), f"/console/matching/pairs/{second.id}/undo")
+    )
+    assert "Taken back" in reopened.text
+    for pair in desk.pairs:
+        await owner.submit(reopened, f"/console/matching/pairs/{pair.id}/dismiss")
+    assert "Nothing waits" in (await owner.get("/console/matching/review")).text
+    listed = await owner.get("/console/matching?status=dismissed")
+    assert all(pair.id in listed.text for pair in desk.pairs)
+
+
+async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(desk: Desk) -> None:
+    pair = desk.pairs[-1]
+    page = await desk.owner.get(f"/console/matching/pairs/{pair.id}")
+    assert "Their colours differ." in page.text and "far apart" in page.text and "<mark>" in page.text
+    assert "<script>alert" not in page.text and "&lt;script&gt;" in page.text and "javascript:" not in page.text
+    assert "img-src 'self' data: https://pictures.example;" in (page.header("content-security-policy") or "")
+    left, right = marked("Oak bench red", "oak bench blue")
+    assert list(left) == [("Oak bench", False), ("red", True)] and list(right) == [("oak bench", False), ("blue", True)]
+
+
+async def test_a_merge_tells_what_undoing_it_would_do(desk: Desk) -> None:
+    owner = desk.owner
+    page = await owner.get(f"/console/matching/pairs/{desk.pairs[0].id}")
+    await owner.submit(page, f"/console/matching/pairs/{desk.pairs[0].id}/merge")
+    client = await desk.world.client()
+    merges: Any = (await client.get("/v1/merges?kind=variant")).json()["data"]
+    listed = await owner.get("/console/merges?kind=variant&status=applied")
+    assert merges[0]["id"] in listed.text
+    one = await owner.get(f"/console/merges/{merges[0]['id']}")
+    assert "What undoing it would do" in one.text and "undone" in one.text and "Undo it" in one.text
+    assert (await client.get(f"/v1/merges/{merges[0]['id']}")).json()["status"] == "applied"
+    done = await owner.follow(await owner.submit(one, f"/console/merges/{merges[0]['id']}/undo"))
+    assert "Undone: both are their own again." in done.text
+    assert (await owner.submit(done, f"/console/merges/{merges[0]['id']}/undo")).status == 409
+
+
+async def test_others_see_nothing_and_viewers_decide_nothing(desk: Desk) -> None:
+    pair = desk.pairs[0]
+    other, viewer = await desk.world.browser("Oak"), await desk.world.browser(role="viewer")
+    assert (await other.get(f"/console/matching/pairs/{pair.id}")).status == 404
+    form = await other.get("/console/matching")
+    assert (await other.submit(form, f"/console/matching/pairs/{pair.id}/merge")).status == 404
+    assert (await other.submit(form, f"/console/matching/pairs/{pair.id}/undo")).status == 404
+    page = await viewer.get(f"/console/matching/pairs/{pair.id}")
+    assert page.status == 200 and 'data-key="m"' not in page.text
+    assert (await viewer.submit(page, f"/console/matching/pairs/{pair.id}/merge")).status == 403
+    judge = await viewer.get("/console/judge")
+    assert "<form" not in judge.text.partition("<main")[2]
+    assert (await viewer.submit(judge, "/console/judge", enabled="true")).status == 403
+    assert (await desk.owner.post(f"/console/matching/pairs/{pair.id}/merge")).status == 403, "without the form's token"
+
+
+async def test_the_judge_is_set(desk: Desk) -> None:
+    owner = desk.owner
+    form = await owner.get("/console/judge")
+    assert "No model is configured" in form.text
+    fields = {"auto_merge_at": "97.5", "auto_dismiss_at": "90", "daily_budget": "2.50", "model": ""}
+    saved = await owner.submit(form, "/console/judge", **fields)
+    assert "Saved." in (await owner.follow(saved)).text
+    now = (await (await desk.world.client()).get("/v1/matching/judge-settings")).json()
+    assert (now["auto_merge_at"], now["daily_budget_micros"]) == (0.975, 2_500_000)
+    wrong = await owner.submit(form, "/console/judge", **(fields | {"auto_merge_at": "much"}))
+    assert wrong.status == 400 and 'value="much"' in wrong.text and 'aria-invalid="true"' in wrong.text
+    off = await owner.submit(form, "/console/judge", enabled="true", **fields)
+    assert off.status == 422

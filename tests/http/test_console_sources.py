@@ -1,0 +1,308 @@
+"""The console's sources: looked at before they are connected, changed at their version, problems in the sheet's own cells."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.catalogue.model import Stream
+from domain.kernel.problems import Problem
+from domain.sources.model import StatusReason
+from ports.connectors import FetchFailed
+from tests.http.browser import HOST, Browser, Page
+from tests.http.fakes import OPERATOR
+from tests.http.sources import FILE_SOURCE, URL_SOURCE, Shop, shop
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=y>'
+FEED = b"SKU,Title,Price,Width\nA-1,Oak chair,99.00,45 cm\nA-2,Oak table,199.00,ca. wide\n"
+EDGE = "edge"
+
+
+@dataclass
+class Desk:
+    """A shop, and browsers in it."""
+
+    shop: Shop
+    owner: Browser
+
+    async def viewer(self) -> Browser:
+        return await self.shop.world.browser(role="viewer")
+
+
+@pytest_asyncio.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with shop() as made:
+        yield Desk(made, await made.world.browser())
+
+
+async def send_file(browser: Browser, page: Page, target: str, content: bytes, name: str = "prices.csv") -> Page:
+    """A form with a file, as a browser sends it."""
+    parts = [("csrf", page.field("csrf")), ("once", page.field("once"))]
+    body = "".join(
+        f'--{EDGE}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in parts
+    ).encode()
+    body += f'--{EDGE}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\nContent-Type: text/csv\r\n\r\n'.encode()
+    body += content + f"\r\n--{EDGE}--\r\n".encode()
+    headers = {
+        "content-type": f"multipart/form-data; boundary={EDGE}",
+        "origin": f"https://{HOST}",
+        "sec-fetch-site": "same-origin",
+    }
+    return await browser.send("POST", target, body, headers)
+
+
+async def test_a_file_is_looked_into_and_then_connected(desk: Desk) -> None:
+    owner = desk.owner
+    empty = await owner.get("/console/sources")
+    assert "Drop a file" in empty.text
+    form = await owner.get("/console/sources/new/file")
+    assert (await send_file(owner, form, "/console/sources/new/file", b"")).status == 422
+    looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED, "../oak-2026.csv"))
+    assert "Oak 2026" in looked.text and "Oak chair" in looked.text and "no length" in unescape(looked.text)
+    assert (await desk.shop.client.get("/v1/sources")).json()["data"] == [], "nothing is kept yet"
+    draft = looked.field("draft")
+    priced = await owner.get(
+        f"/console/sources/new/file?draft={draft}&name=Oak&currency=usd", hx_request="true", hx_target="preview"
+    )
+    assert "$99.00" in priced.text and "<html" not in priced.text
+    wrong = await owner.submit(looked, "/console/sources/new/file/connect", draft=draft, name="Oak", currency="zzzz")
+    assert wrong.status == 400 and 'id="f-currency-error"' in wrong.text
+    made = await owner.submit(
+        looked, "/console/sources/new/file/connect", draft=draft, name="Oak", currency="usd", licence_basis="own_data"
+    )
+    run = await owner.follow(made)
+    assert "Oak is connected" in run.text and 'data-events="/console/runs/' in run.text
+    [source] = (await desk.shop.client.get("/v1/sources")).json()["data"]
+    assert (source["name"], source["config"], source["licence_basis"]) == ("Oak", {"currency": "usd"}, "own_data")
+    assert desk.shop.audited(source["id"])[0].context.actor.kind == "user"
+    [upload] = [key for key in desk.shop.services.objects._objects if key.startswith("uploads/") and draft not in key][
+        -1:
+    ]
+    assert desk.shop.services.objects._objects[upload] == FEED
+
+
+async def test_another_organisations_file_and_sources_are_not_there(desk: Desk) -> None:
+    owner, other = desk.owner, await desk.shop.world.browser("Oak")
+    form = await owner.get("/console/sources/new/file")
+    looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED))
+    token = looked.field("draft")
+    for stolen in (token, token[:-2] + "AA", "x", "." + token.partition(".")[2]):
+        assert (await other.get(f"/console/sources/new/file?draft={stolen}")).status == 404
+    source = await desk.shop.create()
+    run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
+    for path in (
+        f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings", f"/console/sources/{source['id']}/runs",
+        f"/console/sources/{source['id']}/columns", f"/console/sources/{source['id']}/categories", f"/console/sources/{source['id']}/mail",
+        f"/console/runs/{run['id']}", f"/console/runs/{run['id']}/sheet", f"/console/runs/{run['id']}/progress",
+        "/console/mappings/map_0000000000000000000000", "/console/probes/prb_0000000000000000000000",
+    ):  # fmt: skip
+        assert (await other.get(path)).status == 404, path
+    page = await other.get("/console/sources/new")
+    for what in ("pause", "run", "test", "replay"):
+        assert (await other.submit(page, f"/console/sources/{source['id']}/{what}")).status == 404
+    assert (await owner.post(f"/console/sources/{source['id']}/pause")).status == 403, "without the form's token"
+
+
+async def test_who_may_only_read_sees_no_forms(desk: Desk) -> None:
+    source = await desk.shop.create()
+    run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
+    viewer = await desk.viewer()
+    for path in (
+        "/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/runs",
+        f"/console/sources/{source['id']}/columns", f"/console/sources/{source['id']}/categories", f"/console/runs/{run['id']}",
+    ):  # fmt: skip
+        page = await viewer.get(path)
+        main = page.text.partition("<main")[2]
+        assert page.status == 200 and "<form" not in main and "/new" not in main, path
+    for path in ("/console/sources/new", "/console/sources/new/file", f"/console/sources/{source['id']}/settings"):
+        assert (await viewer.get(path)).status == 403
+    start = await viewer.get("/console/sources")
+    assert (await viewer.submit(start, f"/console/sources/{source['id']}/pause")).status == 403
+
+
+async def test_settings_are_saved_at_their_version_only(desk: Desk) -> None:
+    source = await desk.shop.create(schedule={"interval_minutes": 90})
+    path, owner = f"/console/sources/{source['id']}", desk.owner
+    form = await owner.get(f"{path}/settings")
+    assert "Every 90 minutes" in form.text
+    fields = {"version": form.field("version"), "config.url": URL_SOURCE["config"]["url"], "licence_basis": "own_data"}
+    saved = await owner.submit(
+        form, f"{path}/settings", name="Lindgren AB", interval_minutes="1440", stock_interval_minutes="", **fields
+    )
+    assert "Saved." in (await owner.follow(saved)).text
+    assert (await desk.shop.stored(source["id"])).schedule.interval_minutes == 1440
+    late = await owner.submit(form, f"{path}/settings", name="Mine", interval_minutes="60", **fields)
+    assert late.status == 412 and "Somebody changed this source" in late.text and 'value="Mine"' in late.text
+    assert "Lindgren AB" in late.text and (await desk.shop.stored(source["id"])).name == "Lindgren AB"
+    again = await owner.submit(
+        late, f"{path}/settings", name="Mine", interval_minutes="2", **(fields | {"version": late.field("version")})
+    )
+    assert again.status == 400 and 'id="f-interval_minutes-error"' in again.text
+    stale = await owner.submit(late, f"{path}/pause", version="1")
+    assert stale.status == 412
+
+
+async def test_credentials_are_written_and_never_shown(desk: Desk) -> None:
+    source = await desk.shop.create(kind="api", connector="shop", config={"url": "https://shop.example"})
+    path, owner = f"/console/sources/{source['id']}", desk.owner
+    form = await owner.get(f"{path}/settings")
+    assert 'type="password"' in form.text
+    missing = await owner.submit(form, f"{path}/credentials")
+    assert missing.status == 400 and "credentials" in missing.text
+    stored = await owner.submit(form, f"{path}/credentials", **{"credentials.0.token": "tok-very-secret"})
+    assert "sealed and stored" in (await owner.follow(stored)).text
+    assert "tok-very-secret" not in (await owner.get(f"{path}/settings")).text
+    await owner.submit(form, f"{path}/credentials", forget="true")
+    assert not (await desk.shop.stored(source["id"])).has_credentials
+
+
+async def test_a_shop_is_tried_before_it_is_connected(desk: Desk) -> None:
+    desk.shop.services.connectors.feed = [FEED]
+    owner = desk.owner
+    form = await owner.get("/console/sources/new/shop?connector=shop")
+    typed = {
+        "connector": "shop",
+        "name": HOSTILE,
+        "config.url": "https://shop.example",
+        "credentials.0.token": "tok-secret",
+    }
+    looked = await owner.submit(form, "/console/sources/new/shop", do="look", **typed)
+    assert "Oak chair" in looked.text and "tok-secret" not in looked.text and "<script>alert" not in looked.text
+    assert desk.shop.services.connectors.asked[-1].credentials == {"token": "tok-secret"}
+    assert (await desk.shop.client.get("/v1/sources")).json()["data"] == []
+    desk.shop.services.connectors.feed = FetchFailed("credentials_refused", "The shop refuses the token.")
+    refused = await owner.submit(looked, "/console/sources/new/shop", do="connect", **typed)
+    assert "refuses the token" in refused.text and "Connect it although" in refused.text
+    desk.shop.services.connectors.feed = [FEED]
+    made = await owner.submit(refused, "/console/sources/new/shop", do="connect", **typed)
+    [source] = (await desk.shop.client.get("/v1/sources")).json()["data"]
+    assert made.header("location") == f"/console/sources/{source['id']}" and source["has_credentials"]
+    private = await owner.submit(
+        refused, "/console/sources/new/shop", do="look", **(typed | {"config.url": "http://10.0.0.1/"})
+    )
+    assert private.status == 422
+
+
+async def test_mail_push_and_addresses(desk: Desk) -> None:
+    owner = desk.owner
+    form = await owner.get("/console/sources/new/mail")
+    made = await owner.submit(
+        form, "/console/sources/new/mail", name="By mail", senders="orders@vendor.example\n vendor.example"
+    )
+    page = await owner.follow(made)
+    [address] = re.findall(r"[a-z0-9]{20}@in\.joinery\.test", page.text)[:1]
+    place = made.header("location") or ""
+    mail = await owner.get(f"{place}/mail")
+    assert address in mail.text and "No message yet" in mail.text
+    await owner.submit(mail, f"{place}/mail/rotate")
+    assert address not in (await owner.get(f"{place}/mail")).text
+    bad = await owner.submit(form, "/console/sources/new/mail", name="X", senders="not an address")
+    assert bad.status == 400 and "senders" in bad.text
+    pushed = await owner.submit(form, "/console/sources/new/push", name="Ours", currency="USD")
+    assert pushed.status == 303
+    probe = await owner.submit(form, "/console/sources/new/address", url="vendor.example")
+    looking = await owner.follow(probe)
+    assert "Waiting for its turn" in looking.text and "/progress" in looking.text and "Look again" in looking.text
+    assert (await owner.submit(form, "/console/sources/new/address", url="http://127.0.0.1/")).status == 422
+
+
+async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(desk: Desk) -> None:
+    source = await desk.shop.create(name=HOSTILE)
+    await desk.shop.change(
+        source["id"], status="blocked", status_reason=StatusReason("fetch_refused", f"403 {HOSTILE}")
+    )
+    problems = (Problem("price", "unreadable", f"{HOSTILE} is no price.", line=3, column="Price", external_id=HOSTILE),)
+    run = builders.run(
+        source["id"], status="failed", problems=problems, stats={"problems": 1}, created_at=desk.shop.world.clock.now(),
+        snapshot="snapshots/x",
+        stream=Stream.CATALOGUE,
+    )  # fmt: skip
+    async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
+        await tx.runs.add(run)
+    desk.shop.services.objects._write("snapshots/x", f"SKU,Price\nA,1\nB,{HOSTILE}\nC,3\n".encode())
+    listed = await desk.owner.get("/console/sources")
+    assert "The address refuses us: 403" in listed.text and 'class="bad" title="20 Nov: 1 failed"' in listed.text
+    sheet = await desk.owner.get(f"/console/runs/{run.id}/sheet?kind=unreadable&field=price")
+    assert 'class="cell-wrong"' in sheet.text and ">4</th>" in sheet.text
+    for path in ("/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings",
+                 f"/console/sources/{source['id']}/runs", f"/console/runs/{run.id}", f"/console/runs/{run.id}/sheet"):  # fmt: skip
+        page = await desk.owner.get(path)
+        assert page.status == 200 and "<script>alert" not in page.text and "&lt;script&gt;" in page.text, path
+
+
+async def test_columns_are_reviewed_beside_their_cells(desk: Desk) -> None:
+    source = await desk.shop.create(**FILE_SOURCE, config={"currency": "usd"})
+    samples = (("A-1", "80 cm", HOSTILE),)
+    mapping = builders.mapping(
+        source["id"], "Item No.", "Breite", HOSTILE, samples=samples, stream=Stream.CATALOGUE
+    )
+    async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
+        await tx.mappings.add(mapping)
+    path, owner = f"/console/mappings/{mapping.id}", desk.owner
+    form = await owner.get(path)
+    assert 'value="sku"' in form.text and "<script>alert" not in form.text
+    tried = await owner.get(f"{path}/reading?position=1&field.1=dimensions.width&settings.1=unit%3Dcm")
+    assert "80 cm" in tried.text and "<html" not in tried.text
+    assert "not read" in (await owner.get(f"{path}/reading?position=1&field.1=nonsense")).text
+    assert (await owner.get(f"{path}/reading?position=9")).status == 404
+    wrong = await owner.submit(form, path, **{"field.0": "sku", "field.1": "widht", "field.2": ""})
+    assert wrong.status == 400 and 'value="widht"' in wrong.text and "dimensions.width" in wrong.text
+    none = await owner.submit(form, path, **{"field.0": "", "field.1": "", "field.2": ""})
+    assert none.status == 422
+    kept = await owner.submit(
+        form,
+        path,
+        **{"field.0": "sku", "settings.0": "", "field.1": "dimensions.width", "settings.1": "unit=cm", "field.2": ""},
+    )
+    assert kept.status == 303, kept.text
+    told = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
+    assert told["status"] == "confirmed" and [one["field"] for one in told["columns"]] == ["sku", "dimensions.width"]
+
+
+async def test_a_run_that_is_over_ends_its_stream(desk: Desk) -> None:
+    source = await desk.shop.create()
+    run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
+    async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
+        stored: Any = await tx.runs.get(run["id"])
+        await tx.runs.save(stored.ended("succeeded", tx.now))
+    stream = await desk.owner.get(f"/console/runs/{run['id']}/progress")
+    assert stream.header("content-type") == "text/event-stream; charset=utf-8"
+    assert stream.text.startswith("event: show\ndata: ") and stream.text.endswith("event: end\ndata: reload\n\n")
+    assert "Succeeded" in stream.text
+
+
+async def test_a_source_is_paused_read_and_tried_out(desk: Desk) -> None:
+    source = await desk.shop.create()
+    path, owner = f"/console/sources/{source['id']}", desk.owner
+    page = await owner.get(path)
+    assert (await owner.submit(page, f"{path}/run")).header(
+        "location",
+    ) != path
+    busy = await owner.submit(page, f"{path}/run", stream="catalogue")
+    assert busy.status in (303, 409)
+    desk.shop.services.connectors.feed = [FEED]
+    assert "it can be read" in (await owner.submit(page, f"{path}/test")).text
+    paused = await owner.follow(await owner.submit(page, f"{path}/pause", version=page.field("version")))
+    assert "Somebody paused it" in paused.text and "Resume" in paused.text
+    resumed = await owner.follow(await owner.submit(paused, f"{path}/resume", version=paused.field("version")))
+    assert "It is active again." in resumed.text
+    assert (await owner.submit(page, f"{path}/destroy")).status == 404
+
+
+async def test_categories_are_filed(desk: Desk) -> None:
+    source = await desk.shop.create()
+    page = await desk.owner.get(f"/console/sources/{source['id']}/categories")
+    assert page.status == 200 and "No categories" in page.text
+    none = await desk.owner.submit(
+        await desk.owner.get("/console/sources/new"),
+        f"/console/sources/{source['id']}/categories",
+        path='["X"]',
+        category="Seating",
+    )
+    assert none.status == 303
