@@ -239,9 +239,7 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
 async def test_columns_are_reviewed_beside_their_cells(desk: Desk) -> None:
     source = await desk.shop.create(**FILE_SOURCE, config={"currency": "usd"})
     samples = (("A-1", "80 cm", HOSTILE),)
-    mapping = builders.mapping(
-        source["id"], "Item No.", "Breite", HOSTILE, samples=samples, stream=Stream.CATALOGUE
-    )
+    mapping = builders.mapping(source["id"], "Item No.", "Breite", HOSTILE, samples=samples, stream=Stream.CATALOGUE)
     async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
         await tx.mappings.add(mapping)
     path, owner = f"/console/mappings/{mapping.id}", desk.owner

@@ -1,0 +1,171 @@
+"""The console's sources and matching in Chromium: a file dropped, a run that moves, pairs by keyboard, axe on each page."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.kernel.tenancy import Tenant
+from domain.matching.model import MatchPair, PairEvidence
+from entrypoints.container import Container
+from tests.flows.stage import Stage, Tenancy
+from tests.flows.test_console import FEED
+from tests.postgres.databases import fresh_database
+from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
+from tests.support.console_person import COOKIE, signed_in
+from tests.support.merged_catalogues import Shop
+
+pytestmark = pytest.mark.browser
+LOOKS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
+
+
+@dataclass
+class Console:
+    """A running console, and who is signed in to it."""
+
+    stage: Stage
+    tenancy: Tenancy
+    cookie: str
+    pairs: list[MatchPair]
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.stage.port}"
+
+    def page(self, browser: Any, size: dict[str, int] = WIDE, scheme: str = "light", **more: Any) -> Any:
+        page = opened(browser, size, scheme, **more)
+        page.context.add_cookies([{"name": COOKIE, "value": self.cookie, "url": self.base}])
+        page.route("https://pictures.example/**", lambda route: route.abort())
+        return page
+
+
+async def _pairs(container: Container, tenancy: Tenancy) -> list[MatchPair]:
+    shop = Shop(container.uow(), Tenant(tenancy.tenant.org, True))
+    first = await shop.source(catalogue=tenancy.organisation.catalogue(True))
+    second, made = await shop.source(), []
+    for number in range(4):
+        media = [{"url": "https://pictures.example/a.jpg", "role": "hero", "position": 1}]
+        ours = await shop.load(first, f"A{number}", "red", title=f"Halden oak bench {number}", media=media)
+        theirs = await shop.load(second, f"B{number}", "red", title=f"Bench HALDEN oak {number}")
+        evidence = (
+            PairEvidence("title", 3, 5.5, "alike", "Halden oak bench", "Bench HALDEN oak"),
+            PairEvidence("price", 1, -1.0, "far apart", 99.0, 149.0),
+        )
+        conflicts = ("colour",) if number == 3 else ()
+        made.append(await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts))
+    return sorted(made, key=lambda pair: pair.id, reverse=True)
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Console]:
+    """Processes of its own, with four open pairs."""
+    # Chromium's loop runs in this thread, and processes end with the thread that started them: another one lasts as long as they.
+    with ThreadPoolExecutor(1) as beside:
+        database = beside.submit(lambda: asyncio.run(fresh_database("console"))).result()
+        stage = Stage(database, tmp_path_factory.mktemp("console"))
+        try:
+            stage.start("worker")
+            stage.api()
+            yield beside.submit(_furnished, stage).result()
+        finally:
+            stage.stop()
+
+
+def _furnished(stage: Stage) -> Console:
+    tenancy = stage.organisation()
+    cookie = stage.within(lambda container: signed_in(container, tenancy.tenant))
+    return Console(stage, tenancy, cookie, stage.within(lambda container: _pairs(container, tenancy)))
+
+
+def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: Console, tmp_path: Path) -> None:
+    page = console.page(browser)
+    page.goto(f"{console.base}/console/sources/new")
+    handle = page.evaluate_handle(
+        "text => { const t = new DataTransfer(); t.items.add(new File([text], 'ash.csv', {type: 'text/csv'})); return t; }",
+        FEED.decode(),
+    )
+    page.dispatch_event("[data-drop]", "drop", {"dataTransfer": handle})
+    page.wait_for_url("**/console/sources/new/file?draft=*")
+    assert page.locator("#preview").get_by_text("Ash chair").first.is_visible()
+    page.fill("#f-currency", "eur")
+    page.press("#f-currency", "Tab")
+    page.locator("#preview").get_by_text("€99.00").first.wait_for()
+    page.get_by_role("button", name="Connect and read it whole").click()
+    page.wait_for_url("**/console/runs/*")
+    page.locator(".run-now .badge", has_text="Succeeded").wait_for(timeout=20_000)
+    page.get_by_role("link", name="Show them in the sheet").first.click()
+    assert "ca. wide" in page.locator(".cell-wrong").first.inner_text()
+    assert not page.faults
+    page.context.close()
+
+
+def test_pairs_are_decided_by_keyboard(browser: Any, console: Console) -> None:
+    page = console.page(browser)
+    page.goto(f"{console.base}/console/matching/review")
+    first = page.url
+    for key, expected in (("n", 1), ("j", 2), ("k", 1)):
+        page.keyboard.press(key)
+        page.wait_for_url(f"**/{console.pairs[expected].id}*")
+    page.goto(first)
+    page.keyboard.press("m")
+    page.wait_for_url(f"**/{console.pairs[1].id}?last=*")
+    page.keyboard.press("u")
+    page.wait_for_url(f"**/{console.pairs[0].id}")
+    page.get_by_text("Taken back: the pair").wait_for()
+    page.keyboard.press("d")
+    page.wait_for_url(f"**/{console.pairs[1].id}?last=*")
+    assert not [said for said in page.faults if "ERR_FAILED" not in said]
+    page.context.close()
+
+
+def test_everything_works_without_a_script(browser: Any, console: Console, tmp_path: Path) -> None:
+    page = console.page(browser, java_script_enabled=False)
+    file = tmp_path / "ash.csv"
+    file.write_bytes(FEED)
+    page.goto(f"{console.base}/console/sources/new/file")
+    page.set_input_files("#file", file)
+    page.get_by_role("button", name="Look into it").click()
+    page.fill("#f-currency", "usd")
+    page.get_by_role("button", name="Look again").click()
+    assert page.get_by_text("$99.00").first.is_visible()
+    page.get_by_role("button", name="Connect and read it whole").click()
+    while page.get_by_role("link", name="Look again").count():
+        page.get_by_role("link", name="Look again").click()
+    assert page.locator(".run-now .badge", has_text="Succeeded").is_visible()
+    page.goto(f"{console.base}/console/matching/review")
+    page.get_by_role("button", name="Dismiss").click()
+    assert page.get_by_text("Dismissed: they are not offered again.").is_visible()
+    page.context.close()
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=["light", "dark", "phone"])
+def test_nothing_keeps_people_out_of_it(browser: Any, console: Console, size: dict[str, int], scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = console.tenancy.api.get("/v1/sources")["data"]
+    source = next((one["id"] for one in found if one["kind"] == "file"), found[0]["id"])
+    runs = console.tenancy.api.get(f"/v1/sources/{source}/runs")["data"]
+    mappings = console.tenancy.api.get(f"/v1/sources/{source}/mappings")["data"]
+    paths = [
+        "/console/sources", "/console/sources/new", "/console/sources/new/file", "/console/sources/new/address",
+        "/console/sources/new/shop", "/console/sources/new/shop?connector=api", "/console/sources/new/mail", "/console/sources/new/push",
+        *(f"/console/sources/{source}{part}" for part in ("", "/settings", "/runs", "/columns", "/categories")),
+        *(f"/console/runs/{run['id']}{part}" for run in runs[:1] for part in ("", "/sheet")),
+        *(f"/console/mappings/{mapping['id']}" for mapping in mappings[:1]),
+        "/console/matching", "/console/matching?status=dismissed", f"/console/matching/pairs/{console.pairs[-1].id}", "/console/merges",
+        "/console/judge",
+    ]  # fmt: skip
+    page, faults = console.page(browser, size, scheme, bypass_csp=True), []
+    for path in paths:
+        assert page.goto(console.base + path).status == 200, path
+        violations = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+        faults += [(path, each["id"], each["nodes"][0]["html"][:200]) for each in violations]
+        faults += [
+            (path, "sideways", each) for each in page.evaluate(OVERFLOW.replace("pre,.scroll", "pre,.table,.tabs"))[:3]
+        ]
+    page.context.close()
+    assert not faults, faults[:12]

@@ -1,0 +1,32 @@
+"""A file dropped on the console: looked into in a reader's process, connected, read by the worker, its problems in the sheet."""
+
+import re
+
+from tests.flows.stage import Stage, Tenancy, eventually
+from tests.support.console_person import Person, signed_in
+
+FEED = (
+    b"SKU,Product Name,Width (cm),Price,Qty\n"
+    b"ASH-1,Ash chair,45,99.00,40\nASH-2,Ash table,ca. wide,299.00,3\nASH-3,Ash bench,120,149.00,7\n"
+)
+
+
+def test_a_file_is_dropped_looked_at_connected_and_read(stage: Stage, fjord: Tenancy) -> None:
+    person = Person(stage.port, stage.within(lambda container: signed_in(container, fjord.tenant)))
+    form = person.get("/console/sources/new/file")
+    looked = person.submit(form, "/console/sources/new/file", file=("ash.csv", FEED))
+    assert "dimensions.width" in looked and "Ash chair" in looked and "ca. wide" in looked
+    [draft] = re.findall(r'name="draft" value="([^"]+)"', looked)
+    run = person.submit(looked, "/console/sources/new/file/connect", draft=draft, name="Ash", currency="usd")
+    assert "Run of Ash" in run
+    place = person.place
+
+    def over() -> str | None:
+        page = person.get(place)
+        return page if "data-events" not in page else None
+
+    done = eventually(over, "the run is over")
+    assert "Succeeded" in done and "A value could not be read" in done
+    sheet = person.get(f"{place}/sheet")
+    assert 'class="cell-wrong"' in sheet and "ca. wide" in sheet
+    assert fjord.api.get("/v1/products", q="ash chair")["data"][0]["data"]["title"] == "Ash chair"

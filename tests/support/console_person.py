@@ -1,0 +1,74 @@
+"""A person signed in to the console of running processes, for flows and for Chromium."""
+
+import http.client
+import re
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Member
+from domain.people.model import Method, User
+from domain.people.usecases.sessions import Visitor
+from entrypoints.container import Container
+from tests.support import builders
+
+COOKIE = "joinery"
+"""The session's cookie where the console is served without TLS."""
+
+
+async def signed_in(container: Container, tenant: Tenant, role: str = "owner") -> str:
+    """The cookie of a new member."""
+    now = container.clock().now()
+    email = f"{new_id('usr')[4:].lower()}@fjord.test"
+    user = await container.people().add(User(new_id("usr"), email, "Ada Moreau", now, now))
+    async with container.uow().begin(Tenant(tenant.org, True), builders.CALL) as tx:
+        await tx.orgs.add_member(Member(user.id, tenant.org, email, role, now))
+    return (await container.sessions().begin(user, [Method.PASSWORD], Visitor("127.0.0.1")))[1]
+
+
+@dataclass
+class Person:
+    """Asks for pages as a browser without scripts does, one connection a page."""
+
+    port: int
+    cookie: str
+
+    def get(self, path: str) -> str:
+        """A page's text, behind redirects."""
+        return self._asked("GET", path, b"", {})
+
+    def submit(self, page: str, path: str, **fields: Any) -> str:
+        """Send a form of the page and go where it leads; a field that is (name, bytes) is a file."""
+        known = {name: unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1]) for name in ("csrf", "once")}  # type: ignore[index]
+        files = {name: value for name, value in fields.items() if isinstance(value, tuple)}
+        plain = known | {name: value for name, value in fields.items() if name not in files}
+        if not files:
+            return self._asked(
+                "POST", path, urlencode(plain).encode(), {"Content-Type": "application/x-www-form-urlencoded"}
+            )
+        parts = [
+            f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}'.encode() for name, value in plain.items()
+        ]
+        parts += [
+            f'Content-Disposition: form-data; name="{name}"; filename="{file}"\r\nContent-Type: text/csv\r\n\r\n'.encode()
+            + content
+            for name, (file, content) in files.items()
+        ]
+        body = b"".join(b"--edge\r\n" + part + b"\r\n" for part in parts) + b"--edge--\r\n"
+        return self._asked("POST", path, body, {"Content-Type": "multipart/form-data; boundary=edge"})
+
+    def _asked(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        own = {"Cookie": f"{COOKIE}={self.cookie}", "Sec-Fetch-Site": "same-origin"}
+        connection.request(method, path, body or None, own | headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        self.place = path
+        if answer.status == 303:
+            return self._asked("GET", answer.headers["Location"], b"", {})
+        assert answer.status == 200, (answer.status, text)
+        return text
