@@ -57,7 +57,8 @@ def _row(visit: Visit, one: dict[str, Any], again: bool) -> dict[str, Any]:
     if again:
         chosen = dict(zip(visit.form.all("path"), visit.form.all("category"), strict=False)).get(key, chosen)
     shown: dict[str, Any] = {"path": one["path"], "key": key, "products": one["products"], "chosen": chosen}
-    return answered(shown | told)
+    row: dict[str, Any] = answered(shown | told)
+    return row
 
 
 async def change(visit: Visit) -> Answer:

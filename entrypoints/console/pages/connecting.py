@@ -101,7 +101,11 @@ async def connect_file(visit: Visit) -> Answer:
     drafts, principal = Drafts(visit.dependencies.objects), visit.principal
     try:
         run = await handed_in(
-            visit, source["id"], draft.name, draft.size, lambda id: drafts.take_over(principal.tenant, draft.id, id)
+            visit,
+            source["id"],
+            draft.name,
+            draft.size,
+            lambda upload: drafts.take_over(principal.tenant, draft.id, upload),
         )
     except (Refused, ObjectMissing) as refusal:
         said = refusal.detail if isinstance(refusal, Refused) else "it is kept for an hour and is gone by now."
