@@ -45,6 +45,8 @@ class Item:
     facts: Mapping[str, str]
     sources: tuple[str, ...]
     live: bool = True
+    pounds: int | None = None
+    """The weight in hundredths, whatever the unit it was given in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def item_of(side: Mapping[str, Any], product: Mapping[str, Any] | None) -> Item:
         tuple(entry for entry in seen if entry[0].startswith(("https://", "http://")))[:4],
         _facts(data, of, offers),
         tuple(dict.fromkeys(offer["source"] for offer in offers if "source" in offer)),
+        pounds=(of.get("weight") or {}).get("hundredths_lb"),
     )
 
 
@@ -136,11 +139,17 @@ def rows_of(left: Item, right: Item) -> list[Row]:
             continue
         if not a or not b:
             found.append(Row(title, [(a, False)], [(b, False)], None))
-        elif a.casefold() == b.casefold():
+        elif a.casefold() == b.casefold() or (name == "weight" and _as_heavy(left, right)):
             found.append(Row(title, [(a, False)], [(b, False)], agrees=True))
         else:
             found.append(Row(title, *marked(a, b), agrees=False))
     return found
+
+
+def _as_heavy(left: Item, right: Item) -> bool:
+    """Whether both weigh the same but for a hundredth of it."""
+    a, b = left.pounds, right.pounds
+    return a is not None and b is not None and abs(a - b) * 100 <= max(a, b)
 
 
 def marked(left: str, right: str) -> tuple[Words, Words]:
