@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from entrypoints.console.formatting import money
+from entrypoints.console.product_lines import Picture, pictures_of
 
 _LONGEST: Final = 600
 """Characters of a fact that is compared word by word."""
@@ -41,7 +42,7 @@ class Item:
     product: str
     title: str
     variant: str
-    pictures: tuple[tuple[str, str], ...]
+    pictures: tuple[Picture, ...]
     facts: Mapping[str, str]
     sources: tuple[str, ...]
     live: bool = True
@@ -67,18 +68,13 @@ def item_of(side: Mapping[str, Any], product: Mapping[str, Any] | None) -> Item:
     variant = next((one for one in variants if one["id"] == side["id"]), variants[0] if len(variants) == 1 else None)
     data, of = product["data"], variant["data"] if variant else {}
     offers = variant["offers"] if variant else []
-    pictures = [*of.get("media", ()), *data.get("media", ())]
-    seen = dict.fromkeys(
-        (one.get("stored_url") or one.get("url", ""), one.get("alt", ""))
-        for one in pictures
-        if one.get("role") not in ("video", "document")
-    )
+    found = {picture.small: picture for picture in pictures_of([*of.get("media", ()), *data.get("media", ())])}
     return Item(
         side["id"],
         product["id"],
         data.get("title") or of.get("title") or product.get("external_id", product["id"]),
         of.get("title", "") if of.get("title") != data.get("title") else "",
-        tuple(entry for entry in seen if entry[0].startswith(("https://", "http://")))[:4],
+        tuple(found.values())[:4],
         _facts(data, of, offers),
         tuple(dict.fromkeys(offer["source"] for offer in offers if "source" in offer)),
         pounds=(of.get("weight") or {}).get("hundredths_lb"),

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from domain.kernel.paging import PageRequest
 from domain.matching.model import PairFilter, PairStatus
 from entrypoints.console.comparing import Item, item_of, rows_of
 from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.product_lines import origins_of
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 
@@ -86,7 +87,7 @@ async def _one(visit: Visit, refusal: Refused | None = None) -> Answer:
     return visit.render(
         "matching/pair.html",
         status=refusal.status if refusal else 200,
-        pictures={_origin(url) for side in sides for url, _ in side.pictures},
+        pictures=(*origins_of(one for side in sides for one in side.pictures), *visit.console.object_origins),
         pair=pair,
         sides=sides,
         rows=rows_of(*sides),
@@ -120,11 +121,6 @@ async def _sources(visit: Visit, *sides: Item) -> dict[str, str]:
             except Refused:
                 continue
     return names
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _bars(pair: Mapping[str, Any]) -> list[dict[str, Any]]:
