@@ -16,7 +16,7 @@ from tests.flows.stage import Stage, Tenancy
 from tests.flows.test_console import FEED
 from tests.postgres.databases import fresh_database
 from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
-from tests.support.console_visitor import COOKIE, signed_in
+from tests.support.console_person import COOKIE, signed_in
 from tests.support.merged_catalogues import Shop
 
 pytestmark = pytest.mark.browser

@@ -3,7 +3,7 @@
 import re
 
 from tests.flows.stage import Stage, Tenancy, eventually
-from tests.support.console_visitor import Person, signed_in
+from tests.support.console_person import Person, signed_in
 
 FEED = (
     b"SKU,Product Name,Width (cm),Price,Qty\n"
