@@ -33,6 +33,7 @@ from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
 from ports.runs import RunStore
 from ports.sources import SourceStore
+from ports.sso import SsoStore
 from ports.storage import StorageLedger
 from ports.store import Store
 from ports.usage import UsageMeters
@@ -160,6 +161,9 @@ class Tx(Protocol):
 
     @property
     def exports(self) -> ExportStore: ...
+
+    @property
+    def sso(self) -> SsoStore: ...
 
 
 class UnitOfWork(Protocol):

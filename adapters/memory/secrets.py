@@ -9,6 +9,7 @@ from adapters.memory.audit import KEPT
 from adapters.memory.factors import AUTHENTICATORS
 from adapters.memory.idempotency import ANSWERS
 from adapters.memory.outbox import OUTGOING
+from adapters.memory.sso import CONNECTIONS
 from adapters.memory.sources import SEALED, SOURCES, Sealed
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import ENDPOINTS
@@ -66,12 +67,18 @@ class MemorySealedValues:
         elif kind is SealedKind.KEPT_FOR_UNDOING:
             for tenant, beside in self._store.everyone(KEPT):
                 yield SealedValue(kind, tenant, beside.entry, beside.sealed)
+        elif kind is SealedKind.SSO_SECRETS:
+            yield from self._of_connections()
         elif kind is SealedKind.ANSWERS:
             for tenant, kept in self._store.everyone(ANSWERS):
                 if kept.answer.body[:2] in (b"\x01\x10", b"\x02\x10"):
                     yield SealedValue(kind, tenant, kept.key, kept.answer.body)
         else:
             yield from self._of_people(kind) if kind in OF_PEOPLE else self._of_endpoints(kind)
+
+    def _of_connections(self) -> Iterator[SealedValue]:
+        for _, one in self._store.everyone(CONNECTIONS):
+            yield SealedValue(SealedKind.SSO_SECRETS, Tenant(one.org, True), one.owner, one.sealed)
 
     def _of_endpoints(self, kind: SealedKind) -> Iterator[SealedValue]:
         for tenant, endpoint in self._store.everyone(ENDPOINTS):
@@ -100,6 +107,9 @@ class MemorySealedValues:
         elif value.kind is SealedKind.AUTHENTICATORS:
             one = self._store.committed(AUTHENTICATORS, EVERYWHERE)[value.owner]
             self._store.write(AUTHENTICATORS, EVERYWHERE, replace(one, sealed=fresh))
+        elif value.kind is SealedKind.SSO_SECRETS:
+            connection = self._store.committed(CONNECTIONS, EVERYWHERE)[value.tenant.org]
+            self._store.write(CONNECTIONS, EVERYWHERE, replace(connection, sealed=fresh))
         elif value.kind is SealedKind.ANSWERS:
             kept = self._store.committed(ANSWERS, value.tenant)[value.owner]
             self._store.write(ANSWERS, value.tenant, replace(kept, answer=replace(kept.answer, body=fresh)))

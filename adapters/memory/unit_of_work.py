@@ -22,6 +22,7 @@ from adapters.memory.pushes import MemoryPushes
 from adapters.memory.request_logs import MemoryRequestLogs
 from adapters.memory.runs import MemoryRuns
 from adapters.memory.sources import MemorySources
+from adapters.memory.sso import MemorySsoStore
 from adapters.memory.storage import MemoryStorageLedger
 from adapters.memory.table import MemoryDatabase, TableStore, Transaction, table_of
 from adapters.memory.usage import MemoryUsageMeters
@@ -88,6 +89,7 @@ class MemoryTx:
     request_logs = cached_property(lambda tx: MemoryRequestLogs(tx.transaction))
     exports = cached_property(lambda tx: MemoryExports(tx.transaction))
     webhooks = cached_property(lambda tx: MemoryWebhooks(tx.transaction, tx.below))
+    sso = cached_property(lambda tx: MemorySsoStore(tx.transaction))
 
 
 class MemoryUnitOfWork:

@@ -12,6 +12,7 @@ from domain.kernel.errors import Conflict, DomainError, RequestInProgress, Unava
 CONFLICTS = {
     "members_org_email_key_key": "This address is a member already.",
     "oauth_grants_in_force": "The app was granted something at the same moment; try again.",
+    "sso_domains_proven": "Another organisation has proven this domain.",
     "push_parts_pkey": "The batch has that part already.",
 }
 """What breaking a unique index means; tables add theirs."""

@@ -30,6 +30,10 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "oauth_grants": _READ,
     "invitations": _READ,
     "key_uses": _READ,
+    # who a provider says they are is written as members are
+    "sso_connections": _READ,
+    "sso_domains": _READ,
+    "sso_subjects": _READ,
     # resources of plain stores, which can also remove
     "sources": _ALL,
     "runs": _ALL,
@@ -89,6 +93,9 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "licences": _READ,
     # when keys were last used, written beside many organisations' requests
     "key_uses": _CHANGE,
+    # whose a domain is, before anybody is known
+    "sso_connections": _READ,
+    "sso_domains": _READ,
     # one listener reads the log for every organisation
     "event_logs": _READ,
     "events": _READ,

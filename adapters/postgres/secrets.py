@@ -1,7 +1,7 @@
 """The key ring, and what is sealed, over all organisations."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import Pool, reading
@@ -13,6 +13,10 @@ from ports.secrets import StoredRing
 SQL = statements("secrets")
 HEADS: Final = [b"\x01\x10", b"\x02\x10"]
 """How sealed answers begin: a version, and the length of the key's name; all others are JSON, or empty."""
+
+
+EVERYWHERE: Final = frozenset({SealedKind.SSO_SECRETS})
+"""What lies on every node alike, and is read and written once."""
 
 
 class PostgresKeyRings:
@@ -61,7 +65,10 @@ class PostgresSealedValues:
         if kind is SealedKind.ANSWERS:
             values["heads"] = HEADS
         values |= {"stamp": stamp, "length": len(stamp), "limit": limit}
-        found = await self._pool.every(reading(SQL[f"stale_{kind}"], **values))
+        if kind in EVERYWHERE:
+            found = [await self._anywhere(SQL[f"stale_{kind}"], **values)]
+        else:
+            found = await self._pool.every(reading(SQL[f"stale_{kind}"], **values))
         first = sorted((row for rows in found for row in rows), key=lambda row: row[:3])[:limit]
         return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in first]
 
@@ -78,6 +85,9 @@ class PostgresSealedValues:
                 return (await link.cursor.execute(SQL[f"replace_{value.kind}"], told)).rowcount == 1
         place = {"org": value.tenant.org, "livemode": value.tenant.livemode, "owner": value.owner}
         values = {**place, "fresh": fresh, "sealed": value.sealed}
+        if value.kind in EVERYWHERE:
+            async with self._pool.system() as link, link.connection.transaction(), link.owning():
+                return (await link.cursor.execute(SQL[f"replace_{value.kind}"], values)).rowcount == 1
         return await self._pool.run(value.tenant, SQL[f"replace_{value.kind}"], values) == 1
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:
@@ -86,8 +96,13 @@ class PostgresSealedValues:
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["counts_of_people"])
             everywhere.append(await cursor.fetchall())
+            everywhere.append(await (await link.cursor.execute(SQL["counts_everywhere"])).fetchall())
         for rows in everywhere:
             for key, kind, count in rows:
                 kinds = found.setdefault(key, {})
                 kinds[kind] = kinds.get(kind, 0) + count
         return found
+
+    async def _anywhere(self, statement: LiteralString, **values: Any) -> list[tuple[Any, ...]]:
+        async with self._pool.system() as link:
+            return await (await link.cursor.execute(statement, values)).fetchall()

@@ -27,6 +27,7 @@ from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import RUNS, PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sources import SOURCES, PostgresSourceStore
+from adapters.postgres.sso import PostgresSsoStore
 from adapters.postgres.storage import PostgresStorageLedger
 from adapters.postgres.table import TableStore
 from adapters.postgres.tables import TABLE_OF
@@ -109,6 +110,7 @@ class PostgresTx:
     request_logs = cached_property(lambda tx: PostgresRequestLogStore(tx.session))
     exports = cached_property(lambda tx: PostgresExportStore(tx.session, EXPORTS))
     webhooks = cached_property(lambda tx: PostgresWebhookStore(tx.session))
+    sso = cached_property(lambda tx: PostgresSsoStore(tx.session))
 
 
 class _Undone(Exception):

@@ -156,6 +156,12 @@ KEPT: Final = (
         _ORG,
     ),
     Kept(
+        "single sign-on: connection, domains, whom the provider means",
+        ("sso_connections", "sso_domains", "sso_subjects"),
+        "until it is removed",
+        f"the console, `joinery sso remove`, {_ORG}",
+    ),
+    Kept(
         "people: how they sign in",
         ("users", "authenticators", "recovery_codes", "passkeys"),
         "as long as they belong to an organisation",

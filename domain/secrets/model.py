@@ -75,6 +75,7 @@ class SealedKind(StrEnum):
     KEPT_FOR_UNDOING = "kept_for_undoing"
     OUTGOING_MAIL = "outgoing_mail"
     AUTHENTICATORS = "authenticators"
+    SSO_SECRETS = "sso_secrets"
 
 
 NOBODYS: Final = Tenant("", True)

@@ -26,6 +26,7 @@ from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.secrets.usecases.resealing import Resealing
 from domain.secrets.usecases.status import secret_status
 from domain.sources.destination import destination
+from domain.sso.model import Connection, owner_of
 from domain.webhooks.model import Rotation, SealedSecrets
 from ports.idempotency import StoredAnswer
 from tests.support import builders
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.asyncio
 FIRST, SECOND, THIRD = (f"the {word} secret, of more than thirty-two characters" for word in ("1st", "2nd", "3rd"))
 EARLIER = "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"
 """`{"token": "t"}` of `src_1`, as the release before destinations sealed it."""
+ISSUER = "https://id.example"
 CREDENTIALS, SIGNING, ANSWER = {"token": "Geheim"}, {"secret": "whsec_x"}, {"body": "{}"}
 
 
@@ -61,9 +63,10 @@ class Sealed:
             credentials = await tx.sources.sealed(self.source)
             secrets = await tx.webhooks.secrets(self.endpoint)
             answer, kept = await tx.idempotency.hold("once"), await tx.audit.kept(self.entry)
+            connection = await tx.sso.connection()
         (mail,) = (one for one in await self.backend.outbox.latest(1000) if one.id == self.mail)
         app = await self.backend.factors.authenticator(self.user)
-        assert app and credentials and secrets and secrets.previous and answer and kept
+        assert app and credentials and secrets and secrets.previous and answer and kept and connection
         return {
             SealedKind.CREDENTIALS: credentials,
             SealedKind.WEBHOOK_SECRETS: secrets.current,
@@ -72,6 +75,7 @@ class Sealed:
             SealedKind.KEPT_FOR_UNDOING: kept,
             SealedKind.OUTGOING_MAIL: mail.sealed,
             SealedKind.AUTHENTICATORS: app.sealed,
+            SealedKind.SSO_SECRETS: connection.sealed,
         }
 
     async def opens(self, vault: AesGcmVault) -> bool:
@@ -85,8 +89,9 @@ class Sealed:
             vault.open(boxes[SealedKind.KEPT_FOR_UNDOING], self.entry),
             vault.open(boxes[SealedKind.OUTGOING_MAIL], self.mail),
             vault.open(boxes[SealedKind.AUTHENTICATORS], self.user),
+            vault.open(boxes[SealedKind.SSO_SECRETS], owner_of(self.tenant.org, ISSUER)),
         )
-        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING)
+        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING, SIGNING)
 
     async def mine(self, kind: SealedKind, stamp: bytes) -> Sequence[SealedValue]:
         """Its stale values, walked through in steps of two."""
@@ -117,6 +122,8 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
             await tx.idempotency.keep(key, StoredAnswer(b"f", 200, (), body))
         entry = await tx.audit.add(Change("source", source.id, "update", {}, {}))
         await tx.audit.keep(entry, vault.seal(CREDENTIALS, entry))
+        secret, now = vault.seal(SIGNING, owner_of(tenant.org, ISSUER)), builders.MOMENT
+        await tx.sso.save(Connection(tenant.org, ISSUER, "joinery", secret, None, False, True, None, now, now))
     now, mail = builders.MOMENT, new_id("mail")
     await backend.outbox.add(OutgoingMessage(mail, "a@fjord.example", "A", "test", vault.seal(ANSWER, mail), now, None))
     user = new_id("usr")

@@ -25,6 +25,7 @@ from tests.support.postgres import database
 
 REFERENCE: Final = frozenset(
     {"plans", "organisations", "members", "invitations", "api_keys", "licences", "oauth_apps", "oauth_grants"}
+    | {"sso_connections", "sso_domains", "sso_subjects"}
 )
 """Tables that are on every server whole."""
 _OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)

@@ -25,6 +25,7 @@ from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
 from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
+from adapters.memory.sso import MemorySsoDirectory
 from adapters.memory.storage import MemoryStorageUpkeep
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.tracing import MemoryTracing
@@ -51,6 +52,7 @@ from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
 from ports.signals import Signals
 from ports.sources import SourceSchedule
+from ports.sso import SsoDirectory
 from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Shards
@@ -76,6 +78,7 @@ class Backend:
     memberships: Memberships
     credentials: Credentials
     people: People
+    sso: SsoDirectory
     sessions: Sessions
     sign_ins: SignIns
     token_proofs: TokenProofs
@@ -145,6 +148,7 @@ def memory_backend() -> Backend:
         memberships=MemoryMemberships(store),
         credentials=MemoryCredentials(store),
         people=MemoryPeople(store),
+        sso=MemorySsoDirectory(store),
         sessions=MemorySessions(store, links),
         sign_ins=MemorySignIns(store),
         token_proofs=MemorySignIns(store),

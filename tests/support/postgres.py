@@ -43,6 +43,7 @@ from adapters.postgres.secrets import PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
+from adapters.postgres.sso import PostgresSsoDirectory
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
@@ -137,6 +138,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         memberships=PostgresMemberships(pool),
         credentials=PostgresCredentials(pool),
         people=PostgresPeople(pool),
+        sso=PostgresSsoDirectory(pool),
         sessions=PostgresSessions(pool),
         sign_ins=PostgresSignIns(pool),
         token_proofs=PostgresSignIns(pool),

@@ -39,12 +39,15 @@ ACROSS = {
     "people.found": "whose session it is, and what they may do where they are members",
     "request_logs.note_uses": "many organisations' keys in one statement; each names its tenant",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
+    "secrets.counts_everywhere": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.has_api_keys": "the first process ever asks whether there are any",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
     "exports.due": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
     "exports.waiting_since": "the operator's look at how long exports wait",
+    "sso.of_domain": "whose a domain is, before anybody is known",
+    "sso.due": "the scheduler looks at every organisation's domains; each is named, and kept in its name",
     "storage.batches": "the operator looks at every organisation's; each is named",
     "storage.due": "the scheduler serves every organisation; each entry is named with its tenant, and freed in its name",
     "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",
@@ -67,7 +70,7 @@ ACROSS_IN_CODE = {
     ("partitions.py", "DELETE FROM event_log_terms AS t"): "upkeep by age alone; each log's by its own low watermark",
 }
 """The same of SQL that stands in Python itself, by its beginning."""
-WITHOUT_MODE = {"invitations", "members", "oauth_apps", "oauth_grants"}
+WITHOUT_MODE = {"invitations", "members", "oauth_apps", "oauth_grants", "sso_connections", "sso_domains", "sso_subjects"}
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", re.IGNORECASE)
 _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
@@ -148,7 +151,7 @@ def test_the_exceptions_in_code_are_there() -> None:
         assert beginning in (FOLDER / file).read_text(encoding="utf-8")
 
 
-REFERENCE = {"api_keys", "invitations", "licences", "members", "oauth_apps", "oauth_grants"}
+REFERENCE = {"api_keys", "invitations", "licences", "members", "oauth_apps", "oauth_grants", "sso_connections", "sso_domains", "sso_subjects"}
 """They lie on every node."""
 _BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
 

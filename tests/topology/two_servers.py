@@ -32,6 +32,9 @@ REFERENCE = {
     "invitations": ["org", "id"],
     "api_keys": ["org", "livemode", "id"],
     "licences": ["org", "livemode", "catalogue", "holder"],
+    "sso_connections": ["org"],
+    "sso_domains": ["org", "domain"],
+    "sso_subjects": ["org", "issuer", "subject"],
 }
 """What lies on every node, by its key; those that others refer to first."""
 _TENANT_TABLES = """

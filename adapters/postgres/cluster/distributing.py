@@ -23,6 +23,9 @@ REFERENCE: Final = (
     "licences",
     "oauth_apps",
     "oauth_grants",
+    "sso_connections",
+    "sso_domains",
+    "sso_subjects",
 )
 """Asked for before it is known whose request it is, or joined by every tenant's statements: on every node. In this order, since
 the later ones refer to the earlier."""

@@ -54,6 +54,17 @@ SELECT org, livemode, entry, sealed FROM here.audit_kept AS a
 WHERE (org, livemode, entry) > (%(org)s, %(livemode)s, %(owner)s) AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, entry LIMIT %(limit)s
 
+-- counts_everywhere --
+SELECT encode(substring(secret FROM 3 FOR 16), 'escape') AS key, 'sso_secrets', count(*) FROM sso_connections GROUP BY key
+
+-- stale_sso_secrets --
+SELECT org, true, 'sso:' || org || ' ' || issuer, secret FROM sso_connections
+WHERE org > %(org)s AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY org LIMIT %(limit)s
+
+-- replace_sso_secrets --
+UPDATE sso_connections SET secret = %(fresh)s
+WHERE org = %(org)s AND 'sso:' || org || ' ' || issuer = %(owner)s AND secret = %(sealed)s
+
 -- replace_kept_for_undoing --
 UPDATE audit_kept SET sealed = %(fresh)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(owner)s AND sealed = %(sealed)s

@@ -1,0 +1,1 @@
+"""OpenID Connect as its client, on Authlib."""

@@ -1,0 +1,139 @@
+"""An organisation's connection to its identity provider, the domains it has proven, and whom it knows (docs/sso.md)."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from domain.access.model import ROLES
+
+OBJECT: Final = "sso_connection"
+"""What the audit log calls a connection; a domain is an `sso_domain`."""
+DOMAIN_OBJECT: Final = "sso_domain"
+PROOF: Final = "joinery-verification="
+"""What the TXT record of a domain begins with; its token follows."""
+LOOKED_AGAIN: Final = timedelta(hours=24)
+"""How long a look at a domain's record counts."""
+GRACE: Final = timedelta(days=14)
+"""How long a proof that is gone still counts: by then somebody has been told, and has put it back or not."""
+ATTEMPT_LASTS: Final = timedelta(minutes=10)
+"""How long somebody may take at the provider."""
+MOST_DOMAINS: Final = 20
+LONGEST_DOMAIN: Final = 253
+JOINING: Final = frozenset(ROLES) - {"owner"}
+"""Roles that somebody may be given by signing in for the first time; never that of an owner."""
+_LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How an organisation's people are recognised by its provider. `sealed` is the client's secret, in the vault's form.
+
+    `joins_as` is the role of who signs in for the first time; None lets only members in. `enforced`: members of proven domains
+    come in by no other way. `tried_at`: when somebody last signed in by it as it is set up now.
+    """
+
+    org: str
+    issuer: str
+    client_id: str
+    sealed: bytes
+    joins_as: str | None
+    enforced: bool
+    enabled: bool
+    tried_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def owner(self) -> str:
+        """For whom its secret is sealed: one organisation, at one issuer; it can be opened for no other."""
+        return owner_of(self.org, self.issuer)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain of mail that an organisation says is its own, and the token that shows it.
+
+    `proven_at` is None while nothing was shown; `lost_at` since when the record has been gone.
+    """
+
+    org: str
+    domain: str
+    token: str
+    proven_at: datetime | None
+    lost_at: datetime | None
+    looked_at: datetime | None
+    created_at: datetime
+
+    @property
+    def record(self) -> str:
+        """The text of the TXT record."""
+        return PROOF + self.token
+
+    @property
+    def state(self) -> str:
+        """`waiting`, `proven` or `lost` (still counting)."""
+        if self.proven_at is None:
+            return "waiting"
+        return "proven" if self.lost_at is None else "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a provider means: from the first sign-in on, `subject` of that issuer is that user, whatever the address becomes."""
+
+    org: str
+    issuer: str
+    subject: str
+    user: str
+    email: str
+    created_at: datetime
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """As whom a provider is spoken to: what the organisation was registered as there."""
+
+    issuer: str
+    client_id: str
+    secret: str
+    redirect_uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What binds a sign-in to one browser: random texts that come back in the address, in the token, and in the exchange (PKCE)."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a provider says of somebody, once all of it has been checked."""
+
+    issuer: str
+    subject: str
+    email: str
+    email_verified: bool
+    name: str
+
+
+def owner_of(org: str, issuer: str) -> str:
+    """For whom a client's secret is sealed."""
+    return f"sso:{org} {issuer}"
+
+
+def domain_of(email: str) -> str:
+    """The domain of an address, as it is compared; empty for what is none."""
+    local, at, domain = email.strip().rpartition("@")
+    return domain.casefold() if at and local and "@" not in local else ""
+
+
+def is_domain(text: str) -> bool:
+    """Whether it can be a domain of mail: at least two labels (RFC 1035), none of them of digits alone at the end."""
+    labels = text.split(".")
+    shaped = len(text) <= LONGEST_DOMAIN and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
+    return shaped and not labels[-1].isdigit()

@@ -1,0 +1,82 @@
+"""Who has to come in by single sign-on: asked when somebody signs in, and when they look at another organisation."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from domain.audit.model import Change
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.people.model import Method
+from domain.sso.model import OBJECT, domain_of
+from ports.people import Sessions
+from ports.sso import SsoDirectory
+from ports.unit_of_work import Tx, UnitOfWork
+
+SECOND: Final = frozenset({Method.TOTP, Method.RECOVERY_CODE})
+"""What, beside a password, shows that it is really an owner."""
+PROVIDERS: Final = frozenset({Method.SSO})
+
+
+def is_strong(methods: Collection[Method]) -> bool:
+    """Whether somebody has shown who they are by two things: a passkey, or a password and a second factor."""
+    return Method.PASSKEY in methods or (Method.PASSWORD in methods and not SECOND.isdisjoint(methods))
+
+
+class SsoRules:
+    """ports.people.SignInRules, for organisations that have their people come in by their own provider."""
+
+    def __init__(self, uow: UnitOfWork, directory: SsoDirectory, sessions: Sessions) -> None:
+        self._uow, self._directory, self._sessions = uow, directory, sessions
+
+    async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
+        """Whether somebody who has shown who they are by `methods` may look at the organisation.
+
+        A provider's word counts for the organisation whose provider it is, and elsewhere only beside something of one's own.
+        """
+        async with self._uow.read(Tenant(org, True)) as tx:
+            member = await tx.sso.member(user)
+            if member is None:
+                return False
+            obliged = await self._obliged(tx, member.email)
+            own = await self._own(tx, member.email)
+        if Method.SSO in methods:
+            return own or bool(set(methods) - PROVIDERS)
+        return not obliged or (member.role == "owner" and is_strong(methods))
+
+    async def note(self, user: str, org: str, methods: Collection[Method]) -> None:
+        """Tell in the audit log that an owner has come in beside the provider; nothing for everybody else."""
+        if Method.SSO in methods:
+            return
+        context = AuditContext(Actor("user", user), "sso.passed_by")
+        async with self._uow.begin(Tenant(org, True), context) as tx:
+            member = await tx.sso.member(user)
+            if member is not None and await self._obliged(tx, member.email):
+                after = {"user": user, "methods": sorted(map(str, methods))}
+                await tx.audit.add(Change(OBJECT, org, "passed_by", {}, after))
+
+    async def required(self, email: str) -> bool:
+        """Whether who has that address is to sign in by a provider: by the domain alone, so it tells nobody who is known."""
+        found = await self._directory.of_domain(domain_of(email))
+        return found is not None and found.enforced
+
+    async def barred(self, org: str, users: Sequence[str]) -> int:
+        """End the sessions of these members that may look at the organisation no more; answers how many."""
+        async with self._uow.read(Tenant(org, True)) as tx:
+            now = tx.now
+        ended = []
+        for user in users:
+            for session in await self._sessions.of_user(user):
+                if Method.OPERATOR not in session.methods and not await self.allows(user, org, session.methods):
+                    ended.append(session.id)
+        return await self._sessions.revoke(ended, now) if ended else 0
+
+    @staticmethod
+    async def _obliged(tx: Tx, email: str) -> bool:
+        connection = await tx.sso.connection()
+        if connection is None or not (connection.enforced and connection.enabled):
+            return False
+        return await SsoRules._own(tx, email)
+
+    @staticmethod
+    async def _own(tx: Tx, email: str) -> bool:
+        domain = domain_of(email)
+        return any(one.domain == domain and one.proven_at is not None for one in await tx.sso.domains())

@@ -1,0 +1,176 @@
+"""Setting single sign-on up: the connection, the domains that it is for, and whether people have to come in by it."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from domain.audit.model import Change
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
+from domain.sso.model import (
+    DOMAIN_OBJECT,
+    JOINING,
+    MOST_DOMAINS,
+    OBJECT,
+    Connection,
+    Domain,
+    domain_of,
+    is_domain,
+    owner_of,
+)
+from ports.secrets import Vault
+from ports.unit_of_work import Tx
+
+LONGEST_CLIENT: Final = 400
+LONGEST_SECRET: Final = 2000
+LONGEST_ISSUER: Final = 1000
+_TOLD: Final = ("issuer", "client_id", "joins_as", "enforced", "enabled")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A connection as somebody wants it; `secret` None leaves the one that is there, which only the same client may have."""
+
+    issuer: str
+    client_id: str
+    secret: str | None
+    joins_as: str | None
+
+
+class SsoSettings:
+    """What owners and operators set. Everything is audited; secrets never stand there."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    async def set(self, tx: Tx, wanted: Wanted) -> Connection:
+        """Set the connection up, or change it. Raises InvalidRequest.
+
+        Another issuer or client has to be tried anew, and is not enforced until then.
+        """
+        before = await tx.sso.connection()
+        _check(wanted)
+        same = before is not None and (before.issuer, before.client_id) == (wanted.issuer, wanted.client_id)
+        if wanted.secret is not None:
+            sealed = self._vault.seal({"secret": wanted.secret}, owner_of(tx.tenant.org, wanted.issuer))
+        elif before is not None and same:
+            sealed = before.sealed
+        else:
+            raise InvalidRequest.of("secret", "required", "Another client has another secret: give it as well.")
+        kept = before if same else None
+        after = Connection(
+            tx.tenant.org, wanted.issuer, wanted.client_id, sealed, wanted.joins_as,
+            enforced=kept is not None and kept.enforced,
+            enabled=kept is None or kept.enabled,
+            tried_at=kept.tried_at if kept is not None and wanted.secret is None else None,
+            created_at=before.created_at if before else tx.now,
+            updated_at=tx.now,
+        )  # fmt: skip
+        await tx.sso.save(after)
+        await self._told(tx, before, after, {"secret": "changed"} if wanted.secret is not None and before else {})
+        return after
+
+    async def enable(self, tx: Tx, enabled: bool) -> Connection:
+        """Let people sign in by it, or not; what is off is not enforced. Raises NotFound."""
+        before = await self._there(tx)
+        after = replace(before, enabled=enabled, enforced=before.enforced and enabled, updated_at=tx.now)
+        return await self._save(tx, before, after)
+
+    async def enforce(self, tx: Tx, enforced: bool) -> Connection:
+        """Have members of proven domains come in by it alone, or not. Raises NotFound, Unprocessable.
+
+        It has to have let somebody in as it is, so that nobody is locked out by a slip; whose sessions end then, `SsoRules.barred` tells.
+        """
+        before = await self._there(tx)
+        if enforced:
+            if not any(one.proven_at for one in await tx.sso.domains()):
+                raise Unprocessable("Prove a domain first: it says whom this is for.")
+            if before.tried_at is None or not before.enabled:
+                raise Unprocessable("Sign in by it once first, so that nobody is locked out.")
+        return await self._save(tx, before, replace(before, enforced=enforced, updated_at=tx.now))
+
+    async def remove(self, tx: Tx) -> None:
+        """Forget the connection and whom it knows. Raises NotFound."""
+        before = await self._there(tx)
+        await tx.sso.remove()
+        await tx.audit.add(Change(OBJECT, before.org, "delete", _plain(before), {}))
+
+    async def tried(self, tx: Tx, connection: Connection) -> None:
+        """Somebody has signed in by it as it is."""
+        if connection.tried_at is None:
+            await tx.sso.save(replace(connection, tried_at=tx.now))
+
+    async def add_domain(self, tx: Tx, text: str) -> Domain:
+        """Say that a domain is one's own; what shows it is its `record`. Raises InvalidRequest, Conflict."""
+        name = text.strip().casefold().removeprefix("@").rstrip(".")
+        if not is_domain(name):
+            raise InvalidRequest.of("domain", "invalid_format", "Name a domain of mail, such as fjord.example.")
+        known = await tx.sso.domains()
+        if any(one.domain == name for one in known):
+            raise Conflict("This domain is listed already.")
+        if len(known) >= MOST_DOMAINS:
+            raise Conflict(f"At most {MOST_DOMAINS} domains.")
+        made = Domain(tx.tenant.org, name, secrets.token_hex(16), None, None, None, tx.now)
+        await tx.sso.put_domain(made)
+        await tx.audit.add(Change(DOMAIN_OBJECT, name, "create", {}, {"domain": name}))
+        return made
+
+    async def remove_domain(self, tx: Tx, name: str) -> None:
+        """Say so no more. Raises NotFound; Conflict when it is the last proven one of what is enforced."""
+        connection, known = await tx.sso.connection(), await tx.sso.domains()
+        found = next((one for one in known if one.domain == name), None)
+        if found is None:
+            raise NotFound
+        others = any(one.proven_at for one in known if one is not found)
+        if found.proven_at and connection is not None and connection.enforced and not others:
+            raise Conflict("It is the last domain that people have to come in from: stop enforcing first.")
+        await tx.sso.remove_domain(name)
+        await tx.audit.add(Change(DOMAIN_OBJECT, name, "delete", {"state": found.state}, {}))
+
+    async def affected(self, tx: Tx) -> Sequence[str]:
+        """The members whom enforcing concerns: their addresses are in proven domains."""
+        proven = [one.domain for one in await tx.sso.domains() if one.proven_at]
+        return [one.user for one in await tx.sso.members_of(proven) if domain_of(one.email)]
+
+    async def _there(self, tx: Tx) -> Connection:
+        found = await tx.sso.connection()
+        if found is None:
+            raise NotFound("Single sign-on is not set up.")
+        return found
+
+    async def _save(self, tx: Tx, before: Connection, after: Connection) -> Connection:
+        await tx.sso.save(after)
+        await self._told(tx, before, after, {})
+        return after
+
+    @staticmethod
+    async def _told(tx: Tx, before: Connection | None, after: Connection, more: Mapping[str, Any]) -> None:
+        old, new = _plain(before) if before else {}, {**_plain(after), **more}
+        changed = {name for name in new if old.get(name) != new[name]}
+        if changed:
+            told = {name: old[name] for name in changed if name in old}
+            action = "update" if before else "create"
+            await tx.audit.add(Change(OBJECT, after.org, action, told, {name: new[name] for name in changed}))
+
+
+def _plain(connection: Connection) -> dict[str, Any]:
+    told = {name: getattr(connection, name) for name in _TOLD}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _check(wanted: Wanted) -> None:
+    if not 0 < len(wanted.issuer) <= LONGEST_ISSUER:
+        raise InvalidRequest.of("issuer", "required", "Give the provider's issuer, an https address.")
+    if not (0 < len(wanted.client_id) <= LONGEST_CLIENT and wanted.client_id.isascii() and wanted.client_id.isprintable()):
+        raise InvalidRequest.of("client_id", "required", "Give the client id that the provider has given you.")
+    secret = wanted.secret
+    if secret is not None and not (0 < len(secret) <= LONGEST_SECRET and secret.isascii() and secret.isprintable()):
+        raise InvalidRequest.of("secret", "invalid_format", "Give the client secret that the provider has given you.")
+    if wanted.joins_as is not None and wanted.joins_as not in JOINING:
+        raise InvalidRequest.of("joins_as", "invalid_value", "Nobody becomes that by signing in.")
+
+
+def state_since(domain: Domain) -> datetime:
+    """Since when its state is what it is."""
+    return domain.lost_at or domain.proven_at or domain.created_at

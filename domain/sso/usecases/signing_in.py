@@ -1,0 +1,195 @@
+"""A sign-in by a provider: begun in one browser, answered in the same, and made a member's session."""
+
+import base64
+import binascii
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from domain.audit.model import Change
+from domain.kernel.errors import NotFound, PermissionDenied
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Member
+from domain.people.model import User
+from domain.sso.model import OBJECT, ATTEMPT_LASTS, Attempt, Client, Connection, Identity, Subject, domain_of
+from ports.clock import Clock
+from ports.identity_providers import IdentityProviders, ProviderFault
+from ports.people import People
+from ports.secrets import Vault
+from ports.sso import SsoDirectory
+from ports.unit_of_work import Tx, UnitOfWork
+
+OWNER: Final = "sso attempt"
+LONGEST_PLACE: Final = 1000
+
+
+class NoConnection(NotFound):
+    """No organisation has set up single sign-on for this address. Sign in with your password or passkey instead."""
+
+
+class SignInRefused(PermissionDenied):
+    """The sign-in was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Where the browser goes, and what it has to bring back: a sealed text for a cookie of `seconds`."""
+
+    url: str
+    cookie: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Whom the provider has named, for which organisation's connection, and where they wanted to go."""
+
+    connection: Connection
+    identity: Identity
+    place: str
+
+
+class SsoSignIn:
+    """What the console's sign-in asks. `callback` is where providers send browsers back to: an address for each organisation."""
+
+    def __init__(
+        self,
+        uow: UnitOfWork,
+        directory: SsoDirectory,
+        people: People,
+        providers: IdentityProviders,
+        vault: Vault,
+        clock: Clock,
+        callback: str,
+    ) -> None:
+        self._uow, self._directory, self._people, self._providers = uow, directory, people, providers
+        self._vault, self._clock, self._callback = vault, clock, callback
+
+    def redirect_uri(self, org: str) -> str:
+        """What an organisation registers at its provider: an address of its own, so that answers cannot be mixed up."""
+        return f"{self._callback}{org}"
+
+    async def begin(self, email: str, place: str) -> Begun:
+        """For somebody who says that this is their address. Raises NoConnection, SignInRefused."""
+        connection = await self._directory.of_domain(domain_of(email))
+        if connection is None:
+            raise NoConnection
+        return await self._begun(connection, email, place)
+
+    async def begin_for(self, org: str, email: str, place: str) -> Begun:
+        """For who tries the organisation's connection. Raises NoConnection, SignInRefused."""
+        async with self._uow.read(Tenant(org, True)) as tx:
+            connection = await tx.sso.connection()
+        if connection is None or not connection.enabled:
+            raise NoConnection
+        return await self._begun(connection, email, place)
+
+    async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Answered:
+        """What the provider says, checked. Raises SignInRefused."""
+        told = self._opened(cookie)
+        if told["org"] != org or datetime.fromisoformat(told["until"]) < self._clock.now():
+            raise SignInRefused("The sign-in took too long, or was begun elsewhere. Begin again.")
+        async with self._uow.read(Tenant(org, True)) as tx:
+            connection = await tx.sso.connection()
+        if connection is None or not connection.enabled or connection.issuer != told["issuer"]:
+            raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
+        attempt = Attempt(told["state"], told["nonce"], told["verifier"])
+        try:
+            identity = await self._providers.identity(self._client(connection), attempt, answer)
+        except ProviderFault as error:
+            raise SignInRefused(str(error)) from None
+        return Answered(connection, identity, told["place"])
+
+    async def person(self, answered: Answered) -> User:
+        """Who that is: by the provider's subject when it is known, else by the address, which may be new. Raises SignInRefused."""
+        identity, org = answered.identity, answered.connection.org
+        async with self._uow.read(Tenant(org, True)) as tx:
+            await _must_be_own(tx, identity)
+            known = await tx.sso.subject(identity.issuer, identity.subject)
+        user = await self._people.get(known.user) if known is not None else None
+        if user is None:
+            now = self._clock.now()
+            user = await self._people.add(User(new_id("usr"), identity.email, identity.name, now, now))
+        if user.verified_at is None or not user.name:
+            user = replace(user, verified_at=user.verified_at or self._clock.now(), name=user.name or identity.name)
+            await self._people.change(user)
+        return user
+
+    async def admit(self, tx: Tx, answered: Answered, user: User) -> Member:
+        """Let them in: a member, or one from now on where the organisation wants that. Raises SignInRefused."""
+        identity, connection = answered.identity, await tx.sso.connection()
+        if connection is None or not connection.enabled or connection.issuer != identity.issuer:
+            raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
+        await _must_be_own(tx, identity)
+        await _must_be_own(tx, replace(identity, email=user.email))
+        member = await tx.sso.member(user.id)
+        bound = await tx.sso.subject_of(identity.issuer, user.id)
+        if member is not None and bound is not None and bound.subject != identity.subject:
+            raise SignInRefused(
+                "Your address belonged to another account at your provider. An owner has to remove and invite you again."
+            )
+        if member is None:
+            member = await self._joined(tx, connection, user)
+        await tx.sso.bind(_bound(tx, identity, user, bound))
+        if connection.tried_at is None:
+            await tx.sso.save(replace(connection, tried_at=tx.now))
+        return member
+
+    async def _joined(self, tx: Tx, connection: Connection, user: User) -> Member:
+        if connection.joins_as is None:
+            raise SignInRefused("You are no member of this organisation. Ask an owner or admin to invite you.")
+        member = Member(user.id, connection.org, user.email, connection.joins_as, tx.now)
+        await tx.orgs.add_member(member)
+        after = {"email": member.email, "role": member.role, "by": OBJECT}
+        await tx.audit.add(Change("member", user.id, "create", {}, after))
+        return member
+
+    async def _begun(self, connection: Connection, email: str, place: str) -> Begun:
+        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
+        try:
+            url = await self._providers.authorization_url(self._client(connection), attempt, email)
+        except ProviderFault as error:
+            raise SignInRefused(str(error)) from None
+        told = {
+            "org": connection.org,
+            "issuer": connection.issuer,
+            "state": attempt.state,
+            "nonce": attempt.nonce,
+            "verifier": attempt.verifier,
+            "place": place[:LONGEST_PLACE],
+            "until": (self._clock.now() + ATTEMPT_LASTS).isoformat(),
+        }
+        cookie = base64.urlsafe_b64encode(self._vault.seal(told, OWNER)).decode().rstrip("=")
+        return Begun(url, cookie, int(ATTEMPT_LASTS.total_seconds()))
+
+    def _opened(self, cookie: str) -> Mapping[str, str]:
+        try:
+            return self._vault.open(base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4)), OWNER)
+        except (ValueError, binascii.Error):
+            raise SignInRefused("This browser has begun no sign-in, or it took too long. Begin again.") from None
+
+    def _client(self, connection: Connection) -> Client:
+        try:
+            secret = self._vault.open(connection.sealed, connection.owner)["secret"]
+        except ValueError:
+            raise SignInRefused("The client's secret cannot be opened; an owner has to set it anew.") from None
+        return Client(connection.issuer, connection.client_id, secret, self.redirect_uri(connection.org))
+
+
+async def _must_be_own(tx: Tx, identity: Identity) -> None:
+    """Raises SignInRefused unless the provider has verified the address, and it is in a domain that the organisation has proven."""
+    if not identity.email_verified:
+        raise SignInRefused("Your provider has not verified your address. Have it verified there, then sign in again.")
+    domain = domain_of(identity.email)
+    proven = [one.domain for one in await tx.sso.domains() if one.proven_at is not None]
+    if not any(hmac.compare_digest(domain.encode(), one.encode()) for one in proven):
+        raise SignInRefused("Your address is not in a domain that this organisation has proven.")
+
+
+def _bound(tx: Tx, identity: Identity, user: User, known: Subject | None) -> Subject:
+    since = known.created_at if known is not None and known.subject == identity.subject else tx.now
+    return Subject(tx.tenant.org, identity.issuer, identity.subject, user.id, identity.email, since, tx.now)
