@@ -16,10 +16,12 @@ from dependency_injector import containers, providers
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.argon2.passwords import Argon2Passwords
 from adapters.authlib.rules import AuthlibRules
+from adapters.dns.records import DnsRecords
 from adapters.files.objects import FileObjects
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
 from adapters.http.images import HttpImages
+from adapters.http.outbound import HttpOutbound
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.llm.anthropic import AnthropicDialect
@@ -31,6 +33,7 @@ from adapters.llm.pricing import Price
 from adapters.markup.documents import MarkupDocuments
 from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
+from adapters.oidc.provider import OidcProviders
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.delivery_places import PostgresDeliveryPlaces
@@ -54,6 +57,7 @@ from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
+from adapters.postgres.sso import PostgresSsoDirectory
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.usage import PostgresUsageUpkeep
@@ -80,9 +84,13 @@ from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings
+from domain.sso.usecases.signing_in import SsoSignIn
 from domain.webhooks.model import SHARDS
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
-from entrypoints.dependencies import Dependencies, Readiness
+from entrypoints.dependencies import Dependencies, Readiness, Sso, callback_of
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings, SettingsError
 from ports.clock import Clock
@@ -281,7 +289,30 @@ class Container(containers.DeclarativeContainer):
         AccessService, credentials, keys, providers.Dict({b"p": session_store, b"a": sign_ins})
     )
     grant_rules = providers.Singleton(grant_rules_of, settings, access)
-    sessions = providers.Singleton(SessionService, session_store, memberships, access, clock)
+    sso_directory = providers.Singleton(PostgresSsoDirectory, pool)
+    sso_rules = providers.Singleton(SsoRules, uow, sso_directory, session_store)
+    sessions = providers.Singleton(SessionService, session_store, memberships, access, clock, sso_rules)
+    outbound = providers.Singleton(HttpOutbound, http, settings.provided.allow_private_hosts)
+    identity_providers = providers.Singleton(OidcProviders, outbound)
+    sso = providers.Singleton(
+        Sso,
+        settings=providers.Singleton(SsoSettings, vault),
+        proofs=providers.Singleton(
+            DomainProofs, providers.Singleton(DnsRecords, settings.provided.resolver), sso_directory, clock
+        ),
+        rules=sso_rules,
+        providers=identity_providers,
+        sign_in=providers.Singleton(
+            SsoSignIn,
+            uow,
+            sso_directory,
+            people,
+            identity_providers,
+            vault,
+            clock,
+            providers.Callable(callback_of, settings),
+        ),
+    )
     links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)
     mailer = providers.Singleton(mailer_of, settings, clock)
     outgoing_mail = providers.Singleton(OutgoingMail, providers.Singleton(PostgresOutbox, pool), vault, clock, mailer)
@@ -320,6 +351,7 @@ class Container(containers.DeclarativeContainer):
         links=links,
         outgoing_mail=outgoing_mail,
         accounts=accounts,
+        sso=sso,
         limits=limits,
         vault=vault,
         keys=keys,

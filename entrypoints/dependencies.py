@@ -12,6 +12,10 @@ from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings
+from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
@@ -20,6 +24,7 @@ from ports.events import EventReader, EventRendering
 from ports.exports import ExportUpkeep
 from ports.feed_readers import FeedReaders
 from ports.idempotency import IdempotencyMaintenance
+from ports.identity_providers import IdentityProviders
 from ports.images import ImageConverter, ImageFetcher
 from ports.jobs import Dispatch
 from ports.limits import Limits
@@ -55,6 +60,22 @@ def nobody_waits() -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sso:
+    """Single sign-on: setting it up, proving domains, who has to come in by it, and coming in."""
+
+    settings: SsoSettings
+    proofs: DomainProofs
+    rules: SsoRules
+    providers: IdentityProviders
+    sign_in: SsoSignIn
+
+
+def callback_of(settings: Settings) -> str:
+    """Where identity providers send browsers back to; the organisation's id follows."""
+    return f"{settings.base_url}/console/sso/callback/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
     """`waiting` tells how many requests wait for a database connection, `readiness` what /readyz asks by name.
 
@@ -74,6 +95,7 @@ class Dependencies:
     links: LinkService
     outgoing_mail: OutgoingMail
     accounts: Accounts
+    sso: Sso
     limits: Limits
     vault: Vault
     keys: WorkingKeys

@@ -94,6 +94,8 @@ class Settings:
     work_dir: Path | None = None
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
+    resolver: str | None = None
+    """A name server to ask instead of this machine's, `address` or `address:port`."""
     http2: bool = False
     """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
     models: str | None = None
@@ -317,6 +319,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         blocked_after=blocked_after,
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
+        resolver=env.get("JOINERY_RESOLVER", "").strip() or None,
         http2=_switch(env, "JOINERY_HTTP2"),
         models=_models(env),
         provider=_provider(env),

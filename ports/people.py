@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.access.model import Credential, Principal
-from domain.people.model import OneTimeLink, Purpose, SecurityEvent, Session, SignedIn, User
+from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Session, SignedIn, User
 
 
 class People(Protocol):
@@ -77,6 +77,18 @@ class Sessions(Protocol):
 
     async def forget(self, before: datetime) -> int:
         """Delete those, and links, that were over before then; answers how many."""
+        ...
+
+
+class SignInRules(Protocol):
+    """What organisations demand of how their people sign in."""
+
+    async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
+        """Whether a member who has shown who they are by `methods` may look at the organisation."""
+        ...
+
+    async def note(self, user: str, org: str, methods: Collection[Method]) -> None:
+        """Somebody looks at it who was allowed to: what deserves to be told of that, is."""
         ...
 
 

@@ -37,7 +37,9 @@ class HttpOutbound:
             return False
         if not host or parts.username or parts.password or parts.fragment or any(not "!" <= one <= "~" for one in url):
             return False
-        return parts.scheme == "https" or (parts.scheme == "http" and not {host, f"{host}:{port}"}.isdisjoint(self._allowed))
+        return parts.scheme == "https" or (
+            parts.scheme == "http" and not {host, f"{host}:{port}"}.isdisjoint(self._allowed)
+        )
 
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None

@@ -9,8 +9,8 @@ from adapters.memory.audit import KEPT
 from adapters.memory.factors import AUTHENTICATORS
 from adapters.memory.idempotency import ANSWERS
 from adapters.memory.outbox import OUTGOING
-from adapters.memory.sso import CONNECTIONS
 from adapters.memory.sources import SEALED, SOURCES, Sealed
+from adapters.memory.sso import CONNECTIONS
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import ENDPOINTS
 from domain.kernel.tenancy import Tenant

@@ -80,7 +80,9 @@ class OidcProviders:
         """The code against tokens; the client proves itself by its secret, the browser by what the challenge was made of."""
         ways = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         basic = "client_secret_basic" in ways
-        named = (quote_plus(client.client_id), quote_plus(client.secret)) if basic else (client.client_id, client.secret)
+        named = (
+            (quote_plus(client.client_id), quote_plus(client.secret)) if basic else (client.client_id, client.secret)
+        )
         body = prepare_token_request(
             "authorization_code", redirect_uri=client.redirect_uri, code=code, code_verifier=attempt.verifier
         )

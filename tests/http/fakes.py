@@ -14,10 +14,13 @@ from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
+from adapters.memory.names import MemoryNameRecords
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
 from adapters.memory.oauth import MemorySignIns
+from adapters.memory.sso import MemorySsoDirectory
+from adapters.oidc.provider import OidcProviders
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -39,6 +42,10 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Member, Meter, Organisation, Plan
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.accounts import Accounts, Technology, accounts_of
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings
+from domain.sso.usecases.signing_in import SsoSignIn
 from domain.people.usecases.links import LinkService
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import SessionService, Visitor
@@ -47,12 +54,13 @@ from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
-from entrypoints.dependencies import Dependencies
+from entrypoints.dependencies import Dependencies, Sso, callback_of
 from entrypoints.http.app import create_app
 from entrypoints.http.pressure import CALM, Thresholds
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Budget, Take
+from tests.support.identity_provider import FakeProvider
 from tests.http import toys
 from tests.http.browser import Browser
 from tests.http.client import Client
@@ -162,6 +170,9 @@ class World:
     """The network's logs, which nobody fills unless a test does."""
     checks: Any = None
     incidents: Any = None
+    sso_rules: Any = None
+    names: MemoryNameRecords = field(default_factory=MemoryNameRecords)
+    provider: FakeProvider = field(default_factory=FakeProvider)
     waiting: int = 0
     orgs: dict[str, Organisation] = field(default_factory=dict)
 
@@ -255,6 +266,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "accounts": accounts(world, links, mail, changes.get("settings", settings()).base_url),
         "sign_ins": world.sign_ins,
         "grant_rules": AuthlibRules(BASE, world.access.digest),
+        "sso": _sso(world),
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),
         "objects": nothing,
@@ -294,6 +306,19 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
     return Dependencies(**made | changes)
 
 
+def _sso(world: World) -> Sso:
+    """Single sign-on over a provider and a name system that tests fill."""
+    directory, vault = MemorySsoDirectory(world.store), AesGcmVault(SECRET.decode())
+    asked, callback = OidcProviders(world.provider), callback_of(settings())
+    return Sso(
+        settings=SsoSettings(vault),
+        proofs=DomainProofs(world.names, directory, world.clock),
+        rules=world.sso_rules,
+        providers=asked,
+        sign_in=SsoSignIn(world.uow, directory, world.people, asked, vault, world.clock, callback),
+    )
+
+
 @asynccontextmanager
 async def running(
     *,
@@ -313,7 +338,8 @@ async def running(
     kept = MemorySessions(world.store, world.links)
     world.sign_ins = MemorySignIns(world.store)
     world.access = AccessService(world.credentials, world.keys, {b"p": kept, b"a": world.sign_ins})
-    world.sessions = SessionService(kept, MemoryMemberships(world.store), world.access, world.clock)
+    world.sso_rules = SsoRules(world.uow, MemorySsoDirectory(world.store), kept)
+    world.sessions = SessionService(kept, MemoryMemberships(world.store), world.access, world.clock, world.sso_rules)
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)
     world.checks, world.incidents = MemoryPlatformChecks(), MemoryIncidents()

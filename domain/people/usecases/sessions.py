@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.access.model import SESSION_PREFIX, is_secret
 from domain.access.usecases import AccessService, secret_with
-from domain.kernel.errors import NotFound
+from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.people.model import (
@@ -22,11 +22,15 @@ from domain.people.model import (
 )
 from ports.clock import Clock
 from ports.orgs import Memberships
-from ports.people import Sessions
+from ports.people import Sessions, SignInRules
 
 PERSON_PREFIX: Final = "svc_person_"
 TOKEN_LASTS: Final = timedelta(hours=8)
 """How long an operator's token for a member lasts, unless they say otherwise."""
+
+
+class SignInElsewhere(PermissionDenied):
+    """This organisation has its people sign in another way. Choose single sign-on, or how you sign in there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,16 @@ class Visitor:
 class SessionService:
     """Sessions of people. Secrets are told once; their keyed hashes are kept."""
 
-    def __init__(self, sessions: Sessions, memberships: Memberships, access: AccessService, clock: Clock) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        memberships: Memberships,
+        access: AccessService,
+        clock: Clock,
+        rules: SignInRules | None = None,
+    ) -> None:
         self._sessions, self._memberships, self._access, self._clock = sessions, memberships, access, clock
+        self._rules = rules
 
     async def find(self, cookie: str) -> SignedIn | None:
         """Who has that cookie, while the session is in force; that it is used is noted now and then."""
@@ -58,8 +70,13 @@ class SessionService:
     async def begin(
         self, user: User, methods: Sequence[Method], visitor: Visitor, org: str | None = None
     ) -> tuple[Session, str]:
-        """Sign somebody in: the session and its cookie. They look at `org`, or at the first organisation they belong to."""
-        org = await self._own(user.id, org)
+        """Sign somebody in: the session and its cookie. They look at `org`, or at the first organisation they belong to.
+
+        It has to be one that lets them in as they have shown who they are. Raises SignInElsewhere when there are only others.
+        """
+        org = await self._own(user.id, org, methods)
+        if org is not None and self._rules is not None:
+            await self._rules.note(user.id, org, methods)
         return await self._add(user, org, tuple(methods), visitor, SessionKind.CONSOLE, LIFETIME)
 
     async def token(self, user: User, org: str, lasts: timedelta = TOKEN_LASTS) -> tuple[Session, str]:
@@ -67,9 +84,16 @@ class SessionService:
         return await self._add(user, org, (Method.OPERATOR,), Visitor("operator"), SessionKind.TOKEN, lasts)
 
     async def look_at(self, session: Session, org: str, livemode: bool) -> Session:
-        """Look at another organisation, or in the other mode. Raises NotFound for one that its person does not belong to."""
-        if await self._own(session.user, org) != org:
+        """Look at another organisation, or in the other mode. Raises NotFound for one that its person does not belong to.
+
+        Raises SignInElsewhere for one that wants another proof of who they are.
+        """
+        if not any(one == org for one in await self._all(session.user)):
             raise NotFound
+        if org != session.org and self._rules is not None:
+            if not await self._rules.allows(session.user, org, session.methods):
+                raise SignInElsewhere
+            await self._rules.note(session.user, org, session.methods)
         changed = replace(session, org=org, livemode=livemode)
         await self._sessions.save(changed)
         return changed
@@ -109,11 +133,19 @@ class SessionService:
         """Delete what was over before then; answers how many rows."""
         return await self._sessions.forget(before)
 
-    async def _own(self, user: str, org: str | None) -> str | None:
-        """The organisation, or the first that the person belongs to when that one is not theirs."""
+    async def _own(self, user: str, org: str | None, methods: Sequence[Method]) -> str | None:
+        """The organisation, or the first that lets the person in, when that one does not. Raises SignInElsewhere."""
+        ids = await self._all(user)
+        for one in sorted(ids, key=lambda id_: id_ != org):
+            if self._rules is None or await self._rules.allows(user, one, methods):
+                return one
+        if ids:
+            raise SignInElsewhere
+        return None
+
+    async def _all(self, user: str) -> list[str]:
         page = await self._memberships.of_user(user, PageRequest(limit=100))
-        ids = [organisation.id for organisation in page.items]
-        return org if org in ids else next(iter(ids), None)
+        return [organisation.id for organisation in page.items]
 
     async def _add(
         self,

@@ -162,7 +162,9 @@ def _plain(connection: Connection) -> dict[str, Any]:
 def _check(wanted: Wanted) -> None:
     if not 0 < len(wanted.issuer) <= LONGEST_ISSUER:
         raise InvalidRequest.of("issuer", "required", "Give the provider's issuer, an https address.")
-    if not (0 < len(wanted.client_id) <= LONGEST_CLIENT and wanted.client_id.isascii() and wanted.client_id.isprintable()):
+    if not (
+        0 < len(wanted.client_id) <= LONGEST_CLIENT and wanted.client_id.isascii() and wanted.client_id.isprintable()
+    ):
         raise InvalidRequest.of("client_id", "required", "Give the client id that the provider has given you.")
     secret = wanted.secret
     if secret is not None and not (0 < len(secret) <= LONGEST_SECRET and secret.isascii() and secret.isprintable()):

@@ -15,7 +15,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
 from domain.people.model import User
-from domain.sso.model import OBJECT, ATTEMPT_LASTS, Attempt, Client, Connection, Identity, Subject, domain_of
+from domain.sso.model import ATTEMPT_LASTS, OBJECT, Attempt, Client, Connection, Identity, Subject, domain_of
 from ports.clock import Clock
 from ports.identity_providers import IdentityProviders, ProviderFault
 from ports.people import People

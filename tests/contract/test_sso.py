@@ -1,0 +1,128 @@
+"""Single sign-on in store (ports/sso.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Member
+from domain.sso.model import Connection, Domain, Subject
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+HOUR = timedelta(hours=1)
+THEN = builders.MOMENT
+
+
+def _connection(org: str, **changes: object) -> Connection:
+    made = Connection(org, "https://id.example", "client", b"sealed", "viewer", False, True, None, THEN, THEN)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def _name() -> str:
+    return f"{new_id('org')[4:].lower()}.example"
+
+
+async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> None:
+    tenant = await backend.tenant()
+    made = _connection(tenant.org)
+    later = replace(
+        made,
+        issuer="https://other.example",
+        sealed=b"other",
+        joins_as=None,
+        enforced=True,
+        enabled=False,
+        tried_at=THEN,
+    )
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        assert await tx.sso.connection() is None
+        await tx.sso.save(made)
+        assert await tx.sso.connection() == made
+        await tx.sso.save(later)
+    async with backend.uow.begin(Tenant(tenant.org, False), builders.CALL) as tx:
+        assert await tx.sso.connection() == later, "no mode has one of its own"
+        await tx.sso.remove()
+        assert await tx.sso.connection() is None
+
+
+async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None:
+    first, second = await backend.tenant(), await backend.tenant()
+    waiting = Domain(first.org, _name(), "token", None, None, None, THEN)
+    proven = replace(waiting, proven_at=THEN, looked_at=THEN)
+    for tenant in (first, second):
+        async with backend.uow.begin(tenant, builders.CALL) as tx:
+            await tx.sso.save(_connection(tenant.org))
+            await tx.sso.put_domain(replace(waiting, org=tenant.org))
+    assert await backend.sso.of_domain(waiting.domain) is None
+    async with backend.uow.begin(first, builders.CALL) as tx:
+        await tx.sso.put_domain(proven)
+        assert list(await tx.sso.domains()) == [proven]
+    assert await backend.sso.of_domain(waiting.domain) == _connection(first.org)
+    with pytest.raises(Conflict):
+        async with backend.uow.begin(second, builders.CALL) as tx:
+            await tx.sso.put_domain(replace(proven, org=second.org))
+    async with backend.uow.begin(first, builders.CALL) as tx:
+        await tx.sso.save(_connection(first.org, enabled=False))
+    assert await backend.sso.of_domain(waiting.domain) is None
+    async with backend.uow.begin(first, builders.CALL) as tx:
+        assert await tx.sso.remove_domain(waiting.domain)
+        assert not await tx.sso.remove_domain(waiting.domain)
+        assert list(await tx.sso.domains()) == []
+    async with backend.uow.read(second) as tx:
+        assert [one.domain for one in await tx.sso.domains()] == [waiting.domain]
+
+
+async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
+    tenant = await backend.tenant()
+    made = [
+        Domain(tenant.org, _name(), "t", THEN, None, THEN + n * HOUR, THEN) if n < 3 else
+        Domain(tenant.org, _name(), "t", None, None, THEN, THEN) for n in range(4)
+    ]  # fmt: skip
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        for one in made:
+            await tx.sso.put_domain(one)
+    due = [one for one in await backend.sso.due(THEN + 2 * HOUR, 10_000) if one.org == tenant.org]
+    assert due == made[:2]
+
+
+async def test_a_subject_is_one_user_and_a_user_one_subject(backend: Backend) -> None:
+    tenant, other = await backend.tenant(), await backend.tenant()
+    user = new_id("usr")
+    made = Subject(tenant.org, "https://id.example", "s-1", user, "a@x.example", THEN, THEN)
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.sso.bind(made)
+        assert await tx.sso.subject(made.issuer, "s-1") == made
+        assert await tx.sso.subject_of(made.issuer, user) == made
+        assert await tx.sso.subject("https://else.example", "s-1") is None
+        await tx.sso.bind(seen := replace(made, email="b@x.example", seen_at=THEN + HOUR))
+        assert await tx.sso.subject(made.issuer, "s-1") == seen
+        await tx.sso.bind(moved := replace(made, subject="s-2"))
+        assert await tx.sso.subject(made.issuer, "s-1") is None
+        assert await tx.sso.subject_of(made.issuer, user) == moved
+    async with backend.uow.begin(other, builders.CALL) as tx:
+        assert await tx.sso.subject(made.issuer, "s-2") is None
+        await tx.sso.bind(replace(moved, org=other.org))
+        await tx.sso.remove()
+        assert await tx.sso.subject(made.issuer, "s-2") is None
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.sso.subject(made.issuer, "s-2") == moved
+
+
+async def test_members_of_domains(backend: Backend) -> None:
+    tenant = await backend.tenant()
+    domain = _name()
+    made = [
+        Member(new_id("usr"), tenant.org, f"P{n}@{name}", "viewer", THEN)
+        for n, name in enumerate((domain.upper(), f"sub.{domain}", "x.example"))
+    ]
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        for member in made:
+            await tx.orgs.add_member(member)
+    async with backend.uow.read(tenant) as tx:
+        assert list(await tx.sso.members_of([domain])) == made[:1]
+        assert await tx.sso.member(made[1].user) == made[1] and await tx.sso.member(new_id("usr")) is None

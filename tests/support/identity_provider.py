@@ -1,0 +1,126 @@
+"""An identity provider of a test's own, which answers like an honest one unless it is told how to cheat."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc import jwt
+from joserfc.jwk import ECKey, OctKey, RSAKey
+
+from ports.outbound import OutboundAnswer, OutboundFailed
+
+ISSUER = "https://id.fjord.example"
+CLIENT, SECRET = "joinery-client", "s3cret +/%"
+_NOW = 1_795_000_000
+
+
+@dataclass
+class FakeProvider:
+    """ports.outbound.Outbound, behind which one provider stands. `claims` are laid over the honest ones (None takes one out).
+
+    `sign_with` is another algorithm, `told` lays over the discovery document, `userinfo` is what it tells there.
+    """
+
+    issuer: str = ISSUER
+    person: dict[str, Any] = field(
+        default_factory=lambda: {
+            "sub": "u-1",
+            "email": "ada@fjord.example",
+            "email_verified": True,
+            "name": "Ada Moreau",
+        }
+    )
+    claims: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    sign_with: str = "RS256"
+    publish_keys: bool = True
+    by_userinfo: bool = False
+    userinfo: dict[str, Any] = field(default_factory=dict)
+    down: bool = False
+    now: int = _NOW
+    asked: list[str] = field(default_factory=list)
+    seen: list[dict[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._key = RSAKey.generate_key(2048, {"kid": "one", "use": "sig"})
+        self._published = [self._key]
+        self._codes: dict[str, dict[str, str]] = {}
+
+    def rotate(self) -> None:
+        """Sign with another key from now on."""
+        self._key = RSAKey.generate_key(2048, {"kid": f"key-{len(self._published)}", "use": "sig"})
+        if self.publish_keys:
+            self._published = [self._key]
+
+    def permits(self, url: str) -> bool:
+        return url.startswith("https://")
+
+    def authorize(self, url: str) -> dict[str, str]:
+        """What the browser brings back once somebody has signed in at the address that it was sent to."""
+        asked = dict(parse_qsl(urlsplit(url).query))
+        self.seen.append(asked)
+        code = f"code-{len(self._codes)}"
+        self._codes[code] = asked
+        return {"code": code, "state": asked["state"], "iss": self.issuer}
+
+    async def ask(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> OutboundAnswer:
+        self.asked.append(f"{method} {url}")
+        if self.down or not url.startswith(self.issuer):
+            raise OutboundFailed("No connection could be made.")
+        path = url.removeprefix(self.issuer)
+        if path == "/.well-known/openid-configuration":
+            return _json(self._document() | self.told)
+        if path == "/jwks":
+            return _json({"keys": [key.as_dict(private=False) for key in self._published]})
+        if path == "/token":
+            return self._token(dict(headers or {}), body or b"")
+        if path == "/userinfo":
+            return _json(self.person | self.userinfo)
+        return OutboundAnswer(404, b"", "text/html")
+
+    def _document(self) -> dict[str, Any]:
+        ends = {f"{name}_endpoint": f"{self.issuer}/{name}" for name in ("authorization", "token", "userinfo")}
+        return ends | {
+            "issuer": self.issuer,
+            "jwks_uri": f"{self.issuer}/jwks",
+            "id_token_signing_alg_values_supported": ["RS256", "ES256", "HS256", "none"],
+            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+
+    def _token(self, headers: dict[str, str], body: bytes) -> OutboundAnswer:
+        form = {name: values[-1] for name, values in parse_qs(body.decode()).items()}
+        asked = self._codes.pop(form.get("code", ""), None)
+        if asked is None or asked["code_challenge"] != create_s256_code_challenge(form.get("code_verifier", "")):
+            return OutboundAnswer(400, b'{"error":"invalid_grant"}', "application/json")
+        if "Authorization" not in headers or form["redirect_uri"] != asked["redirect_uri"]:
+            return OutboundAnswer(401, b'{"error":"invalid_client"}', "application/json")
+        about = {"sub": self.person["sub"]} if self.by_userinfo else self.person
+        claims = {"iss": self.issuer, "aud": asked["client_id"], "iat": self.now, "exp": self.now + 300}
+        claims |= {"nonce": asked["nonce"]} | about | self.claims
+        said = {name: value for name, value in claims.items() if value is not None}
+        return _json({"access_token": "at-1", "token_type": "Bearer", "id_token": self._signed(said)})
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        header = {"alg": self.sign_with, "kid": self._key.kid}
+        if self.sign_with == "none":
+            return ".".join((_part({"alg": "none"}), _part(claims), ""))
+        if self.sign_with == "HS256":  # the trick with the public key as the secret
+            return jwt.encode(header, claims, OctKey.import_key(self._key.as_pem(private=False)), algorithms=["HS256"])
+        key = ECKey.generate_key("P-256", {"kid": self._key.kid}) if self.sign_with == "ES256" else self._key
+        return jwt.encode(header, claims, key, algorithms=[self.sign_with])
+
+
+def _part(value: Any) -> str:
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+def _json(value: Any) -> OutboundAnswer:
+    return OutboundAnswer(200, json.dumps(value).encode(), "application/json")
