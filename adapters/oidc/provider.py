@@ -1,7 +1,8 @@
 """The relying party's part of OpenID Connect: where the browser is sent, and what is made of what it brings back."""
 
 import hmac
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
 
@@ -41,8 +42,11 @@ _REFUSALS: Final = {
 class OidcProviders:
     """ports.identity_providers.IdentityProviders."""
 
-    def __init__(self, outbound: Outbound, documents: ProviderDocuments | None = None) -> None:
+    def __init__(
+        self, outbound: Outbound, documents: ProviderDocuments | None = None, now: Callable[[], float] = time.time
+    ) -> None:
         self._outbound, self._documents = outbound, documents or ProviderDocuments(outbound)
+        self._now = lambda: int(now())
 
     async def issuer(self, issuer: str) -> str:
         document = await self._documents.fresh(issuer)
@@ -116,10 +120,10 @@ class OidcProviders:
             }
             params = {"nonce": attempt.nonce, "client_id": client.client_id, "access_token": tokens.get("access_token")}
             claims = CodeIDToken(token.claims, token.header, expected, params)
-            claims.validate(leeway=LEEWAY)
+            claims.validate(now=self._now(), leeway=LEEWAY)
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise ProviderFault(f"The provider's id_token does not hold ({_reason(error)}).") from None
-        return claims
+        return dict(claims)
 
     async def _userinfo(
         self, document: Mapping[str, Any], claims: Mapping[str, Any], tokens: Mapping[str, Any]

@@ -86,4 +86,5 @@ def _values(kept: Connection | Domain | Subject) -> dict[str, Any]:
 
 
 def _connection(row: tuple[Any, ...]) -> Connection:
-    return Connection(*row[:3], bytes(row[3]), *row[4:])
+    org, issuer, client_id, sealed, *rest = row
+    return Connection(org, issuer, client_id, bytes(sealed), *rest)

@@ -20,6 +20,9 @@ from entrypoints.console.pages import (
     sign_in,
     webhooks,
 )
+from entrypoints.console.pages import account, catalogue, home, pictures, products, session, sign_in
+from entrypoints.console.pages import catalogue, home, pictures, products, session
+from entrypoints.console.pages import catalogue, home, session, single_sign_on, sso
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
@@ -37,4 +40,6 @@ PAGES: Final[tuple[Page, ...]] = (
     *sign_in.PAGES,
     *account.PAGES,
     *consent.PAGES,
+    *single_sign_on.PAGES,
+    *sso.PAGES,
 )

@@ -309,7 +309,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
 def _sso(world: World) -> Sso:
     """Single sign-on over a provider and a name system that tests fill."""
     directory, vault = MemorySsoDirectory(world.store), AesGcmVault(SECRET.decode())
-    asked, callback = OidcProviders(world.provider), callback_of(settings())
+    asked, callback = OidcProviders(world.provider, now=lambda: world.clock.now().timestamp()), callback_of(settings())
     return Sso(
         settings=SsoSettings(vault),
         proofs=DomainProofs(world.names, directory, world.clock),

@@ -1,14 +1,18 @@
 """An identity provider of a test's own, which answers like an honest one unless it is told how to cheat."""
 
+import hmac
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwt
-from joserfc.jwk import ECKey, OctKey, RSAKey
+from joserfc.jwk import ECKey, RSAKey
 
 from ports.outbound import OutboundAnswer, OutboundFailed
 
@@ -45,13 +49,15 @@ class FakeProvider:
     seen: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._key = RSAKey.generate_key(2048, {"kid": "one", "use": "sig"})
+        self._key = _key("one")
+        self._rotated = 0
         self._published = [self._key]
         self._codes: dict[str, dict[str, str]] = {}
 
     def rotate(self) -> None:
         """Sign with another key from now on."""
-        self._key = RSAKey.generate_key(2048, {"kid": f"key-{len(self._published)}", "use": "sig"})
+        self._rotated += 1
+        self._key = _key(f"key-{self._rotated}")
         if self.publish_keys:
             self._published = [self._key]
 
@@ -111,15 +117,24 @@ class FakeProvider:
         if self.sign_with == "none":
             return ".".join((_part({"alg": "none"}), _part(claims), ""))
         if self.sign_with == "HS256":  # the trick with the public key as the secret
-            return jwt.encode(header, claims, OctKey.import_key(self._key.as_pem(private=False)), algorithms=["HS256"])
-        key = ECKey.generate_key("P-256", {"kid": self._key.kid}) if self.sign_with == "ES256" else self._key
+            text = f"{_part(header)}.{_part(claims)}"
+            return f"{text}.{_encoded(hmac.digest(self._key.as_pem(private=False), text.encode(), sha256))}"
+        key = ECKey.generate_key("P-256", {"kid": str(self._key.kid)}) if self.sign_with == "ES256" else self._key
         return jwt.encode(header, claims, key, algorithms=[self.sign_with])
 
 
 def _part(value: Any) -> str:
-    from base64 import urlsafe_b64encode
+    return _encoded(json.dumps(value).encode())
 
-    return urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+def _encoded(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+@cache
+def _key(kid: str) -> RSAKey:
+    """Made once for all tests: it takes long."""
+    return RSAKey.generate_key(2048, {"kid": kid, "use": "sig"})
 
 
 def _json(value: Any) -> OutboundAnswer:

@@ -50,8 +50,8 @@ class SsoRules:
         async with self._uow.begin(Tenant(org, True), context) as tx:
             member = await tx.sso.member(user)
             if member is not None and await self._obliged(tx, member.email):
-                after = {"user": user, "methods": sorted(map(str, methods))}
-                await tx.audit.add(Change(OBJECT, org, "passed_by", {}, after))
+                after = {"signed_in_beside": user, "methods": sorted(map(str, methods))}
+                await tx.audit.add(Change(OBJECT, org, "update", {}, after))
 
     async def required(self, email: str) -> bool:
         """Whether who has that address is to sign in by a provider: by the domain alone, so it tells nobody who is known."""

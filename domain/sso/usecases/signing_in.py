@@ -80,14 +80,6 @@ class SsoSignIn:
             raise NoConnection
         return await self._begun(connection, email, place)
 
-    async def begin_for(self, org: str, email: str, place: str) -> Begun:
-        """For who tries the organisation's connection. Raises NoConnection, SignInRefused."""
-        async with self._uow.read(Tenant(org, True)) as tx:
-            connection = await tx.sso.connection()
-        if connection is None or not connection.enabled:
-            raise NoConnection
-        return await self._begun(connection, email, place)
-
     async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Answered:
         """What the provider says, checked. Raises SignInRefused."""
         told = self._opened(cookie)

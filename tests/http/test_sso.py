@@ -1,0 +1,378 @@
+"""Coming in by an organisation's identity provider, and everything that it must not lead to."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.tenancy import Tenant
+from domain.people.model import Method, User
+from domain.people.usecases.sessions import SignInElsewhere, Visitor
+from domain.sso.model import Domain
+from domain.sso.usecases.settings import Wanted
+from tests.http.browser import COOKIE, Browser, Page
+from tests.http.fakes import OPERATOR, World, running
+from tests.support.identity_provider import CLIENT, ISSUER, SECRET
+
+pytestmark = pytest.mark.asyncio
+PLACE = "/console/organisation/single-sign-on"
+ATTEMPT = f"{COOKIE}-sso"
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        made.provider.now = int(made.clock.now().timestamp())
+        yield made
+
+
+async def connected(
+    world: World, name: str = "Fjord", domain: str = "fjord.example", joins_as: str | None = "viewer"
+) -> str:
+    """An organisation whose connection and domain are there; answers its id."""
+    org: str = world.orgs[name].id
+    async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
+        await world.dependencies.sso.settings.set(tx, Wanted(ISSUER, CLIENT, SECRET, joins_as))
+        now = world.clock.now()
+        await tx.sso.put_domain(Domain(org, domain, "token", now, None, now, now))
+    return org
+
+
+async def begun(browser: Browser, email: str = "ada@fjord.example", place: str = "/console/catalogue") -> str:
+    """The address that the browser is sent to."""
+    page = await browser.get(f"/console/sso?{urlencode({'email': email, 'next': place})}")
+    assert page.status == 200, page.text
+    refresh = page.header("refresh") or ""
+    assert refresh.startswith("0;url=") and ATTEMPT in browser.cookies
+    return refresh.removeprefix("0;url=")
+
+
+async def back(browser: Browser, org: str, answer: dict[str, str]) -> Page:
+    """What the callback answers."""
+    return await browser.get(f"/console/sso/callback/{org}?{urlencode(answer)}", sec_fetch_site="cross-site")
+
+
+async def came_in(world: World, org: str, **answer: str) -> Page:
+    browser = Browser(world.app)
+    url = await begun(browser)
+    return await back(browser, org, world.provider.authorize(url) | answer)
+
+
+async def test_somebody_new_comes_in_with_the_role_that_is_set(world: World) -> None:
+    org = await connected(world)
+    browser = Browser(world.app)
+    url = await begun(browser)
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    assert asked["redirect_uri"] == f"https://api.joinery.test/console/sso/callback/{org}"
+    assert asked["code_challenge_method"] == "S256" and asked["response_type"] == "code" and asked["nonce"]
+    assert asked["login_hint"] == "ada@fjord.example" and "openid" in asked["scope"]
+    page = await back(browser, org, world.provider.authorize(url))
+    assert page.status == 303 and page.header("location") == "/console/catalogue", page.text
+    assert ATTEMPT not in browser.cookies
+    assert (await browser.follow(page)).status == 200
+    found = await world.sessions.find(browser.cookies[COOKIE])
+    assert found.session.methods == (Method.SSO,) and found.session.org == org
+    assert found.principal.role == "viewer" and found.user.verified_at is not None and found.user.name == "Ada Moreau"
+    assert SECRET not in url and SECRET not in str(world.provider.seen)
+
+
+async def test_whom_the_provider_means_stays_the_same_person(world: World) -> None:
+    org = await connected(world)
+    await connected(world, "Fjord", "fjord-living.example")
+    first = await came_in(world, org)
+    assert first.status == 303
+    user = await world.people.by_email("ada@fjord.example")
+    world.provider.person |= {"email": "ada@fjord-living.example"}
+    browser = Browser(world.app)
+    assert (await back(browser, org, world.provider.authorize(await begun(browser)))).status == 303
+    found = await world.sessions.find(browser.cookies[COOKIE])
+    assert found.user.id == user.id
+    assert await world.people.by_email("ada@fjord-living.example") is None
+    world.provider.person |= {"sub": "somebody else", "email": "ada@fjord.example"}
+    again = await came_in(world, org)
+    assert again.status == 403 and "another account at your provider" in again.text
+
+
+async def test_only_members_come_in_where_nobody_joins_by_it(world: World) -> None:
+    org = await connected(world, joins_as=None)
+    refused = await came_in(world, org)
+    assert refused.status == 403 and "no member" in refused.text
+    user = await world.people.by_email("ada@fjord.example")
+    await world.join(user, "Fjord", "editor")
+    assert (await came_in(world, org)).status == 303
+
+
+@pytest.mark.parametrize(
+    ("cheat", "sentence"),
+    [
+        ({"claims": {"nonce": "another"}}, "id_token does not hold"),
+        ({"claims": {"nonce": None}}, "id_token does not hold"),
+        ({"claims": {"aud": "another client"}}, "id_token does not hold"),
+        ({"claims": {"aud": ["another", "others"]}}, "id_token does not hold"),
+        ({"claims": {"aud": [CLIENT, "other"], "azp": "other"}}, "id_token does not hold"),
+        ({"claims": {"iss": "https://id.other.example"}}, "id_token does not hold"),
+        ({"claims": {"exp": 1}}, "id_token does not hold"),
+        ({"claims": {"exp": None}}, "id_token does not hold"),
+        ({"claims": {"sub": 7}}, "id_token does not hold"),
+        ({"claims": {"sub": None}}, "id_token does not hold"),
+        ({"sign_with": "none"}, "id_token does not hold"),
+        ({"sign_with": "HS256"}, "id_token does not hold"),
+        ({"sign_with": "ES256"}, "id_token does not hold"),
+        ({"claims": {"email_verified": False}}, "not verified your address"),
+        ({"claims": {"email_verified": None}}, "not verified your address"),
+        ({"claims": {"email_verified": "yes"}}, "not verified your address"),
+        ({"claims": {"email": "ada@oak.example"}}, "not in a domain"),
+        ({"claims": {"email": "ada@fjord.example@oak.example"}}, "not in a domain"),
+        ({"claims": {"email": 7}}, "does not tell the address"),
+        ({"by_userinfo": True, "userinfo": {"sub": "another"}}, "about somebody else"),
+        ({"down": True}, "did not answer"),
+    ],
+)  # fmt: skip
+async def test_what_does_not_hold_lets_nobody_in(world: World, cheat: dict[str, Any], sentence: str) -> None:
+    org = await connected(world)
+    browser = Browser(world.app)
+    answer = world.provider.authorize(await begun(browser))
+    await world.dependencies.sso.providers.issuer(ISSUER)
+    for name, value in cheat.items():
+        setattr(world.provider, name, value)
+    page = await back(browser, org, answer)
+    assert page.status in (403, 404) and sentence in page.text, page.text
+    assert COOKIE not in browser.cookies
+    async with world.uow.read(Tenant(org, True)) as tx:
+        assert not await tx.sso.members_of(["fjord.example"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"state": "another"}, "does not belong"),
+        ({"state": ""}, "does not belong"),
+        ({"iss": "https://id.attacker.example"}, "another provider"),
+        ({"iss": ""}, "another provider"),
+        ({"error": "access_denied", "code": ""}, "did not let you in"),
+        ({"error": "<script>alert(1)</script>", "code": ""}, "refused the sign-in"),
+        ({"code": ""}, "sent no code"),
+        ({"code": "unknown"}, "begin again"),
+    ],
+)
+async def test_answers_that_belong_to_no_attempt(world: World, answer: dict[str, str], sentence: str) -> None:
+    org = await connected(world)
+    page = await came_in(world, org, **answer)
+    assert page.status == 403 and sentence in page.text and "<script>alert" not in page.text
+
+
+async def test_an_attempt_is_one_browsers_and_lasts_ten_minutes(world: World) -> None:
+    org = await connected(world)
+    mine, other = Browser(world.app), Browser(world.app)
+    answer = world.provider.authorize(await begun(mine))
+    assert (await back(other, org, answer)).status == 403
+    await begun(other)
+    assert (await back(other, org, answer)).status == 403, "its own attempt has another state"
+    world.clock.advance(timedelta(minutes=11))
+    assert "took too long" in (await back(mine, org, answer)).text
+    fresh = Browser(world.app)
+    again = world.provider.authorize(await begun(fresh))
+    world.provider.now = int(world.clock.now().timestamp())
+    kept = dict(fresh.cookies)
+    assert (await back(fresh, org, again)).status == 303
+    fresh.cookies = kept
+    assert (await back(fresh, org, again)).status == 403, "a code is good once"
+
+
+async def test_the_attempt_at_one_organisation_is_none_at_another(world: World) -> None:
+    org = await connected(world)
+    other = await connected(world, "Oak", "oak.example")
+    browser = Browser(world.app)
+    answer = world.provider.authorize(await begun(browser))
+    assert (await back(browser, other, answer)).status == 403
+    assert (await back(browser, org, answer)).status == 303
+
+
+async def test_another_organisations_provider_signs_nobody_in_here(world: World) -> None:
+    """Somebody of Fjord's domain, named by Oak's provider: nobody, and no session that looks at Fjord."""
+    await connected(world)
+    oak = await connected(world, "Oak", "oak.example")
+    browser = Browser(world.app)
+    answer = world.provider.authorize(await begun(browser, "mallory@oak.example"))
+    page = await back(browser, oak, answer)
+    assert page.status == 403 and "not in a domain" in page.text
+    world.provider.person = {"sub": "m", "email": "mallory@oak.example", "email_verified": True}
+    answer = world.provider.authorize(await begun(browser, "mallory@oak.example"))
+    assert (await back(browser, oak, answer)).status == 303
+    mallory = await world.people.by_email("mallory@oak.example")
+    await world.join(mallory, "Fjord", "owner")
+    found = await world.sessions.find(browser.cookies[COOKIE])
+    with pytest.raises(SignInElsewhere):
+        await world.sessions.look_at(found.session, world.orgs["Fjord"].id, True)
+    confirmed = await world.sessions.confirm(found.session, Method.PASSKEY)
+    assert (await world.sessions.look_at(confirmed, world.orgs["Fjord"].id, True)).org == world.orgs["Fjord"].id
+
+
+async def test_keys_that_are_rotated_are_asked_for_again_and_not_for_every_stranger(world: World) -> None:
+    org = await connected(world)
+    assert (await came_in(world, org)).status == 303
+    documents = world.dependencies.sso.providers._documents
+    world.provider.rotate()
+    assert (await came_in(world, org)).status == 403, "asked for a moment ago"
+    documents._kept[ISSUER].keys_at = float("-inf")
+    assert (await came_in(world, org)).status == 303
+    world.provider.publish_keys = False
+    world.provider.rotate()
+    before = len([one for one in world.provider.asked if one.endswith("/jwks")])
+    for _ in range(3):
+        assert (await came_in(world, org)).status == 403
+    assert len([one for one in world.provider.asked if one.endswith("/jwks")]) == before
+
+
+async def test_the_address_may_be_told_by_userinfo_alone(world: World) -> None:
+    org = await connected(world)
+    world.provider.by_userinfo = True
+    assert (await came_in(world, org)).status == 303
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"issuer": "https://other.example"},
+        {"jwks_uri": "http://id.fjord.example/jwks"},
+        {"jwks_uri": None},
+        {"id_token_signing_alg_values_supported": ["HS256", "none"]},
+    ],
+)
+async def test_providers_that_cannot_be_used(world: World, told: dict[str, Any]) -> None:
+    owner = await world.browser()
+    world.provider.told = told
+    page = await owner.submit(
+        await owner.get(PLACE), f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret=SECRET, joins_as=""
+    )
+    assert page.status == 400 and "f-issuer-error" in page.text and SECRET not in page.text
+
+
+async def test_nobody_is_told_who_is_known(world: World) -> None:
+    await connected(world)
+    await world.people.add(User("usr_1", "known@fjord.example", "", None, world.clock.now()))
+    stranger = Browser(world.app)
+    known, unknown = [await stranger.get(f"/console/sso?email={who}@fjord.example") for who in ("known", "nobody")]
+    assert known.status == unknown.status == 200
+    other = await stranger.get("/console/sso?email=a@nowhere.example")
+    assert other.status == 404 and "password or passkey" in other.text
+    leading = await stranger.get("/console/sso?email=ada%40fjord.example&next=https://evil.example")
+    answer = world.provider.authorize((leading.header("refresh") or "").removeprefix("0;url="))
+    assert (await back(stranger, world.orgs["Fjord"].id, answer)).header("location") == "/console"
+
+
+async def test_who_begins_too_many_waits(world: World) -> None:
+    await connected(world)
+    stranger = Browser(world.app)
+    answers = [(await stranger.get("/console/sso?email=a@fjord.example")).status for _ in range(21)]
+    assert answers == [200] * 20 + [429]
+
+
+async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
+    owner, admin = await world.browser(), await world.browser(role="admin")
+    assert (await admin.get(PLACE)).status == 403
+    org = world.orgs["Fjord"].id
+    page = await owner.get(PLACE)
+    assert f"/console/sso/callback/{org}" in page.text
+    made = await owner.submit(
+        page, f"{PLACE}/save", issuer=f"{ISSUER}/", client_id=CLIENT, secret=SECRET, joins_as="editor"
+    )
+    assert made.status == 303, made.text
+    page = await owner.get(PLACE)
+    assert f'value="{ISSUER}"' in page.text and SECRET not in page.text
+    assert (await owner.submit(page, f"{PLACE}/switch", act="enforce")).status == 422
+    await owner.submit(page, f"{PLACE}/domains", domain="@Fjord.Example.")
+    assert (await owner.submit(page, f"{PLACE}/domains", domain="localhost")).status == 400
+    async with world.uow.read(Tenant(org, True)) as tx:
+        (domain,) = await tx.sso.domains()
+    assert domain.domain == "fjord.example" and domain.record in (await owner.get(PLACE)).text
+    world.names.put("fjord.example", "TXT", "v=spf1 -all", "joinery-verification=another")
+    missing = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
+    assert "no such record yet" in missing.text
+    world.names.put("fjord.example", "TXT", "v=spf1 -all", domain.record)
+    proven = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
+    assert "fjord.example is proven" in proven.text
+    assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 422, "nobody has come in yet"
+    assert (await came_in(world, org)).status == 303
+    assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 303
+    async with world.uow.read(Tenant(org, True)) as tx:
+        connection = await tx.sso.connection()
+    assert connection.enforced and connection.joins_as == "editor"
+    kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", joins_as="")
+    assert kept.status == 303
+    other = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id="another", secret="", joins_as="")
+    assert other.status == 400 and "Another client has another secret" in other.text
+    assert (await owner.submit(proven, f"{PLACE}/domains/remove", domain="fjord.example")).status == 409
+    world.clock.advance(timedelta(minutes=20))
+    late = await owner.submit(proven, f"{PLACE}/switch", act="remove")
+    assert late.status == 409 and "sign in again" in late.text
+
+
+async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: World) -> None:
+    org = await connected(world)
+    visitor, now = Visitor("203.0.113.7"), world.clock.now()
+    people: dict[str, User] = {}
+    for name, role in (("owner", "owner"), ("editor", "editor"), ("guest", "editor")):
+        domain = "elsewhere.example" if name == "guest" else "fjord.example"
+        people[name] = await world.people.add(User(f"usr_{name}", f"{name}@{domain}", name, now, now))
+        await world.join(people[name], "Fjord", role)
+    cookies = {
+        name: (await world.sessions.begin(user, [Method.PASSWORD], visitor, org))[1] for name, user in people.items()
+    }
+    async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
+        settings = world.dependencies.sso.settings
+        await tx.sso.save(replace(await tx.sso.connection(), tried_at=now))
+        await settings.enforce(tx, True)
+        affected = await settings.affected(tx)
+    assert await world.sso_rules.barred(org, affected) == 2
+    left = {name for name, cookie in cookies.items() if await world.sessions.find(cookie)}
+    assert left == {"guest"}
+    assert await world.sso_rules.required("anybody@fjord.example") and not await world.sso_rules.required(
+        "x@elsewhere.example"
+    )
+    for methods in ([Method.PASSWORD], [Method.PASSWORD, Method.TOTP], [Method.LINK], [Method.PASSKEY]):
+        with pytest.raises(SignInElsewhere):
+            await world.sessions.begin(people["editor"], methods, visitor)
+    with pytest.raises(SignInElsewhere):
+        await world.sessions.begin(people["owner"], [Method.PASSWORD], visitor)
+    await world.sessions.begin(people["owner"], [Method.PASSWORD, Method.TOTP], visitor)
+    audit = await (await world.client(scopes=frozenset({"audit:read"}))).get("/v1/audit-events?action=sso.passed_by")
+    (entry,) = audit.json()["data"]
+    assert entry["after"] == {"methods": ["password", "totp"], "signed_in_beside": people["owner"].id}
+    assert (await came_in(world, org)).status == 303
+
+
+async def test_a_record_that_is_gone_is_told_and_counts_for_two_weeks(world: World) -> None:
+    org = await connected(world)
+    proofs, tenant = world.dependencies.sso.proofs, Tenant(org, True)
+
+    async def looked() -> list[str]:
+        for one in await proofs.due():
+            there = await proofs.is_there(one)
+            async with world.uow.begin(tenant, OPERATOR) as tx:
+                await proofs.keep(tx, one.domain, there)
+        async with world.uow.read(tenant) as tx:
+            return [one.state for one in await tx.sso.domains()]
+
+    assert await looked() == ["proven"] and not world.names.asked, "looked at a moment ago"
+    world.clock.advance(timedelta(hours=25))
+    world.names.down.add("*")
+    assert await looked() == ["proven"]
+    world.names.down.clear()
+    world.clock.advance(timedelta(hours=25))
+    assert await looked() == ["lost"]
+    assert (await Browser(world.app).get("/console/sso?email=a@fjord.example")).status == 200
+    assert "Record is gone" in (await (await world.browser()).get(PLACE)).text
+    world.names.put("fjord.example", "TXT", "joinery-verification=token")
+    world.clock.advance(timedelta(hours=25))
+    assert await looked() == ["proven"]
+    world.names.put("fjord.example", "TXT")
+    for days in (2, 15):
+        world.clock.advance(timedelta(days=days))
+        found = await looked()
+    assert found == ["waiting"]
+    assert (await Browser(world.app).get("/console/sso?email=a@fjord.example")).status == 404
