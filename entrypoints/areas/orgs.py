@@ -8,6 +8,7 @@ from domain.jobs.usecases.ticks import Tick
 from domain.kernel import retention
 from domain.kernel.paging import Page
 from domain.oauth.usecases.purging import OAuthPurging
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.usecases.service import OrgService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
@@ -15,6 +16,7 @@ from entrypoints.http.operation import DetachedRead, Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, ReadContext
 
+_LOOKING: Final = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]
 Detached: TypeAlias = DetachedContext[OrgService]
 
@@ -84,8 +86,17 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         await dependencies.accounts.passkeys.forget(clock.now() - retention.CHALLENGES)
         await dependencies.outgoing_mail.forget(clock.now() - retention.OUTGOING_MAIL)
 
+    async def look_at_domains() -> None:
+        """Each in a transaction of its own, so that one that cannot be kept holds up no other."""
+        proofs = dependencies.sso.proofs
+        for one in await proofs.due():
+            there = await proofs.is_there(one)
+            async with dependencies.uow.begin(Tenant(one.org, True), _LOOKING) as tx:
+                await proofs.keep(tx, one.domain, there)
+
     return [
         Tick("sessions that are over", 3600, forget),
+        Tick("proofs of domains", 900, look_at_domains),
         Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
         Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.sign_ins, clock).purge),
     ]

@@ -232,6 +232,7 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     own.set_defaults(run="people:create_token")
     _sessions(commands)
     _apps(commands)
+    _sso(commands)
 
     key = _group(commands, "key", "API keys")
     make = key.add_parser("create", help="make an API key; its secret is shown once")
@@ -289,6 +290,35 @@ def _sessions(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         command.add_argument("--email", required=True, help="the person's address")
         _store(command)
         command.set_defaults(run=f"people:{name}")
+
+
+def _sso(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    sso = _group(commands, "sso", "organisations' own identity providers (OpenID Connect)")
+    make = sso.add_parser(
+        "set",
+        help="set a provider up, or change it; its secret comes from JOINERY_SSO_SECRET or the standard input",
+    )
+    make.add_argument("--issuer", required=True, metavar="URL", help="the provider's issuer")
+    make.add_argument("--client-id", required=True, metavar="ID", help="what Joinery is registered as there")
+    roles = (*sorted(set(ROLES) - {"owner"}), "nobody")
+    make.add_argument(
+        "--joins-as",
+        choices=roles,
+        default="nobody",
+        help="what whoever signs in first becomes (default: nobody joins)",
+    )
+    make.add_argument("--keep-secret", action="store_true", help="keep the secret that is kept")
+    name = sso.add_parser("domain", help="name a domain, or look for its record when it is named already")
+    name.add_argument("domain", metavar="DOMAIN")
+    force = sso.add_parser("enforce", help="let members of proven domains in by it alone")
+    force.add_argument("--off", action="store_true", help="let them in in other ways again")
+    told = sso.add_parser("show", help="what is set up, and each domain's record")
+    gone = sso.add_parser("remove", help="forget the provider and whom it knows")
+    runs = ((make, "set_up"), (told, "show"), (name, "add_domain"), (force, "enforce"), (gone, "remove"))
+    for command, function in runs:
+        _org(command)
+        _store(command)
+        command.set_defaults(run=f"sso:{function}")
 
 
 def _audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
