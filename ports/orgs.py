@@ -15,6 +15,10 @@ class OrgStore(Protocol):
         """The tenant's organisation."""
         ...
 
+    async def change(self, name: str, api_version: str | None) -> None:
+        """Give the organisation another name and pinned version."""
+        ...
+
     async def add_member(self, member: Member) -> None:
         """Add a member. Raises Conflict when the address is a member already."""
         ...

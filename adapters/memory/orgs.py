@@ -42,6 +42,9 @@ class MemoryOrgs:
             raise NotFound
         return replace(own, plan=self._plans.get(own.plan.code) or own.plan)
 
+    async def change(self, name: str, api_version: str | None) -> None:
+        await self._orgs.put(replace(await self.own(), name=name, api_version=api_version))
+
     async def add_member(self, member: Member) -> None:
         await self._members.add(member)
 

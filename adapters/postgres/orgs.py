@@ -43,6 +43,10 @@ class PostgresOrgStore:
         assert row is not None, "a tenant without an organisation"
         return organisation_of(row)
 
+    async def change(self, name: str, api_version: str | None) -> None:
+        async with self._session.owning():
+            await self._session.run(SQL["change"], name=name, api_version=api_version)
+
     async def add_member(self, member: Member) -> None:
         async with self._session.owning():
             await self._session.run(

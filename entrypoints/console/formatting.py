@@ -1,5 +1,6 @@
 """How values of the API are written for people: moments, amounts, sizes, words of enumerations."""
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -51,6 +52,12 @@ def clock(value: str | datetime | None) -> str:
 def day(value: str | datetime) -> str:
     """The date alone."""
     return moment(value).astimezone(UTC).strftime("%-d %b %Y")
+
+
+def date(value: dt.date | str) -> str:
+    """A calendar date: `3 Nov`."""
+    found = dt.date.fromisoformat(value) if isinstance(value, str) else value
+    return found.strftime("%-d %b")
 
 
 def number(value: float | Decimal | None) -> str:
@@ -139,6 +146,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "when": when,
     "clock": clock,
     "day": day,
+    "date": date,
     "number": number,
     "money": money,
     "size": size,

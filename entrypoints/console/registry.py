@@ -23,6 +23,17 @@ from entrypoints.console.pages import (
 from entrypoints.console.pages import account, catalogue, home, pictures, products, session, sign_in
 from entrypoints.console.pages import catalogue, home, pictures, products, session
 from entrypoints.console.pages import catalogue, home, session, single_sign_on, sso
+from entrypoints.console.pages import (
+    audit,
+    catalogue,
+    exports,
+    home,
+    organisation,
+    session,
+    single_sign_on,
+    sso,
+    usage,
+)
 
 PAGES: Final[tuple[Page, ...]] = (
     *home.PAGES,
@@ -40,6 +51,10 @@ PAGES: Final[tuple[Page, ...]] = (
     *sign_in.PAGES,
     *account.PAGES,
     *consent.PAGES,
+    *organisation.PAGES,
     *single_sign_on.PAGES,
+    *audit.PAGES,
+    *usage.PAGES,
+    *exports.PAGES,
     *sso.PAGES,
 )

@@ -31,6 +31,16 @@ async def test_own_organisation(backend: Backend) -> None:
             assert await tx.orgs.own() == org
 
 
+async def test_another_name_and_version(backend: Backend) -> None:
+    org, other = await backend.organisation(), await backend.organisation()
+    for version in ("2026-10-04", None):
+        async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
+            await tx.orgs.change("Fjord & Söhne", version)
+        async with backend.uow.read(Tenant(org.id, False)) as tx:
+            assert await tx.orgs.own() == replace(org, name="Fjord & Söhne", api_version=version)
+    assert await backend.registry.find(other.id) == other
+
+
 async def test_found_by_id_or_unique_name(backend: Backend) -> None:
     name, doubled = f"Name {new_id('org')}", f"Doubled {new_id('org')}"
     org = await backend.organisation(name=name)

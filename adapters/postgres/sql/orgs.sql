@@ -14,6 +14,9 @@ ORDER BY o.id
 -- change_plan --
 UPDATE organisations SET plan = %(plan)s WHERE id = %(id)s
 
+-- change --
+UPDATE organisations SET name = %(name)s, api_version = %(api_version)s WHERE id = %(org)s
+
 -- of_user --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days

@@ -1,0 +1,37 @@
+"""What an organisation's managers set of it: its name, and the API version of requests that name none."""
+
+from collections.abc import Collection
+from typing import Final
+
+from domain.audit.model import Change
+from domain.kernel.errors import InvalidRequest
+from domain.orgs.model import Organisation
+from ports.unit_of_work import Tx
+
+LONGEST_NAME: Final = 100
+
+
+class OrgSettings:
+    """`versions` are those that are served."""
+
+    def __init__(self, versions: Collection[str]) -> None:
+        self._versions = tuple(versions)
+
+    async def change(self, tx: Tx, name: str, api_version: str | None) -> Organisation:
+        """Set both; None leaves the version to the first request that names one or none. Raises InvalidRequest."""
+        wanted = " ".join(name.split())
+        if not 0 < len(wanted) <= LONGEST_NAME or not wanted.isprintable():
+            raise InvalidRequest.of("name", "too_long" if wanted else "required", f"Up to {LONGEST_NAME} characters.")
+        if api_version is not None and api_version not in self._versions:
+            raise InvalidRequest.of("api_version", "invalid_value", "There is no such version.")
+        before = await tx.orgs.own()
+        version = api_version or before.api_version
+        await tx.orgs.change(wanted, version)
+        old, new = {"name": before.name, "api_version": before.api_version}, {"name": wanted, "api_version": version}
+        changed = [field for field in new if old[field] != new[field]]
+        if changed:
+            told = {field: old[field] for field in changed if old[field] is not None}
+            await tx.audit.add(
+                Change("organisation", before.id, "update", told, {field: new[field] for field in changed})
+            )
+        return await tx.orgs.own()

@@ -1,0 +1,127 @@
+"""The audit log as people read it: who did what, the fields before and after, and taking it back with a look first."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+
+from entrypoints.console.differences import differences
+from entrypoints.console.formatting import words
+from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.refusals import Refused
+from entrypoints.console.visit import Visit
+
+PLACE: Final = "/console/organisation/audit"
+_PAGE: Final = 25
+_KINDS: Final = {"api_key": "API key", "app": "App", "agent": "Agent", "service": "Joinery"}
+_OBJECTS: Final = (
+    "source", "mapping", "category_rules", "product", "variant", "offer", "match_pair", "merge", "webhook_endpoint", "export",
+    "member", "invitation", "api_key", "sso_connection", "sso_domain", "organisation",
+)  # fmt: skip
+
+
+async def show(visit: Visit) -> Answer:
+    """The entries that pass the filters."""
+    given = visit.query.given("object", "action", "target", "actor", "undoable", "since", "until", "cursor")
+    refusal = None
+    try:
+        found = await visit.api.get("/v1/audit-events", limit=_PAGE, **_asked(given))
+    except Refused as error:
+        found, refusal = {"data": [], "has_more": False}, error
+    entries = found["data"]
+    return visit.render(
+        "organisation/audit.html",
+        status=refusal.status if refusal else 200,
+        found=found,
+        entries=[_entry(visit, one) for one in entries],
+        people=await _people(visit, entries),
+        given=given,
+        objects=[(one, words(one)) for one in _OBJECTS],
+        place=PLACE,
+        refusal=refusal,
+        may_undo=visit.may("audit:write"),
+    )
+
+
+async def preview(visit: Visit) -> Answer:
+    """What undoing would change, without doing it."""
+    id_ = visit.ids["id"]
+    refusal, told = None, None
+    try:
+        told = await visit.api.post(f"/v1/audit-events/{id_}/undo", dry_run="explain")
+    except Refused as error:
+        if error.status == 404:
+            raise
+        refusal = error
+    return visit.render("organisation/undo.html", id=id_, preview=_told(told), place=PLACE, refusal=refusal)
+
+
+async def undo(visit: Visit) -> Answer:
+    """Take it back."""
+    id_ = visit.ids["id"]
+    try:
+        await visit.api.post(f"/v1/audit-events/{id_}/undo")
+    except Refused as error:
+        return visit.render(
+            "organisation/undo.html", status=error.status, id=id_, preview=None, place=PLACE, refusal=error
+        )
+    return visit.redirect(PLACE, "Done: everything that it had changed is as it was before.")
+
+
+def _asked(given: Mapping[str, str]) -> dict[str, str]:
+    """The operation's parameters; days are whole days (UTC), the last one included. What is no day is told as it is."""
+    asked = {name: given[name] for name in ("object", "action", "target", "actor", "undoable") if name in given}
+    if "cursor" in given:
+        asked["starting_after"] = given["cursor"]
+    for name in ("since", "until"):
+        if name in given:
+            try:
+                day = date.fromisoformat(given[name]) + timedelta(days=name == "until")
+                asked[name] = f"{day.isoformat()}T00:00:00Z"
+            except ValueError:
+                asked[name] = given[name]
+    return asked
+
+
+def _entry(visit: Visit, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with what it is called, and its differences, field by field."""
+    named = {operation.id: operation.summary for operation in visit.console.pipeline.table.operations}
+    before, after = entry["before"], entry["after"]
+    name = after.get("name") or before.get("name") or after.get("email") or before.get("email")
+    return {
+        **entry,
+        "title": named.get(entry["action"]) or entry["action"],
+        "name": name if isinstance(name, str) else "",
+        "differences": differences(before, after),
+        "kind": _KINDS.get(entry["actor"]["kind"], ""),
+    }
+
+
+def _told(preview: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if preview is None:
+        return None
+    changes = [
+        {
+            **change,
+            "differences": differences(
+                {field["path"]: field["old"] for field in change["fields"] if field.get("old") is not None},
+                {field["path"]: field["new"] for field in change["fields"] if field.get("new") is not None},
+            ),
+        }
+        for change in preview["changes"]
+    ]
+    return {**preview, "changes": changes}
+
+
+async def _people(visit: Visit, entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What to call the people who acted, by id."""
+    ids = {one["actor"]["id"] for one in entries if one["actor"]["kind"] == "user"}
+    ids |= {one["actor"]["on_behalf_of"] for one in entries if one["actor"].get("on_behalf_of")}
+    found = [await visit.dependencies.people.get(id_) for id_ in sorted(ids)]
+    return {user.id: user.name or user.email for user in found if user is not None}
+
+
+PAGES: Final = (
+    Page(PLACE, show, scope="audit:read", menu=Entry("Organisation", "Audit log")),
+    Page(f"{PLACE}/<id>/undo", preview, scope="audit:write", menu="Organisation"),
+    Page(f"{PLACE}/<id>/undo", undo, methods=("POST",), scope="audit:write", menu="Organisation"),
+)

@@ -1,0 +1,52 @@
+"""What the organisation is called, and which API version requests get that name none."""
+
+from typing import Any, Final
+
+from adapters.wire.versions import SUPPORTED
+from domain.kernel.errors import DomainError, PermissionDenied
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.orgs.usecases.settings import OrgSettings
+from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.refusals import Refused, refused
+from entrypoints.console.visit import Visit
+
+PLACE: Final = "/console/organisation/settings"
+MANAGERS: Final = ("owner", "admin")
+_SETTINGS: Final = OrgSettings(SUPPORTED.dates)
+
+
+async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) -> Answer:
+    """The settings."""
+    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+        own = await tx.orgs.own()
+    return visit.render(
+        "organisation/settings.html",
+        status=refusal.status if refusal else 200,
+        own=own,
+        given=given or {"name": own.name, "api_version": own.api_version or ""},
+        versions=list(reversed(SUPPORTED.dates)),
+        catalogues={"Live": own.catalogues[0], "Test": own.catalogues[1]},
+        manages=visit.principal.role in MANAGERS,
+        errors=refusal.fields if refusal else {},
+        place=PLACE,
+    )
+
+
+async def save(visit: Visit) -> Answer:
+    """Change them."""
+    if visit.principal.role not in MANAGERS:
+        raise PermissionDenied("Only owners and admins change the organisation's settings.")
+    context = AuditContext(visit.principal.actor, "orgs.change", visit.request_id)
+    given = {"name": visit.form.get("name"), "api_version": visit.form.get("api_version")}
+    try:
+        async with visit.dependencies.uow.begin(Tenant(visit.principal.tenant.org, True), context) as tx:
+            await _SETTINGS.change(tx, given["name"], given["api_version"] or None)
+    except DomainError as error:
+        return await show(visit, refused(error, visit.request_id), given)
+    return visit.redirect(PLACE, "Saved.")
+
+
+PAGES: Final = (
+    Page(PLACE, show, scope="org:read", menu=Entry("Organisation", "Settings")),
+    Page(PLACE, save, methods=("POST",), scope="org:read", menu="Organisation"),
+)

@@ -1,0 +1,130 @@
+"""The console's section Organisation: the audit log with undoing, the plan, exports and settings."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.tenancy import Tenant
+from entrypoints.console.bars import HEIGHT, bars
+from entrypoints.console.differences import differences
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+AUDIT = "/console/organisation/audit"
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        yield made
+
+
+async def test_the_audit_log_tells_who_did_what_and_takes_it_back(world: World) -> None:
+    browser, client = await world.browser(person="Ada <b>Moreau"), await world.client()
+    empty = await browser.get(AUDIT)
+    assert empty.status == 200 and "Nothing yet" in empty.text
+    created = await client.post(
+        "/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"], "description": "<hook>"}
+    )
+    assert created.status == 201, created.body
+    page = await browser.get(AUDIT)
+    assert "Create a webhook endpoint" in page.text and "API key" in page.text
+    assert "&lt;hook&gt;" in page.text and "<hook>" not in page.text and "whsec_" not in page.text
+    entry = (await client.get("/v1/audit-events")).json()["data"][0]["id"]
+    look = await browser.get(f"{AUDIT}/{entry}/undo")
+    assert look.status == 200 and "Nothing is done yet" in look.text and "Taken away" in look.text
+    assert len((await client.get("/v1/webhook-endpoints")).json()["data"]) == 1
+    done = await browser.follow(await browser.submit(look, f"{AUDIT}/{entry}/undo"))
+    assert "as it was before" in done.text and "Undone" in done.text and "Ada &lt;b&gt;Moreau" in done.text
+    assert (await client.get("/v1/webhook-endpoints")).json()["data"] == []
+    again = await browser.get(f"{AUDIT}/{entry}/undo")
+    assert "It was undone" in again.text or "undone" in again.text
+    none = await browser.get(f"{AUDIT}?object=export&since=2026-01-01&until=2026-12-31")
+    assert "Nothing like that" in none.text
+    wrong = await browser.get(f"{AUDIT}?since=tomorrow")
+    assert wrong.status == 400 and "tomorrow" in wrong.text
+    assert (await browser.get(f"{AUDIT}/aud_unknown/undo")).status == 404
+
+
+async def test_who_may_not_read_or_undo_does_not(world: World) -> None:
+    viewer, editor, other = (
+        await world.browser(role="viewer"),
+        await world.browser(role="editor"),
+        await world.browser("Oak"),
+    )
+    client = await world.client()
+    await client.post("/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"]})
+    entry = (await client.get("/v1/audit-events")).json()["data"][0]["id"]
+    assert (await viewer.get(AUDIT)).status == 403
+    listed = await editor.get(AUDIT)
+    assert listed.status == 200 and "/undo" not in listed.text
+    assert (await editor.get(f"{AUDIT}/{entry}/undo")).status == 403
+    assert (await other.get(f"{AUDIT}/{entry}/undo")).status == 404
+    assert (
+        "Organisation"
+        not in (await (await world.browser(role="billing")).get("/console")).text.split("Audit log")[0][-20:]
+    )
+
+
+async def test_plan_and_usage(world: World) -> None:
+    page = await (await world.browser("Elm", "billing")).get("/console/organisation/usage")
+    assert page.status == 200 and "High plan" in page.text and "Sources" in page.text and "As a table" in page.text
+
+
+async def test_an_export_is_started_and_watched(world: World) -> None:
+    elm, oak = await world.browser("Elm", "owner"), await world.browser("Oak", "viewer")
+    place = "/console/organisation/exports"
+    page = await elm.get(place)
+    assert "No export yet" in page.text
+    bad = await elm.submit(page, place, kind="products", since="never")
+    assert bad.status == 400 and "filters.updated_since" not in bad.text and "f-since-error" in bad.text
+    started = await elm.follow(await elm.submit(page, place, kind="products", since="2026-11-01"))
+    assert "changed since 1 Nov 2026" in started.text and 'hx-trigger="every 3s"' in started.text
+    part = await elm.get(place, hx_request="true", hx_target="exports")
+    assert part.text.lstrip().startswith('<div id="exports"') and "<html" not in part.text
+    seen = await oak.get(place)
+    assert seen.status == 200 and "Start one" not in seen.text
+    assert (await oak.post(place, kind="products")).status == 403
+
+
+async def test_settings_are_changed_by_managers_and_audited(world: World) -> None:
+    place = "/console/organisation/settings"
+    admin, editor = await world.browser(role="admin"), await world.browser(role="editor")
+    page = await admin.get(place)
+    saved = await admin.follow(await admin.submit(page, place, name="  Fjord   & Søn ", api_version="2026-10-01"))
+    assert "Saved." in saved.text and 'value="Fjord &amp; Søn"' in saved.text
+    for name, version, field in (
+        ("", "", "f-name-error"),
+        ("x" * 101, "", "f-name-error"),
+        ("F", "1999-01-01", "f-api_version"),
+    ):
+        refused = await admin.submit(page, place, name=name, api_version=version)
+        assert refused.status == 400 and field in refused.text
+    assert (await editor.get(place)).status == 200
+    assert (await editor.submit(await editor.get("/console"), place, name="Mine", api_version="")).status == 403
+    async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
+        own = await tx.orgs.own()
+    assert own.name == "Fjord & Søn" and own.api_version == "2026-10-01"
+    entry = (await (await world.client()).get("/v1/audit-events?action=orgs.change")).json()["data"][0]
+    assert entry["before"] == {"name": "Fjord"} and entry["after"]["name"] == "Fjord & Søn"
+    assert not entry["undo"]["available"] and entry["undo"]["reason"]
+
+
+async def test_differences_are_told_field_by_field() -> None:
+    told = differences(
+        {"a": {"b": {"c": 1}}, "s": "", "l": [1, 2]}, {"a": {"b": {"c": 2}}, "s": "x", "n": True, "l": [1, 2]}
+    )
+    assert [(one.path, one.old, one.new) for one in told] == [
+        ("a.b.c", "1", "2"),
+        ("s", "(empty)", "x"),
+        ("n", None, "yes"),
+    ]
+    assert len(differences({}, {str(n): n for n in range(999)})) == 200
+
+
+async def test_bars_show_whatever_is_more_than_nothing(world: World) -> None:
+    day = world.clock.now().date()
+    made = bars([(day + timedelta(days=n), value) for n, value in enumerate((0, 1, 100_000))])
+    assert [bar.height for bar in made] == [0.0, 1.5, float(HEIGHT)] and bars([]) == []
