@@ -62,6 +62,7 @@ from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.usage import PostgresUsageUpkeep
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from adapters.postgres.workload import PostgresWorkload
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
@@ -378,6 +379,7 @@ class Container(containers.DeclarativeContainer):
         maintenance=maintenance,
         storage=storage,
         usage=usage,
+        workload=providers.Singleton(PostgresWorkload, pool),
         exports=exports,
         delivery_log=delivery_log,
         delivery_places=delivery_places,

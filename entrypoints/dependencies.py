@@ -48,6 +48,7 @@ from ports.unit_of_work import UnitOfWork
 from ports.usage import UsageUpkeep
 from ports.web import Documents, Web
 from ports.webhooks import DeliveryLog, DeliveryPlaces, Sender
+from ports.workload import Workload
 from ports.workspaces import Workspaces
 
 Readiness = Callable[[], Awaitable[bool]]
@@ -122,6 +123,7 @@ class Dependencies:
     maintenance: Maintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
+    workload: Workload
     exports: ExportUpkeep
     delivery_log: DeliveryLog
     delivery_places: DeliveryPlaces

@@ -78,6 +78,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     watching: Watching = Watching()
+    operators_port: int = 0
+    """The port of the operators' page on this machine's own address; 0 for none."""
     plugins_file: str = "plugins.toml"
     allow_private_hosts: frozenset[str] = frozenset()
     trusted_proxies: frozenset[str] = frozenset()
@@ -307,6 +309,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         host=host,
         port=port,
         watching=_watching(env),
+        operators_port=integer(env, "JOINERY_OPERATORS_PORT", 0),
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),

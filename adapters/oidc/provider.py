@@ -120,7 +120,7 @@ class OidcProviders:
             }
             params = {"nonce": attempt.nonce, "client_id": client.client_id, "access_token": tokens.get("access_token")}
             claims = CodeIDToken(token.claims, token.header, expected, params)
-            claims.validate(now=self._now(), leeway=LEEWAY)
+            claims.validate(now=self._now(), leeway=LEEWAY)  # type: ignore[no-untyped-call,unused-ignore]
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise ProviderFault(f"The provider's id_token does not hold ({_reason(error)}).") from None
         return dict(claims)

@@ -113,8 +113,13 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # how far matching is behind
     "match_queue": _READ,
     "exports": _READ,
-    # requests of many organisations, written down in one statement
-    "request_logs": "INSERT",
+    # requests of many organisations, written down in one statement, and counted for the operator
+    "request_logs": "SELECT, INSERT",
+    # what the operator looks at
+    "usage_days": _READ,
+    "storage_usage": _READ,
+    "runs": _READ,
+    "webhook_deliveries": _READ,
     # no tenant's at all
     "key_ring": _CHANGE,
     "platform_checks": _ALL,

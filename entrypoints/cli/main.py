@@ -14,6 +14,10 @@ from domain.orgs.model import KINDS
 from domain.platform.model import COMPONENTS
 from entrypoints.backup.errors import BackupError
 from entrypoints.cli.errors import CommandError
+from entrypoints.cli.options import group as _group
+from entrypoints.cli.options import organisation as _org
+from entrypoints.cli.options import store as _store
+from entrypoints.cli.sso_options import sso as _sso
 from entrypoints.preflight import PreflightError, allow_many_files, refuse_foreign_packages
 from entrypoints.settings import SettingsError
 from entrypoints.up.errors import UpError
@@ -67,9 +71,15 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     up = commands.add_parser("up", help="run everything on embedded parts, on this machine only")
     up.add_argument("--data-dir", type=Path, help="where everything is kept (default: $JOINERY_DATA_DIR or ./.joinery)")
     up.add_argument("--port", type=int, default=None, help="the API's port (default: $JOINERY_PORT or 8080)")
+    up.add_argument(
+        "--operators-port", type=int, default=None, help="the operators' page's port (default: the next one)"
+    )
     up.add_argument("--demo", action="store_true", help="add an organisation with two vendors' feeds, and a key to try")
     up.set_defaults(run="up:up")
     api = commands.add_parser("api", help="run the API (needs JOINERY_DATABASE_URL and JOINERY_SECRET)")
+    api.add_argument(
+        "--operators-port", type=int, default=None, help="show the operators' page there, on this machine only"
+    )
     api.set_defaults(run="processes:api")
     worker = commands.add_parser("worker", help="run a worker: carries out runs, delivers webhooks")
     worker.add_argument(
@@ -292,35 +302,6 @@ def _sessions(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         command.set_defaults(run=f"people:{name}")
 
 
-def _sso(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    sso = _group(commands, "sso", "organisations' own identity providers (OpenID Connect)")
-    make = sso.add_parser(
-        "set",
-        help="set a provider up, or change it; its secret comes from JOINERY_SSO_SECRET or the standard input",
-    )
-    make.add_argument("--issuer", required=True, metavar="URL", help="the provider's issuer")
-    make.add_argument("--client-id", required=True, metavar="ID", help="what Joinery is registered as there")
-    roles = (*sorted(set(ROLES) - {"owner"}), "nobody")
-    make.add_argument(
-        "--joins-as",
-        choices=roles,
-        default="nobody",
-        help="what whoever signs in first becomes (default: nobody joins)",
-    )
-    make.add_argument("--keep-secret", action="store_true", help="keep the secret that is kept")
-    name = sso.add_parser("domain", help="name a domain, or look for its record when it is named already")
-    name.add_argument("domain", metavar="DOMAIN")
-    force = sso.add_parser("enforce", help="let members of proven domains in by it alone")
-    force.add_argument("--off", action="store_true", help="let them in in other ways again")
-    told = sso.add_parser("show", help="what is set up, and each domain's record")
-    gone = sso.add_parser("remove", help="forget the provider and whom it knows")
-    runs = ((make, "set_up"), (told, "show"), (name, "add_domain"), (force, "enforce"), (gone, "remove"))
-    for command, function in runs:
-        _org(command)
-        _store(command)
-        command.set_defaults(run=f"sso:{function}")
-
-
 def _audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     audit = _group(commands, "audit", "the audit log")
     verify = audit.add_parser(
@@ -398,24 +379,6 @@ def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     rebalance = cluster.add_parser("rebalance", help="spread the shards evenly; it goes on when this command is ended")
     _store(rebalance)
     rebalance.set_defaults(run="cluster:rebalance")
-
-
-def _group(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
-) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
-    group = commands.add_parser(name, help=f"manage {what}")
-    return group.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-
-def _org(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--org", required=True, metavar="ID", help="the organisation's id, or its name if that is unique"
-    )
-
-
-def _store(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--data-dir", type=Path, help="the store that `joinery up` is running there")
-    command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from adapters.postgres import migrate as migrations
@@ -15,8 +15,10 @@ from entrypoints.container import Container, opened
 from entrypoints.logs import configure
 
 
-async def _serving(process: str, run: Callable[[Container, settings.Settings], Awaitable[None]]) -> int:
-    configured = settings.from_environment()
+async def _serving(
+    process: str, run: Callable[[Container, settings.Settings], Awaitable[None]], given: Mapping[str, str] | None = None
+) -> int:
+    configured = settings.from_environment({**os.environ, **given} if given else None)
     configure(configured.log_level)
     async with opened(configured, process) as container:
         watching = asyncio.create_task(container.keyring().watch(), name="watching the key ring")
@@ -30,10 +32,10 @@ async def _serving(process: str, run: Callable[[Container, settings.Settings], A
 
 async def api(options: argparse.Namespace) -> int:
     """`joinery api`."""
-    del options
     from entrypoints.http.server import serve  # noqa: PLC0415  only what a process needs is imported
 
-    return await _serving("api", serve)
+    port = options.operators_port
+    return await _serving("api", serve, {} if port is None else {"JOINERY_OPERATORS_PORT": str(port)})
 
 
 async def worker(options: argparse.Namespace) -> int:

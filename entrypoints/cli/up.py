@@ -16,6 +16,8 @@ async def up(options: argparse.Namespace) -> int:
     data_dir: Path = options.data_dir or default_data_dir()
     port = options.port if options.port is not None else int(os.environ.get("JOINERY_PORT") or 8080)
     environment: dict[str, str] = dict(os.environ)
+    if options.operators_port is not None:
+        environment["JOINERY_OPERATORS_PORT"] = str(options.operators_port)
     on_ready = None
     if options.demo:
         from entrypoints.demo import demonstrate, prepare_environment  # noqa: PLC0415  the demo is not needed otherwise

@@ -14,6 +14,7 @@ from entrypoints.container import Container
 from entrypoints.http.app import create_app
 from entrypoints.http.connections import SEND_SECONDS
 from entrypoints.http.connections import serve as serve_connections
+from entrypoints.operators.service import operators_page
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
@@ -66,4 +67,5 @@ async def serve(container: Container, settings: Settings) -> None:
             await stop.wait()
             dependencies.tailer.close()
 
-        await serve_connections(app, config, stopped, http2=settings.http2, most=most_connections())
+        async with operators_page(dependencies, settings.operators_port):
+            await serve_connections(app, config, stopped, http2=settings.http2, most=most_connections())

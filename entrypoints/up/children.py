@@ -72,6 +72,7 @@ def environment(
         JOINERY_DATA_DIR=str(data.path),
         JOINERY_HOST="127.0.0.1",
         JOINERY_PORT=str(port),
+        JOINERY_OPERATORS_PORT=given.get("JOINERY_OPERATORS_PORT") or str(free_port(port + 1)),
         JOINERY_MAIL_HOST="127.0.0.1",
         JOINERY_MAIL_PORT=given.get("JOINERY_MAIL_PORT") or str(free_port(MAIL_PORT)),
     )

@@ -136,6 +136,8 @@ class _Supervisor:
         try:
             await self._until_ready(port, failed)
             self._say(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; Ctrl-C stops it)")
+            if env["JOINERY_OPERATORS_PORT"] != "0":
+                self._say(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
             self._say(f"Mail for sources is taken on {env['JOINERY_MAIL_HOST']}:{env['JOINERY_MAIL_PORT']}")
             await self._announce(env)
             await asyncio.gather(*watching)

@@ -21,6 +21,7 @@ from adapters.memory.outbox import MemoryOutbox
 from adapters.memory.oauth import MemorySignIns
 from adapters.memory.sso import MemorySsoDirectory
 from adapters.oidc.provider import OidcProviders
+from adapters.memory.workload import MemoryWorkload
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -293,6 +294,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "maintenance": nothing,
         "storage": nothing,
         "usage": nothing,
+        "workload": MemoryWorkload(world.store, world.clock),
         "exports": nothing,
         "delivery_log": nothing,
         "delivery_places": nothing,

@@ -10,13 +10,13 @@ AREAS = {
 # What the layers have beside areas, and what it is for.
 MACHINERY = {
     "ports": {"clock", "codec", "connectors", "datasets", "factors", "feed_readers", "idempotency", "images", "limits", "mailer", "maintenance", "match_index", "identity_providers", "metrics", "models", "names", "objects", "one_time_codes", "outbound", "packing", "passkeys", "passwords", "pushes", "queue", "schemas",
-              "signals", "spool", "store", "telemetry", "tracing", "unit_of_work", "web", "workspaces"},
+              "signals", "spool", "store", "telemetry", "tracing", "unit_of_work", "web", "workload", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "catalogue_lines", "catalogue_loading", "catalogue_overlay", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "factors", "idempotency", "images", "leadership",
                           "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "erasing",
-                          "shards", "webhook_deliveries", "delivery_places", "network"},
+                          "shards", "webhook_deliveries", "delivery_places", "network", "workload"},
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},
     "adapters/postgres/nodes": {"connecting", "epochs", "node_pool", "placement", "pool", "router", "scatters"},
-    "adapters/memory": {"catalogue_overlay", "clock", "factors", "feed_readers", "idempotency", "image_uses", "limits", "match_index", "match_queue", "row_fingerprints", "objects", "pushes", "queue", "names", "network", "signals", "table", "tracing", "unit_of_work", "web", "webhook_deliveries"},
+    "adapters/memory": {"catalogue_overlay", "clock", "factors", "feed_readers", "idempotency", "image_uses", "limits", "match_index", "match_queue", "row_fingerprints", "objects", "pushes", "queue", "names", "network", "signals", "table", "tracing", "unit_of_work", "web", "webhook_deliveries", "workload"},
     "adapters/wire": {"category_rules", "codec", "cursors", "event_types", "problems", "products", "records", "resource", "schema", "versions"},
     "entrypoints/areas": {"area", "registry"},
 }  # fmt: skip

@@ -30,6 +30,7 @@ from adapters.memory.storage import MemoryStorageUpkeep
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.tracing import MemoryTracing
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.memory.workload import MemoryWorkload
 from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
@@ -55,6 +56,7 @@ from ports.sources import SourceSchedule
 from ports.sso import SsoDirectory
 from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
+from ports.workload import Workload
 from ports.webhooks import DeliveryLog, Shards
 from tests.support import builders
 from tests.support.network import relay
@@ -93,6 +95,7 @@ class Backend:
     maintenance: IdempotencyMaintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
+    workload: Workload
     backlog: MatchBacklog
     exports: ExportUpkeep
     events: EventReader
@@ -163,6 +166,7 @@ def memory_backend() -> Backend:
         maintenance=MemoryIdempotencyMaintenance(store, clock),
         storage=MemoryStorageUpkeep(store),
         usage=MemoryUsageUpkeep(store, clock),
+        workload=MemoryWorkload(store, clock),
         backlog=MemoryMatchBacklog(store, clock),
         exports=MemoryExportUpkeep(store),
         events=MemoryEventReader(store, WireEventRendering()),

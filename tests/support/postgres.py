@@ -46,6 +46,7 @@ from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.sso import PostgresSsoDirectory
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.postgres.workload import PostgresWorkload
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.kernel.plain import plain
 from domain.kernel.tenancy import Tenant
@@ -153,6 +154,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         maintenance=PostgresIdempotencyMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),
         usage=PostgresUsageUpkeep(pool, clock),
+        workload=PostgresWorkload(pool),
         backlog=PostgresMatchBacklog(pool),
         exports=PostgresExportUpkeep(pool),
         events=PostgresEventReader(pool),

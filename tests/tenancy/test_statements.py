@@ -55,6 +55,9 @@ ACROSS = {
     "storage.waiting": "the operator's sums over all organisations",
     "usage.to_resume": "the scheduler serves every organisation; each is named",
     "usage.unfolded": "the scheduler serves every organisation; each is named, and folded in its name",
+    "workload.tenants": "the operator's look at who has most to do, over all organisations",
+    "workload.slowest": "the operator's look at slow sources, over all organisations",
+    "workload.troubled": "the operator's look at sources that fail, over all organisations",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",
 }

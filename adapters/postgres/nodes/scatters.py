@@ -35,6 +35,9 @@ SCATTERS: Final[Mapping[str, str]] = {
     "storage.waiting": "the operator's sums",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
+    "workload.tenants": "the operator's look at who has most to do",
+    "workload.slowest": "the operator's look at slow sources",
+    "workload.troubled": "the operator's look at sources that fail",
     "usage.unfolded": "the scheduler folds what tenants have counted",
     "usage.to_resume": "the scheduler lets go what a month or plan held back",
 }

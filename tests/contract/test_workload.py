@@ -1,0 +1,51 @@
+"""What the service has on its hands (ports/workload.py)."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import RunStatus
+from domain.sources.model import SourceStatus, StatusReason
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_slow_and_troubled_sources(backend: Backend) -> None:
+    tenant, now = await backend.tenant(livemode=False), backend.now().replace(microsecond=0)
+    reason = StatusReason("fetch_failed", "It does not answer.")
+    sick = builders.source(id=new_id("src"), status=SourceStatus.BLOCKED, failures=1_000_000, status_reason=reason)
+    slow, idle = builders.source(id=new_id("src"), name="Slow"), builders.source(id=new_id("src"))
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        for source in (sick, slow, idle):
+            await tx.sources.add(source)
+        for days, source in ((40_000, slow), (4, sick)):
+            await tx.runs.add(
+                builders.run(
+                    source.id, id=new_id("run"), status=RunStatus.SUCCEEDED,
+                    started_at=now - timedelta(days=days), finished_at=now,
+                )
+            )  # fmt: skip
+    slowest = await backend.workload.slowest()
+    (found,) = (one for one in slowest if one.id == slow.id)
+    assert found.seconds == 40_000 * 86_400.0 and found.run_status == "succeeded" and not found.livemode
+    assert found.name == "Slow" and found.org == tenant.org
+    assert idle.id not in {one.id for one in slowest}
+    (troubled,) = (one for one in await backend.workload.troubled() if one.org == tenant.org)
+    assert (troubled.id, troubled.reason, troubled.failures) == (sick.id, reason.message, 1_000_000)
+
+
+async def test_tenants_by_what_they_had_done(backend: Backend) -> None:
+    org = await backend.organisation(name="Busy")
+    tenant, now = Tenant(org.id, True), backend.now()
+    await backend.sink.write([builders.request_log(tenant, created_at=now - timedelta(minutes=n)) for n in (1, 59, 61)])
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.usage.count("records", 7, "run_1")
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.usage.fold()
+    loads = {(one.org, one.livemode): one for one in await backend.workload.tenants(now)}
+    found = loads[org.id, True]
+    assert (found.name, found.records, found.requests, found.deliveries) == ("Busy", 7, 2, 0)

@@ -1,0 +1,143 @@
+"""The operators' page: what it shows, to whom it answers, and that nothing in it runs."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.jobs.model import Backlog
+from domain.kernel.errors import Unavailable
+from entrypoints.operators.service import OperatorsPage, operators_page
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+PORT = 8091
+
+
+class Lanes:
+    """A dispatch that tells of what waits."""
+
+    async def backlog(self) -> Sequence[Backlog]:
+        return [Backlog("source", 3, 1, None)]
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running(dispatch=Lanes(), readiness={"database": _up, "queue": _down}) as made:
+        yield made
+
+
+async def _up() -> bool:
+    return True
+
+
+async def _down() -> bool:
+    raise ConnectionError("gone")
+
+
+async def asked(
+    world: World, *, path: str = "/", method: str = "GET", peer: str = "127.0.0.1", **headers: str
+) -> tuple[int, dict[str, str], str]:
+    """Status, headers and text."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    named = {"host": f"localhost:{PORT}"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    scope = {
+        "type": "http", "method": method, "path": path, "client": (peer, 1),
+        "headers": [(name.encode(), value.encode()) for name, value in named.items()],
+    }  # fmt: skip
+    await OperatorsPage(world.dependencies, PORT)(scope, receive, send)
+    start, body = sent
+    return start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, body["body"].decode()
+
+
+async def test_what_it_shows(world: World) -> None:
+    box = world.dependencies.outgoing_mail
+    await box.queue(
+        "ada@fjord.example", "<b>Come in</b>", "Open https://api.joinery.test/console/link/x <script>", "sign_in"
+    )
+    status, headers, text = await asked(world)
+    assert (
+        status == 200 and "unsafe" not in headers["content-security-policy"] and headers["cache-control"] == "no-store"
+    )
+    for told in (
+        "Something is down",
+        "Source",
+        "3",
+        "Stays here",
+        "&lt;b&gt;Come in",
+        "Nobody has had anything done today",
+    ):
+        assert told in text, told
+    assert 'href="https://api.joinery.test/console/link/x"' in text and "<script>" not in text.replace(
+        "<script src", ""
+    )
+    assert " style=" not in text and "<form" not in text
+
+
+async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
+    class Broken:
+        async def tenants(self, now: Any) -> Any:
+            raise Unavailable("The database is out of reach.")
+
+        slowest = troubled = lambda self: self.tenants(None)  # noqa: E731
+
+    object.__setattr__(world.dependencies, "workload", Broken())
+    status, _, text = await asked(world)
+    assert status == 200 and text.count("The database is out of reach.") == 3 and "Mail to people" in text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": f"evil.example:{PORT}"},
+        {"host": "localhost"},
+        {"host": "localhost:80"},
+        {"x_forwarded_for": "203.0.113.9"},
+        {"forwarded": "for=203.0.113.9"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"peer": "203.0.113.9"},
+    ],
+)
+async def test_to_whom_it_does_not_answer(world: World, headers: dict[str, str]) -> None:
+    for path in ("/", "/console/static/x/console.css"):
+        status, _, text = await asked(world, path=path, **headers)
+        assert status == 421 and "Mail" not in text
+
+
+async def test_it_is_one_page_that_is_looked_at(world: World) -> None:
+    assert (await asked(world, path="/metrics"))[0] == 404
+    assert (await asked(world, method="POST"))[0] == 405
+    status, headers, text = await asked(world, method="HEAD")
+    assert status == 200 and text == "" and int(headers["content-length"]) > 500
+    assert (await asked(world, path="/console/static/now/console.css"))[0] == 200
+
+
+async def test_it_is_served_on_a_port_or_not_at_all(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    import asyncio
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.listen()
+        async with operators_page(world.dependencies, port):
+            assert "no operators' page" in caplog.text
+    async with operators_page(world.dependencies, port):
+        await asyncio.sleep(0.2)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 200") and b"Operations" in answer
+        writer.close()
+    async with operators_page(world.dependencies, 0):
+        pass
