@@ -29,6 +29,8 @@ from entrypoints.console.pages import (
     exports,
     home,
     organisation,
+    pictures,
+    products,
     session,
     single_sign_on,
     sso,
