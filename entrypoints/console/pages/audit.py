@@ -13,6 +13,36 @@ from entrypoints.console.visit import Visit
 PLACE: Final = "/console/organisation/audit"
 _PAGE: Final = 25
 _KINDS: Final = {"api_key": "API key", "app": "App", "agent": "Agent", "service": "Joinery"}
+_TITLES: Final = {
+    "members.add": "Add a member",
+    "members.change_role": "Change a member's role",
+    "members.remove": "Remove a member",
+    "members.leave": "Leave the organisation",
+    "invitations.create": "Invite somebody",
+    "invitations.accept": "Accept an invitation",
+    "keys.create": "Make an API key",
+    "keys.revoke": "Revoke an API key",
+    "tokens.create": "Make a token for a person",
+    "sessions.link": "Make a link to sign in",
+    "orgs.change": "Change the organisation's settings",
+    "orgs.change_plan": "Change the plan",
+    "matching.match": "Match items",
+    "matching.rematch": "Match everything anew",
+    "runs.execute": "Read a source",
+    "exports.carry_out": "Write an export",
+    "sso.set": "Set single sign-on up",
+    "sso.sign_in": "Sign in by single sign-on",
+    "sso.passed_by": "Sign in beside single sign-on",
+    "sso.enforce": "Enforce single sign-on",
+    "sso.relax": "Stop enforcing single sign-on",
+    "sso.enable": "Turn single sign-on on",
+    "sso.disable": "Turn single sign-on off",
+    "sso.remove": "Remove single sign-on",
+    "sso.add_domain": "Name a domain",
+    "sso.check_domain": "Look at a domain",
+    "sso.remove_domain": "Remove a domain",
+}
+"""What is no operation of the API: what people do in the console, operators at the command line, and the service by itself."""
 _OBJECTS: Final = (
     "source", "mapping", "category_rules", "product", "variant", "offer", "match_pair", "merge", "webhook_endpoint", "export",
     "member", "invitation", "api_key", "sso_connection", "sso_domain", "organisation",
@@ -32,7 +62,7 @@ async def show(visit: Visit) -> Answer:
         "organisation/audit.html",
         status=refusal.status if refusal else 200,
         found=found,
-        entries=[_entry(visit, one) for one in entries],
+        acts=_acts([_entry(visit, one) for one in entries]),
         people=await _people(visit, entries),
         given=given,
         objects=[(one, words(one)) for one in _OBJECTS],
@@ -89,11 +119,22 @@ def _entry(visit: Visit, entry: Mapping[str, Any]) -> dict[str, Any]:
     name = after.get("name") or before.get("name") or after.get("email") or before.get("email")
     return {
         **entry,
-        "title": named.get(entry["action"]) or entry["action"],
+        "title": named.get(entry["action"]) or _TITLES.get(entry["action"]) or words(entry["action"]),
         "name": name if isinstance(name, str) else "",
         "differences": differences(before, after),
         "kind": _KINDS.get(entry["actor"]["kind"], ""),
     }
+
+
+def _acts(entries: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """What was changed at once, together: neighbours of one act, the first of which stands for it."""
+    found: list[list[dict[str, Any]]] = []
+    for entry in entries:
+        if found and found[-1][0]["act"] == entry["act"]:
+            found[-1].append(entry)
+        else:
+            found.append([entry])
+    return found
 
 
 def _told(preview: Mapping[str, Any] | None) -> dict[str, Any] | None:
