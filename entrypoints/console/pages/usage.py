@@ -47,7 +47,15 @@ def _meter(told: Mapping[str, Any], days: list[tuple[date, int]]) -> dict[str, A
     included, used = told.get("included"), told["used"]
     share = None if included is None else min(1.0, used / included) if included else float(used > 0)
     tone = "" if share is None or share < 0.8 else "warn" if used < included else "bad"
-    return {**told, "title": title, "text": text, "share": share, "tone": tone, "bars": bars(days), "moved": any(used for _, used in days)}
+    return {
+        **told,
+        "title": title,
+        "text": text,
+        "share": share,
+        "tone": tone,
+        "bars": bars(days),
+        "moved": any(used for _, used in days),
+    }
 
 
 PAGES: Final = (Page(PLACE, show, scope="usage:read", menu=Entry("Organisation", "Plan and usage")),)
