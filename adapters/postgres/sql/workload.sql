@@ -7,9 +7,9 @@ WITH busy AS MATERIALIZED (
     ) counted GROUP BY org, livemode ORDER BY 3 DESC, 4 DESC LIMIT %(looked)s
 )
 SELECT b.org, b.livemode, b.records, b.bytes,
-    (SELECT count(*) FROM (SELECT FROM here.request_logs AS r WHERE r.org = b.org AND r.livemode = b.livemode
+    (SELECT count(*) FROM (SELECT 1 FROM here.request_logs AS r WHERE r.org = b.org AND r.livemode = b.livemode
         AND r.position >= %(position)s AND r.created_at >= %(since)s LIMIT %(counted)s) requests),
-    (SELECT count(*) FROM (SELECT FROM here.webhook_deliveries AS w WHERE w.org = b.org AND w.livemode = b.livemode
+    (SELECT count(*) FROM (SELECT 1 FROM here.webhook_deliveries AS w WHERE w.org = b.org AND w.livemode = b.livemode
         AND w.id >= %(id)s LIMIT %(counted)s) deliveries)
 FROM busy b
 
