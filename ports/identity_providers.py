@@ -17,8 +17,11 @@ class IdentityProviders(Protocol):
         """The issuer as its own document spells it, once that says all that is needed. Raises ProviderFault."""
         ...
 
-    async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
-        """Where to send the browser; `hint` is the address that somebody said is theirs. Raises ProviderFault."""
+    async def authorization_url(self, client: Client, attempt: Attempt, hint: str, *, again: bool = False) -> str:
+        """Where to send the browser; `hint` is the address that somebody said is theirs. Raises ProviderFault.
+
+        `again` has the provider ask who it is, also of somebody whom it remembers.
+        """
         ...
 
     async def identity(self, client: Client, attempt: Attempt, answer: Mapping[str, str]) -> Identity:

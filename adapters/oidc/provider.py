@@ -54,7 +54,7 @@ class OidcProviders:
         await self._documents.keys(told)
         return told
 
-    async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
+    async def authorization_url(self, client: Client, attempt: Attempt, hint: str, *, again: bool = False) -> str:
         document = await self._documents.find(client.issuer)
         url: str = prepare_grant_uri(
             document["authorization_endpoint"],
@@ -67,6 +67,7 @@ class OidcProviders:
             code_challenge=create_s256_code_challenge(attempt.verifier),
             code_challenge_method="S256",
             login_hint=hint or None,
+            prompt="login" if again else None,
         )
         return url
 

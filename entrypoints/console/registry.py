@@ -24,6 +24,7 @@ from entrypoints.console.pages import account, catalogue, home, pictures, produc
 from entrypoints.console.pages import catalogue, home, pictures, products, session
 from entrypoints.console.pages import catalogue, home, session, single_sign_on, sso
 from entrypoints.console.pages import (
+    account,
     audit,
     catalogue,
     exports,
@@ -32,6 +33,7 @@ from entrypoints.console.pages import (
     pictures,
     products,
     session,
+    sign_in,
     single_sign_on,
     sso,
     usage,

@@ -68,7 +68,9 @@ class Looking:
             _part(parts.workload.troubled()),
             _part(self._messages()),
         ]
-        return Overview(now, *await asyncio.gather(*asked), sends=parts.outgoing_mail.sends)
+        names = ("readiness", "status", "backlog", "tenants", "slowest", "troubled", "mail")
+        found: dict[str, Part[Any]] = dict(zip(names, await asyncio.gather(*asked), strict=True))
+        return Overview(now=now, sends=parts.outgoing_mail.sends, **found)
 
     async def _messages(self) -> Sequence[Message]:
         box = self._parts.outgoing_mail

@@ -309,7 +309,26 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     assert (await owner.submit(proven, f"{PLACE}/domains/remove", domain="fjord.example")).status == 409
     world.clock.advance(timedelta(minutes=20))
     late = await owner.submit(proven, f"{PLACE}/switch", act="remove")
-    assert late.status == 409 and "sign in again" in late.text
+    assert late.status == 303 and late.header("location") == f"/console/confirm?next={PLACE}"
+
+
+async def test_who_came_in_by_a_provider_proves_who_they_are_there(world: World) -> None:
+    org = await connected(world)
+    browser = Browser(world.app)
+    first = await begun(browser)
+    assert "prompt" not in first
+    await back(browser, org, world.provider.authorize(first))
+    old = browser.cookies[COOKIE]
+    world.clock.advance(timedelta(minutes=20))
+    world.provider.now = int(world.clock.now().timestamp())
+    assert "Go on by single sign-on" in (await browser.get(f"/console/confirm?next={PLACE}")).text
+    again = await begun(browser, place=PLACE)
+    assert "prompt=login" in again
+    assert (await back(browser, org, world.provider.authorize(again))).header("location") == PLACE
+    now = world.clock.now()
+    assert (await world.sessions.find(browser.cookies[COOKIE])).session.is_sudo(now) and await world.sessions.find(
+        old
+    ) is None
 
 
 async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: World) -> None:

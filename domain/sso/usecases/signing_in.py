@@ -73,12 +73,15 @@ class SsoSignIn:
         """What an organisation registers at its provider: an address of its own, so that answers cannot be mixed up."""
         return f"{self._callback}{org}"
 
-    async def begin(self, email: str, place: str) -> Begun:
-        """For somebody who says that this is their address. Raises NoConnection, SignInRefused."""
+    async def begin(self, email: str, place: str, *, again: bool = False) -> Begun:
+        """For somebody who says that this is their address; `again` has the provider ask them anew, whatever it remembers.
+
+        Raises NoConnection, SignInRefused.
+        """
         connection = await self._directory.of_domain(domain_of(email))
         if connection is None:
             raise NoConnection
-        return await self._begun(connection, email, place)
+        return await self._begun(connection, email, place, again=again)
 
     async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Answered:
         """What the provider says, checked. Raises SignInRefused."""
@@ -140,10 +143,10 @@ class SsoSignIn:
         await tx.audit.add(Change("member", user.id, "create", {}, after))
         return member
 
-    async def _begun(self, connection: Connection, email: str, place: str) -> Begun:
+    async def _begun(self, connection: Connection, email: str, place: str, *, again: bool) -> Begun:
         attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
         try:
-            url = await self._providers.authorization_url(self._client(connection), attempt, email)
+            url = await self._providers.authorization_url(self._client(connection), attempt, email, again=again)
         except ProviderFault as error:
             raise SignInRefused(str(error)) from None
         told = {

@@ -5,13 +5,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from domain.access.model import Principal
-from domain.kernel.errors import Conflict, DomainError, InvalidRequest, NotFound, PermissionDenied, RateLimited
+from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied, RateLimited
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.sso.model import JOINING, Connection, Domain
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused, refused
+from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
 from ports.identity_providers import ProviderFault
 from ports.limits import Budget
@@ -47,6 +48,7 @@ async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) 
     )
 
 
+@sudo(PLACE)
 async def save(visit: Visit) -> Answer:
     """Set the provider up, once it answers as one does."""
     _must_own(visit)
@@ -66,6 +68,7 @@ async def save(visit: Visit) -> Answer:
     return visit.redirect(PLACE, "The provider is set up.")
 
 
+@sudo(PLACE)
 async def switch(visit: Visit) -> Answer:
     """Enforce it, or not; turn it on or off; or forget it."""
     _must_own(visit)
@@ -95,6 +98,7 @@ async def switch(visit: Visit) -> Answer:
     return visit.redirect(PLACE, told[act])
 
 
+@sudo(PLACE)
 async def add_domain(visit: Visit) -> Answer:
     """Name a domain, to prove it."""
     _must_own(visit)
@@ -106,6 +110,7 @@ async def add_domain(visit: Visit) -> Answer:
     return visit.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
+@sudo(PLACE)
 async def check_domain(visit: Visit) -> Answer:
     """Look for the domain's record now."""
     _must_own(visit)
@@ -123,6 +128,7 @@ async def check_domain(visit: Visit) -> Answer:
     return visit.redirect(f"{PLACE}#domains", notice, tone=tone)
 
 
+@sudo(PLACE)
 async def remove_domain(visit: Visit) -> Answer:
     """Name it no more."""
     _must_own(visit)
@@ -161,9 +167,7 @@ async def _domain(visit: Visit, name: str) -> Domain:
 
 @asynccontextmanager
 async def _changing(visit: Visit, operation: str) -> AsyncIterator[Tx]:
-    """A unit of work of the person's; who has not proved who they are for a while has to, first. Raises Conflict."""
-    if not visit.person.session.is_sudo(visit.dependencies.clock.now()):
-        raise Conflict("It is a while since you showed who you are: sign in again, then do this.")
+    """A unit of work of the person's."""
     context = AuditContext(visit.principal.actor, operation, visit.request_id)
     async with visit.dependencies.uow.begin(_tenant(visit), context) as tx:
         yield tx

@@ -1,19 +1,20 @@
 """Coming in by an organisation's own identity provider: the browser sent there, and what it brings back."""
 
+from contextlib import suppress
+from secrets import token_hex
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.kernel.errors import RateLimited
-from domain.kernel.ids import new_id
+from domain.kernel.errors import NotFound, RateLimited
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.people.model import Method, SecurityEvent
-from domain.people.usecases.sessions import Visitor
+from domain.people.model import Method
+from domain.people.usecases.signing_in import Entered
 from domain.sso.usecases.signing_in import Answered
 from entrypoints.console.cookies import Header, set_cookie
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import safe_place
 from entrypoints.console.visit import Visit
-from entrypoints.http.addresses import Proxies
+from entrypoints.console.visitors import device_of, entered_cookies, visitor_of
 from ports.limits import Budget
 
 ATTEMPTS: Final = 20
@@ -33,7 +34,7 @@ async def start(visit: Visit) -> Answer:
     if not email:
         return visit.render("sso/start.html", place=place)
     await _take_turn(visit)
-    begun = await visit.dependencies.sso.sign_in.begin(email, place)
+    begun = await visit.dependencies.sso.sign_in.begin(email, place, again=visit.signed_in is not None)
     answer = visit.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
     answer.headers.append(_cookie(visit, begun.cookie, begun.seconds))
     answer.headers.append((b"refresh", f"0;url={begun.url}".encode("ascii", "ignore")))
@@ -47,42 +48,31 @@ async def callback(visit: Visit) -> Answer:
     answer = {name: visit.query[name] for name in _ANSWER if name in visit.query}
     cookie = visit.asked.cookies.get(_name(visit), "")
     answered = await parts.sso.sign_in.answered(visit.ids["org"], cookie, answer)
-    secret, seconds = await _admitted(visit, answered)
-    cookies = [visit.console.cookies.signed_in(secret, seconds), _cookie(visit, "", 0)]
+    entered = await _admitted(visit, answered)
+    cookies = [*entered_cookies(visit, entered), _cookie(visit, "", 0), visit.console.cookies.look(token_hex(8))]
     return visit.redirect(safe_place(answered.place), cookies=cookies)
 
 
-async def _admitted(visit: Visit, answered: Answered) -> tuple[str, int]:
-    """A session of whoever was named: its cookie, and for how many seconds. The one of before ends."""
+async def _admitted(visit: Visit, answered: Answered) -> Entered:
+    """A session of whoever was named; the one of before ends."""
     parts, org = visit.dependencies, answered.connection.org
     user = await parts.sso.sign_in.person(answered)
     context = AuditContext(Actor("user", user.id), "sso.sign_in", visit.request_id)
     async with parts.uow.begin(Tenant(org, True), context) as tx:
         await parts.sso.sign_in.admit(tx, answered, user)
-    visitor = Visitor(_client(visit), visit.asked.headers.get("user-agent", ""))
-    session, secret = await parts.sessions.begin(user, [Method.SSO], visitor, org)
-    now = session.created_at
-    event = SecurityEvent(
-        new_id("sec"), user.id, "signed_in", "single sign-on", visitor.address, session.user_agent, now
-    )
-    await parts.people.note(event)
+    entered = await parts.accounts.sign_in.enter(user, [Method.SSO], visitor_of(visit), device_of(visit), org)
     if visit.signed_in is not None:
         before = visit.signed_in.session
-        if before.user == user.id:
-            await parts.sessions.revoke(user.id, before.id)
-    return secret, int((session.expires_at - now).total_seconds())
+        with suppress(NotFound):
+            await parts.sessions.revoke(before.user, before.id)
+    return entered
 
 
 async def _take_turn(visit: Visit) -> None:
     """Refuse who begins too many: each may ask a provider. Raises RateLimited."""
-    taken = await visit.dependencies.limits.take(Budget(f"sso:{_client(visit)}", ATTEMPTS, RATE))
+    taken = await visit.dependencies.limits.take(Budget(f"sso:{visitor_of(visit).address}", ATTEMPTS, RATE))
     if not taken.allowed:
         raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
-
-
-def _client(visit: Visit) -> str:
-    proxies = Proxies(visit.dependencies.settings.trusted_proxies)
-    return proxies.client(visit.asked.client, visit.asked.headers)
 
 
 def _name(visit: Visit) -> str:
