@@ -25,7 +25,16 @@ DELETE FROM users u WHERE u.id IN (SELECT m."user" FROM members m WHERE m.org = 
     AND NOT EXISTS (SELECT FROM members m WHERE m."user" = u.id AND m.org <> %s)
 """
 """People who belong to no other organisation; their sessions go with them."""
-_CREDENTIALS: Final = ("api_keys", "oauth_apps", "oauth_grants", "invitations", "members", "sso_connections", "sso_domains", "sso_subjects")
+_CREDENTIALS: Final = (
+    "api_keys",
+    "oauth_apps",
+    "oauth_grants",
+    "invitations",
+    "members",
+    "sso_connections",
+    "sso_domains",
+    "sso_subjects",
+)
 _ELSEWHERE: Final = {
     "events": "owner",
     "network_checkpoints": "owner",

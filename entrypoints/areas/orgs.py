@@ -7,8 +7,8 @@ from adapters.wire import orgs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel import retention
 from domain.kernel.paging import Page
-from domain.oauth.usecases.purging import OAuthPurging
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.oauth.usecases.purging import OAuthPurging
 from domain.orgs.usecases.service import OrgService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies

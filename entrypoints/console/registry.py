@@ -5,38 +5,26 @@ from typing import Final
 from entrypoints.console.page import Page
 from entrypoints.console.pages import (
     account,
+    audit,
     catalogue,
     consent,
     events,
+    exports,
     home,
     invitations,
     keys,
     members,
+    organisation,
     pictures,
     products,
     reference,
     request_logs,
     session,
     sign_in,
-    webhooks,
-)
-from entrypoints.console.pages import account, catalogue, home, pictures, products, session, sign_in
-from entrypoints.console.pages import catalogue, home, pictures, products, session
-from entrypoints.console.pages import catalogue, home, session, single_sign_on, sso
-from entrypoints.console.pages import (
-    account,
-    audit,
-    catalogue,
-    exports,
-    home,
-    organisation,
-    pictures,
-    products,
-    session,
-    sign_in,
     single_sign_on,
     sso,
     usage,
+    webhooks,
 )
 
 PAGES: Final[tuple[Page, ...]] = (
@@ -50,15 +38,15 @@ PAGES: Final[tuple[Page, ...]] = (
     *events.PAGES,
     *reference.PAGES,
     *members.PAGES,
+    *single_sign_on.PAGES,
+    *audit.PAGES,
+    *usage.PAGES,
+    *exports.PAGES,
+    *organisation.PAGES,
     *invitations.PAGES,
     *session.PAGES,
     *sign_in.PAGES,
     *account.PAGES,
     *consent.PAGES,
-    *organisation.PAGES,
-    *single_sign_on.PAGES,
-    *audit.PAGES,
-    *usage.PAGES,
-    *exports.PAGES,
     *sso.PAGES,
 )

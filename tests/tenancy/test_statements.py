@@ -73,7 +73,15 @@ ACROSS_IN_CODE = {
     ("partitions.py", "DELETE FROM event_log_terms AS t"): "upkeep by age alone; each log's by its own low watermark",
 }
 """The same of SQL that stands in Python itself, by its beginning."""
-WITHOUT_MODE = {"invitations", "members", "oauth_apps", "oauth_grants", "sso_connections", "sso_domains", "sso_subjects"}
+WITHOUT_MODE = {
+    "invitations",
+    "members",
+    "oauth_apps",
+    "oauth_grants",
+    "sso_connections",
+    "sso_domains",
+    "sso_subjects",
+}
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", re.IGNORECASE)
 _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
@@ -154,7 +162,17 @@ def test_the_exceptions_in_code_are_there() -> None:
         assert beginning in (FOLDER / file).read_text(encoding="utf-8")
 
 
-REFERENCE = {"api_keys", "invitations", "licences", "members", "oauth_apps", "oauth_grants", "sso_connections", "sso_domains", "sso_subjects"}
+REFERENCE = {
+    "api_keys",
+    "invitations",
+    "licences",
+    "members",
+    "oauth_apps",
+    "oauth_grants",
+    "sso_connections",
+    "sso_domains",
+    "sso_subjects",
+}
 """They lie on every node."""
 _BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
 
