@@ -5,7 +5,7 @@ from typing import Any, Final
 from adapters.wire.versions import SUPPORTED
 from domain.kernel.errors import DomainError, PermissionDenied
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.orgs.usecases.settings import OrgSettings
+from domain.people.usecases.organisations import OrgSettings
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.visit import Visit
