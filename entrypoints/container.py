@@ -16,12 +16,10 @@ from dependency_injector import containers, providers
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.argon2.passwords import Argon2Passwords
 from adapters.authlib.rules import AuthlibRules
-from adapters.dns.records import DnsRecords
 from adapters.files.objects import FileObjects
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
 from adapters.http.images import HttpImages
-from adapters.http.outbound import HttpOutbound
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.llm.anthropic import AnthropicDialect
@@ -33,7 +31,6 @@ from adapters.llm.pricing import Price
 from adapters.markup.documents import MarkupDocuments
 from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
-from adapters.oidc.provider import OidcProviders
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.delivery_places import PostgresDeliveryPlaces
@@ -85,15 +82,13 @@ from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
-from domain.sso.usecases.proving import DomainProofs
 from domain.sso.usecases.rules import SsoRules
-from domain.sso.usecases.settings import SsoSettings
-from domain.sso.usecases.signing_in import SsoSignIn
 from domain.webhooks.model import SHARDS
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
-from entrypoints.dependencies import Dependencies, Readiness, Sso, callback_of
+from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings, SettingsError
+from entrypoints.sso import sso_of
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.limits import Limits
@@ -293,27 +288,7 @@ class Container(containers.DeclarativeContainer):
     sso_directory = providers.Singleton(PostgresSsoDirectory, pool)
     sso_rules = providers.Singleton(SsoRules, uow, sso_directory, session_store)
     sessions = providers.Singleton(SessionService, session_store, memberships, access, clock, sso_rules)
-    outbound = providers.Singleton(HttpOutbound, http, settings.provided.allow_private_hosts)
-    identity_providers = providers.Singleton(OidcProviders, outbound)
-    sso = providers.Singleton(
-        Sso,
-        settings=providers.Singleton(SsoSettings, vault),
-        proofs=providers.Singleton(
-            DomainProofs, providers.Singleton(DnsRecords, settings.provided.resolver), sso_directory, clock
-        ),
-        rules=sso_rules,
-        providers=identity_providers,
-        sign_in=providers.Singleton(
-            SsoSignIn,
-            uow,
-            sso_directory,
-            people,
-            identity_providers,
-            vault,
-            clock,
-            providers.Callable(callback_of, settings),
-        ),
-    )
+    sso = providers.Singleton(sso_of, settings, uow, sso_directory, sso_rules, people, vault, clock, http)
     links = providers.Singleton(LinkService, providers.Singleton(PostgresOneTimeLinks, pool), access, clock)
     mailer = providers.Singleton(mailer_of, settings, clock)
     outgoing_mail = providers.Singleton(OutgoingMail, providers.Singleton(PostgresOutbox, pool), vault, clock, mailer)

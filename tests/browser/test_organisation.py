@@ -208,7 +208,7 @@ def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, served: Served, wi
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true })")
         _looked_at(page, f"{name}-{scheme}-{width}")
     page.goto(served.operators)
-    page.locator(".messages summary").first.click()
+    page.locator(".messages summary", has_text="An invitation").click()
     page.get_by_text("Open http").wait_for()
     _looked_at(page, f"operators-{scheme}-{width}")
     page.goto(f"{served.address}/console/sso")
