@@ -10,6 +10,7 @@ NPM = {
     "@modelcontextprotocol/sdk": "1.32.2",
     "@types/node": "22.19.1",
     "esbuild": "0.27.0",
+    "mcp-remote": "0.15.1",
     "node": "22.23.3",
     "openapi-fetch": "0.17.0",
     "openapi-typescript": "7.13.0",

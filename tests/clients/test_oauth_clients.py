@@ -46,3 +46,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_flow_and_refusal(home: Path, told: dict[str, str], program: str, least: int) -> None:
     done = json.loads(run(NODE, program, cwd=home, **told))
     assert len(done) >= least, done
+
+
+def test_mcp_remote_signs_in(told: dict[str, str], tmp_path: Path) -> None:
+    """It finds where to sign in by the 401 of /mcp, registers itself, and comes with a token that is bound to /mcp."""
+    npm_install(tmp_path, "mcp-remote", "@modelcontextprotocol/sdk", "node")
+    for name in ("browsing.mjs", "mcp_remote.mjs"):
+        shutil.copy(HERE / name, tmp_path)
+    config = tmp_path / "home"
+    config.mkdir()
+    node = tmp_path / "node_modules/node/bin/node"
+    done = json.loads(run(node, "mcp_remote.mjs", cwd=tmp_path, MCP_HOME=str(config), **told))
+    assert "sources_list" in done["tools"] and "sources_update" in done["tools"], "what an owner could let it do"
+    assert (done["isError"], done["object"]) == (False, "list")
+    assert done["resources"] == [f"{told['JOINERY_URL']}/mcp"]
+    assert "products:read" in done["scopes"][0] and ":write" not in done["scopes"][0]

@@ -1,0 +1,59 @@
+"""Access tokens at /mcp: for which edge they are, what they are shown, and what an app has to ask for when it lacks a scope."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.web import MemoryWeb
+from domain.access.model import ROLES
+from entrypoints.mcp.tools import manifest_of
+from tests.http.fakes import BASE, running
+from tests.http.mcp import connected, every_tool, post, request
+from tests.http.oauth import Stage
+from tests.support.table import whole
+
+pytestmark = pytest.mark.asyncio
+MANIFEST = manifest_of(whole())
+
+
+@pytest_asyncio.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with running(web=MemoryWeb()) as world:
+        yield Stage(world)
+
+
+async def test_an_app_works_within_its_scopes_and_asks_for_more(stage: Stage) -> None:
+    app, person = await stage.app(), await stage.person(role="editor")
+    tokens = await stage.signed_in(app, person, resource=f"{BASE}/mcp", scope="products:read sources:read")
+    async with connected(stage.world.app, tokens["access_token"]) as agent:
+        names = [tool.name for tool in await every_tool(agent) if MANIFEST.find(tool.name)]
+        assert names == [tool.name for tool in MANIFEST.permitted(ROLES["editor"])], "what the person could let it do"
+        assert (await agent.call_tool("sources_list", {})).structured_content["data"] == []
+    refused = await post(
+        stage.client(tokens["access_token"]), request("tools/call", name="sources_create", arguments={})
+    )
+    assert (refused.status, refused.code) == (403, "permission_denied")
+    challenge = refused.headers["www-authenticate"]
+    assert 'error="insufficient_scope"' in challenge and 'scope="products:read sources:read sources:write"' in challenge
+
+
+async def test_a_token_for_one_edge_is_none_at_the_other(stage: Stage) -> None:
+    app, person = await stage.app(), await stage.person()
+    for edge, statuses in (("/mcp", (200, 401)), ("/v1", (401, 200))):
+        tokens = await stage.signed_in(app, person, resource=BASE + edge, scope="sources:read")
+        client = stage.client(tokens["access_token"])
+        called = await post(client, request("tools/call", name="sources_list", arguments={}))
+        assert (called.status, (await client.get("/v1/sources")).status) == statuses
+
+
+async def test_the_sandbox_is_asked_for_on_the_connection(stage: Stage) -> None:
+    app, person = await stage.app(), await stage.person(role="owner")
+    scope = "sources:read sources:write"
+    tokens = await stage.signed_in(app, person, resource=f"{BASE}/mcp", scope=scope)
+    made = {"body": {"name": "Lindgren", "kind": "push"}}
+    async with connected(stage.world.app, tokens["access_token"], service_mode="test") as agent:
+        assert not (await agent.call_tool("sources_create", made)).is_error
+    for mode, count in (("test", 1), ("live", 0)):
+        async with connected(stage.world.app, tokens["access_token"], service_mode=mode) as agent:
+            assert len((await agent.call_tool("sources_list", {})).structured_content["data"]) == count
