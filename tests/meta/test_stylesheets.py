@@ -1,0 +1,24 @@
+"""The console's stylesheets do not work against each other: a class is laid out in one of them."""
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "entrypoints/console/static"
+_BARE = re.compile(r"(?:^|[},])\s*\.([a-z][a-z-]*)(?=[{,])")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+SHARED = frozenset({"table", "rows"})
+"""Classes of the first stylesheet that another one only adds to."""
+
+
+def _laid_out(name: str) -> set[str]:
+    """The classes that have rules of their own, outside of any other selector."""
+    return set(_BARE.findall(_COMMENT.sub("", (FOLDER / name).read_text("utf-8"))))
+
+
+def test_a_class_is_laid_out_in_one_stylesheet() -> None:
+    sheets = {path.name: _laid_out(path.name) for path in sorted(FOLDER.glob("*.css"))}
+    assert len(sheets) > 1
+    names = sorted(sheets)
+    for at, first in enumerate(names):
+        for second in names[at + 1 :]:
+            assert sheets[first] & sheets[second] <= SHARED, (first, second)
