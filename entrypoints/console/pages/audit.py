@@ -11,7 +11,7 @@ from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/organisation/audit"
-_PAGE: Final = 25
+_PAGE: Final = 100
 _KINDS: Final = {"api_key": "API key", "app": "App", "agent": "Agent", "service": "Joinery"}
 _TITLES: Final = {
     "members.add": "Add a member",
