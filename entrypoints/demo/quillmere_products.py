@@ -198,7 +198,9 @@ def _resold_product(serial: int, rows: list[Row]) -> Product:
     body = f"<p>{first[col.COPY]}</p><p>{first[col.DIMENSIONS]}</p>".replace('"', "&quot;")
     kind = first[col.SUBCATEGORY]
     pictures = [first[col.IMAGE_1], room_of(LINDGREN, first[col.HANDLE])]
-    return _whole(serial, title, kind, first[col.BRAND], body, variants, [label], pictures) | {"tags": ["lindgren & falk"]}
+    return _whole(serial, title, kind, first[col.BRAND], body, variants, [label], pictures) | {
+        "tags": ["lindgren & falk"]
+    }
 
 
 def _retail(row: Row) -> float:

@@ -49,7 +49,12 @@ def floor_lamp(sheet: Canvas, of: Subject) -> None:
     sheet.shadow((-half * 0.7, half * 0.7), (z - half * 0.5, z + half * 0.5), round_=True)
     if of.happens(45, "tripod"):
         for foot, back in ((0.1, 0.7), (-0.85, -0.4), (0.85, -0.4)):
-            sheet.leg((half * foot, 0, z + half * back), (0, line * 0.94, z), (0.9, 1.3), darker(of.colour, max(0.0, back * 0.3)))
+            sheet.leg(
+                (half * foot, 0, z + half * back),
+                (0, line * 0.94, z),
+                (0.9, 1.3),
+                darker(of.colour, max(0.0, back * 0.3)),
+            )
     else:
         sheet.drum(0, (0, 1.0), z, (half * 0.6, half * 0.56), of.colour)
         sheet.leg((0, 1, z), (0, line, z), (0.9, 0.9), of.colour)
@@ -91,8 +96,14 @@ def mirror(sheet: Canvas, of: Subject, *, form: str) -> None:
         if of.happens(50, "arched"):
             radius = half * 0.8
     sheet.wall_shadow(x, y, 0, radius)
-    for inset, tone in ((0.0, darker(of.colour, 0.1)), (rim * 0.35, lighter(of.colour, 0.08)), (rim, darker(of.colour, 0.3))):
-        _outline(sheet, (x[0] + inset, x[1] - inset), (y[0] + inset, y[1] - inset), tone, max(0.4, radius - inset), form)
+    for inset, tone in (
+        (0.0, darker(of.colour, 0.1)),
+        (rim * 0.35, lighter(of.colour, 0.08)),
+        (rim, darker(of.colour, 0.3)),
+    ):
+        _outline(
+            sheet, (x[0] + inset, x[1] - inset), (y[0] + inset, y[1] - inset), tone, max(0.4, radius - inset), form
+        )
     inset = rim + 0.3
     glass = (x[0] + inset, x[1] - inset), (y[0] + inset, y[1] - inset)
     _outline(sheet, *glass, GLASS, max(0.4, radius - inset), form)
@@ -113,7 +124,12 @@ def _gleam(sheet: Canvas, x: Span, y: Span) -> None:
         low, tall = y[0] + high * 0.26, y[0] + high * 0.74
         lean = min(wide * 0.2, high * 0.3)
         sheet.face(
-            [(left, low, 0), (left + wide * part, low, 0), (left + wide * part + lean, tall, 0), (left + lean, tall, 0)],
+            [
+                (left, low, 0),
+                (left + wide * part, low, 0),
+                (left + wide * part + lean, tall, 0),
+                (left + lean, tall, 0),
+            ],
             lighter(GLASS, 0.45),
         )
 
@@ -155,7 +171,12 @@ def _diamonds(sheet: Canvas, of: Subject, other: Colour) -> None:
             x, z = -half + wide * (column + 0.5), long * (row + 0.5)
             for size, tone in ((0.42, other), (0.26, of.colour), (0.12, other)):
                 sheet.face(
-                    [(x - wide * size, 0.3, z), (x, 0.3, z - long * size), (x + wide * size, 0.3, z), (x, 0.3, z + long * size)],
+                    [
+                        (x - wide * size, 0.3, z),
+                        (x, 0.3, z - long * size),
+                        (x + wide * size, 0.3, z),
+                        (x, 0.3, z + long * size),
+                    ],
                     tone,
                 )
 
@@ -177,7 +198,9 @@ def _lines(sheet: Canvas, of: Subject, other: Colour) -> None:
         z = depth * at / count
         bend = depth * of.between(-0.05, 0.05, "bend", at)
         points = [(half * part / 4, 0.3, min(depth - 1, max(1, z + bend * (part % 2)))) for part in range(-4, 5)]
-        sheet.line([(-half + 0.5, 0.3, z), *points[1:-1], (half - 0.5, 0.3, z)], other, of.one_of((0.5, 0.9, 0.5), "thick", at))
+        sheet.line(
+            [(-half + 0.5, 0.3, z), *points[1:-1], (half - 0.5, 0.3, z)], other, of.one_of((0.5, 0.9, 0.5), "thick", at)
+        )
 
 
 Drawing = Callable[[Canvas, Subject], None]

@@ -49,7 +49,9 @@ def _of_lindgren() -> Iterator[tuple[str, Subject]]:
 
 def _piece(row: Row) -> str:
     """The name without its collection and without how many are in a carton."""
-    return _RUG if row[col.CATEGORY] == "Rugs" else row[col.NAME].removeprefix(row[col.COLLECTION]).split(" (")[0].strip()
+    return (
+        _RUG if row[col.CATEGORY] == "Rugs" else row[col.NAME].removeprefix(row[col.COLLECTION]).split(" (")[0].strip()
+    )
 
 
 def _of_quillmere() -> Iterator[tuple[str, Subject]]:

@@ -79,7 +79,12 @@ def _window(sheet: Image.Image, draw: ImageDraw.ImageDraw, at: float, line: int)
     mask = Image.new("L", (_WIDE // 4, _HIGH // 4))
     light = ImageDraw.Draw(mask)
     lean = 0.10 * _WIDE if at < 0.4 else -0.10 * _WIDE
-    spots = [(x, line + 30), (x + wide, line + 30), (x + wide + lean * 1.6, _HIGH * 0.92), (x + lean * 1.2, _HIGH * 0.92)]
+    spots = [
+        (x, line + 30),
+        (x + wide, line + 30),
+        (x + wide + lean * 1.6, _HIGH * 0.92),
+        (x + lean * 1.2, _HIGH * 0.92),
+    ]
     light.polygon([(a / 4, b / 4) for a, b in spots], fill=70)
     sheet.paste((255, 246, 226), mask=mask.filter(ImageFilter.GaussianBlur(4)).resize(sheet.size))
 
@@ -93,25 +98,41 @@ def _frames(draw: ImageDraw.ImageDraw, of: Subject, at: float) -> None:
         draw.rectangle((x, y, x + wide, y + high), fill=(92, 76, 62))
         draw.rectangle((x + 7, y + 7, x + wide - 7, y + high - 7), fill=(246, 242, 234))
         tone = of.one_of(ACCENTS, "art", turn)
-        draw.ellipse((x + wide * 0.3, y + high * 0.22, x + wide * 0.7, y + high * 0.22 + wide * 0.4), fill=lighter(tone, 0.2))
+        draw.ellipse(
+            (x + wide * 0.3, y + high * 0.22, x + wide * 0.7, y + high * 0.22 + wide * 0.4), fill=lighter(tone, 0.2)
+        )
         draw.rectangle((x + wide * 0.24, y + high * 0.6, x + wide * 0.76, y + high * 0.78), fill=darker(tone, 0.1))
 
 
 def _plant(draw: ImageDraw.ImageDraw, of: Subject, at: float, line: int) -> None:
     """Long leaves in a pot."""
     x, foot = _WIDE * at, line + _HIGH * 0.07
-    pot, leaf = of.one_of((*LINENS, *ACCENTS[:2]), "pot"), of.one_of(((96, 124, 92), (112, 134, 108), (82, 108, 88)), "leaf")
+    pot, leaf = (
+        of.one_of((*LINENS, *ACCENTS[:2]), "pot"),
+        of.one_of(((96, 124, 92), (112, 134, 108), (82, 108, 88)), "leaf"),
+    )
     for turn, lean in enumerate((-0.9, -0.55, -0.2, 0.15, 0.5, 0.85)):
         high = _HIGH * of.between(0.24, 0.36, "leaf", turn) * (1 - 0.25 * abs(lean))
         tip = (x + _WIDE * 0.075 * lean, foot - _HIGH * 0.12 - high)
         middle = (x + _WIDE * 0.05 * lean, foot - _HIGH * 0.12 - high * 0.55)
         draw.polygon(
-            [(x - 5, foot - _HIGH * 0.1), (middle[0] - 22, middle[1]), tip, (middle[0] + 22, middle[1]), (x + 5, foot - _HIGH * 0.1)],
+            [
+                (x - 5, foot - _HIGH * 0.1),
+                (middle[0] - 22, middle[1]),
+                tip,
+                (middle[0] + 22, middle[1]),
+                (x + 5, foot - _HIGH * 0.1),
+            ],
             fill=lighter(leaf, 0.12) if turn % 2 else leaf,
         )
     wide = _WIDE * 0.042
     draw.ellipse((x - wide, foot - 12, x + wide * 1.3, foot + 12), fill=(120, 104, 90))
     draw.polygon(
-        [(x - wide, foot - _HIGH * 0.13), (x + wide, foot - _HIGH * 0.13), (x + wide * 0.76, foot), (x - wide * 0.76, foot)],
+        [
+            (x - wide, foot - _HIGH * 0.13),
+            (x + wide, foot - _HIGH * 0.13),
+            (x + wide * 0.76, foot),
+            (x - wide * 0.76, foot),
+        ],
         fill=darker(pot, 0.06),
     )

@@ -9,6 +9,8 @@ from entrypoints.demo.pictures.canvas import Canvas
 from entrypoints.demo.pictures.colours import ACCENTS, LINENS, WOODS, darker, lighter
 from entrypoints.demo.pictures.subject import Subject
 
+_PALE: Final = 560
+
 
 def _covered_head(sheet: Canvas, of: Subject, half: float, top: float, z: float) -> None:
     """The headboard of fabric, with channels, with buttons, or plain."""
@@ -34,9 +36,9 @@ def _head(sheet: Canvas, of: Subject, half: float, top: float, z: float) -> None
         sheet.box((-half + 1, half - 1), (8, top - 1.5), (z, z + 2), of.colour)
     for at in range(3 if kind == "panels" else 0):
         wide = (2 * half - 8) / 3
-        x = (-half + 4.6 + wide * at, -half + 3.4 + wide * (at + 1))
-        sheet.plate(x, (12, top - 5), z, darker(of.colour, 0.13))
-        sheet.plate(x, (12, top - 5.6), z, lighter(of.colour, 0.05))
+        panel = (-half + 4.6 + wide * at, -half + 3.4 + wide * (at + 1))
+        sheet.plate(panel, (12, top - 5), z, darker(of.colour, 0.13))
+        sheet.plate(panel, (12, top - 5.6), z, lighter(of.colour, 0.05))
     if kind == "frame":
         sheet.plate((-half + 4, half - 4), (12, top - 5), z, of.styled(LINENS, "cane"), edge=darker(of.colour, 0.2))
     for side in (-half + 1.2, half - 1.2):
@@ -47,6 +49,8 @@ def _head(sheet: Canvas, of: Subject, half: float, top: float, z: float) -> None
 def _bedding(sheet: Canvas, of: Subject, half: float, base: float) -> None:
     """Mattress, pillows, cover and a blanket across its end."""
     long, linen = sheet.depth - 4, of.one_of(LINENS, "linen")
+    if sum(of.colour) > _PALE:
+        linen = lighter(darker(linen, 0.28), 0.12)  # else a pale bed and its cover are one
     throw, high = of.one_of(ACCENTS, "throw"), base + 8.5
     sheet.soft((-half, half), (base, high), (2, long), (240, 237, 230), 2.2)
     count = 2 if half > 24 else 1
@@ -59,13 +63,23 @@ def _bedding(sheet: Canvas, of: Subject, half: float, base: float) -> None:
     end = long * 0.66
     sheet.soft((-half - 0.9, half + 0.9), (base - 2, high + 1.6), (1, end), linen, 2.6)
     sheet.face(
-        [(-half - 0.8, high + 1.6, end - 7), (half + 0.8, high + 1.6, end - 7), (half + 0.8, high + 1.7, end), (-half - 0.8, high + 1.7, end)],
+        [
+            (-half - 0.8, high + 1.6, end - 7),
+            (half + 0.8, high + 1.6, end - 7),
+            (half + 0.8, high + 1.7, end),
+            (-half - 0.8, high + 1.7, end),
+        ],
         lighter(linen, 0.4),
     )
     near, far = 6.0, of.between(18, 30, "throw")
     if of.happens(70, "throw there"):
         sheet.face(
-            [(-half - 0.9, high + 1.7, near), (half + 0.9, high + 1.7, near), (half + 0.9, high + 1.7, far), (-half - 0.9, high + 1.7, far)],
+            [
+                (-half - 0.9, high + 1.7, near),
+                (half + 0.9, high + 1.7, near),
+                (half + 0.9, high + 1.7, far),
+                (-half - 0.9, high + 1.7, far),
+            ],
             throw,
         )
 

@@ -28,10 +28,19 @@ class Canvas:
     """A sheet for furniture of a size (width, depth, height in inches), over a backdrop.
 
     `aside` is how far to the right the eye stands against the width, `above` how high over the floor against the height;
-    the furniture takes at most the part `fill` of the sheet.
+    the furniture takes at most the part `fill` of the sheet. Its lowest edge is at the part `foot` of the sheet's height, else it is in the middle.
     """
 
-    def __init__(self, backdrop: Image.Image, size: Size, *, aside: float, above: float, fill: float = 0.74) -> None:
+    def __init__(
+        self,
+        backdrop: Image.Image,
+        size: Size,
+        *,
+        aside: float,
+        above: float,
+        fill: float = 0.74,
+        foot: float | None = None,
+    ) -> None:
         self.image = backdrop
         self.draw = ImageDraw.Draw(backdrop)
         self.width, self.depth, self.height = size
@@ -39,18 +48,21 @@ class Canvas:
         self._eye = (aside * self.width, above * self.height)
         self._scale, self._origin = 1.0, (0.0, 0.0)
         self.at = (0.0, 0.0)
-        self._fit(fill)
+        self._fit(fill, foot)
 
-    def _fit(self, fill: float) -> None:
+    def _fit(self, fill: float, foot: float | None) -> None:
         corners = [
-            self.spot((x, y, z)) for x in (-self.width / 2, self.width / 2) for y in (0, self.height) for z in (0, self.depth)
+            self.spot((x, y, z))
+            for x in (-self.width / 2, self.width / 2)
+            for y in (0, self.height)
+            for z in (0, self.depth)
         ]
         (left, right), (top, bottom) = ((min(side), max(side)) for side in zip(*corners, strict=True))
         wide, high = WIDTH * FINER, HEIGHT * FINER
         self._scale = min(fill * wide / (right - left), fill * high / (bottom - top))
         self._origin = (
             wide / 2 - self._scale * (left + right) / 2,
-            high * 0.53 - self._scale * (top + bottom) / 2,
+            high * 0.53 - self._scale * (top + bottom) / 2 if foot is None else high * foot - self._scale * bottom,
         )
 
     def part(self, size: Size, x: float = 0.0, z: float = 0.0) -> "Canvas":
@@ -79,7 +91,9 @@ class Canvas:
         spots = [self.spot(point) for point in points]
         self.draw.line(spots, fill=colour, width=max(1, round(self.long(inches))), joint="curve")
 
-    def plate(self, x: Span, y: Span, z: float, colour: Colour, *, radius: float = 0.0, edge: Colour | None = None) -> None:
+    def plate(
+        self, x: Span, y: Span, z: float, colour: Colour, *, radius: float = 0.0, edge: Colour | None = None
+    ) -> None:
         """A flat thing that faces us, its corners rounded by `radius` inches."""
         (left, bottom), (right, top) = self.spot((x[0], y[0], z)), self.spot((x[1], y[1], z))
         least = max(0.0, min(right - left, bottom - top) / 2 - 1)
@@ -95,10 +109,14 @@ class Canvas:
         """A hard box: its front, its top and the side that is seen."""
         (left, right), (low, high), (near, far) = x, y, z
         if high < self._eye[1]:
-            self.face([(left, high, near), (right, high, near), (right, high, far), (left, high, far)], lighter(colour, 0.22))
+            self.face(
+                [(left, high, near), (right, high, near), (right, high, far), (left, high, far)], lighter(colour, 0.22)
+            )
         for side, seen in ((left, left + self.at[0] > self._eye[0]), (right, right + self.at[0] < self._eye[0])):
             if seen:
-                self.face([(side, low, near), (side, high, near), (side, high, far), (side, low, far)], darker(colour, 0.26))
+                self.face(
+                    [(side, low, near), (side, high, near), (side, high, far), (side, low, far)], darker(colour, 0.26)
+                )
         self.plate(x, y, near, colour)
 
     def soft(self, x: Span, y: Span, z: Span, colour: Colour, radius: float) -> None:
@@ -111,7 +129,13 @@ class Canvas:
             self.plate(x, y, depth, lighter(darker(colour, 0.10 * at / count), 0.13), radius=radius)
         self.plate(x, y, near, colour, radius=radius)
         inset = min(radius * 0.5, (y[1] - y[0]) * 0.2)
-        self.plate((x[0] + inset, x[1] - inset), (y[0] + inset * 1.6, y[1] - inset * 0.5), near, lighter(colour, 0.05), radius=radius)
+        self.plate(
+            (x[0] + inset, x[1] - inset),
+            (y[0] + inset * 1.6, y[1] - inset * 0.5),
+            near,
+            lighter(colour, 0.05),
+            radius=radius,
+        )
 
     def disc(self, x: float, y: float, z: float, radius: float, colour: Colour) -> None:
         """A round thing that lies flat."""
@@ -178,7 +202,12 @@ class Canvas:
         mask = Image.new("L", (wide, high))
         shade, tone = ImageDraw.Draw(mask), round(255 * strength)
         small = [(x / _SHADE_AT, y / _SHADE_AT) for x, y in corners]
-        bounds = (min(x for x, _ in small), min(y for _, y in small), max(x for x, _ in small), max(y for _, y in small))
+        bounds = (
+            min(x for x, _ in small),
+            min(y for _, y in small),
+            max(x for x, _ in small),
+            max(y for _, y in small),
+        )
         if round_:
             shade.ellipse(bounds, fill=tone)
         elif len(small) == 2:

@@ -100,7 +100,9 @@ def _doors(sheet: Canvas, of: Subject, x: Span, y: Span, count: int) -> None:
     wide = (x[1] - x[0]) / count
     for at in range(count):
         left, right = x[0] + wide * at + _GAP / 2, x[0] + wide * (at + 1) - _GAP / 2
-        _front(sheet, of, (left, right), (y[0] + _GAP / 2, y[1] - _GAP / 2), framed=of.styled((True, True, False), "door"))
+        _front(
+            sheet, of, (left, right), (y[0] + _GAP / 2, y[1] - _GAP / 2), framed=of.styled((True, True, False), "door")
+        )
         inner = right - 1.9 if at % 2 == 0 and count > 1 else left + 1.9
         _handle(sheet, of, inner, y[0] + (y[1] - y[0]) * 0.58, wide, upright=True)
 

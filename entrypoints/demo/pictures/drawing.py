@@ -17,13 +17,21 @@ DRAWN: Final[Mapping[str, Callable[[Canvas, Subject], None]]] = {
 }  # fmt: skip
 """Who draws a piece of furniture."""
 _QUALITY: Final = 86
+_STANDING: Final = 0.88
+_HUNG: Final = {
+    "Pendant": 0.45, "Pendant Light": 0.45, "Round Wall Mirror": 0.54, "Arched Wall Mirror": 0.54, "Dresser Mirror": 0.54,
+}  # fmt: skip
+"""Where the lowest edge is in a room, against the picture's height: of what stands on the floor, and of what hangs."""
 
 
 def picture(of: Subject) -> bytes:
     """The picture as JPEG of WIDTH × HEIGHT pixels, the same bytes for the same subject. Raises KeyError for an unknown piece."""
     draw = DRAWN[of.piece]
     aside, above = _eye(of)
-    sheet = Canvas(backdrop(of), of.size, aside=aside, above=above, fill=0.60 if of.room else 0.74)
+    fill, foot = 0.74, None
+    if of.room:
+        fill, foot = (0.40, _HUNG[of.piece]) if of.piece in _HUNG else (0.60, _STANDING)
+    sheet = Canvas(backdrop(of), of.size, aside=aside, above=above, fill=fill, foot=foot)
     draw(sheet, of)
     made = sheet.image.resize((WIDTH, HEIGHT), Image.Resampling.BOX)
     out = io.BytesIO()
@@ -35,8 +43,9 @@ def _eye(of: Subject) -> tuple[float, float]:
     """How far aside and above the eye stands, against width and height: over what is low, beside what is narrow."""
     width, _, height = of.size
     side = 1 if of.happens(50, "side") else -1
-    if height < 3:
-        return 0.0, width * (1.0 if height > 2 else 3.2) / height
+    if height < 1:
+        return 0.0, width * (0.5 if of.room else 3.2) / height
     above = (0.5 * height + 0.42 * max(width, height)) / height
-    aside = 0.9 if width < 40 else 0.55 if width < 60 else 0.28
+    narrow = 0.45 if of.piece in sofas.DRAWN else 0.9
+    aside = narrow if width < 40 else 0.5 if width < 60 else 0.28
     return side * aside, above

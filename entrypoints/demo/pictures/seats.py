@@ -28,7 +28,9 @@ def _back(sheet: Canvas, of: Subject, half: float, seat: float, top: float, z: f
     elif kind == "board":
         sheet.plate(inner, (seat + (top - seat) * 0.36, top - rail * 0.4), z, tone, radius=2.5)
     elif kind == "cushion":
-        sheet.soft(inner, (seat + (top - seat) * 0.2, top - 0.5), (z - 1.2, z + 1), of.styled(_CUSHIONS, "cushion"), 2.0)
+        sheet.soft(
+            inner, (seat + (top - seat) * 0.2, top - 0.5), (z - 1.2, z + 1), of.styled(_CUSHIONS, "cushion"), 2.0
+        )
     else:
         low = seat + (top - seat) * 0.22
         sheet.line([(inner[0], low, z), (inner[1], top - rail, z)], tone, 1.1)
@@ -53,7 +55,13 @@ def chair(sheet: Canvas, of: Subject, *, seat: float = 18.5, arms: bool = False,
         sheet.leg((side * 1.03, 0, 1.2), (side, seat - 1, 1.2), wide, of.colour)
     sheet.box((-half, half), (seat - 2.2, seat - 0.6), (0, depth - 1), of.colour)
     if of.styled((True, True, False), "seat cushion"):
-        sheet.soft((-half + 0.3, half - 0.3), (seat - 0.9, seat + 1.3), (0.2, depth - 1.6), of.styled(_CUSHIONS, "cushion"), 1.2)
+        sheet.soft(
+            (-half + 0.3, half - 0.3),
+            (seat - 0.9, seat + 1.3),
+            (0.2, depth - 1.6),
+            of.styled(_CUSHIONS, "cushion"),
+            1.2,
+        )
     if arms:
         for side in (-half + 0.2, half - 0.2):
             sheet.leg((side, seat - 1, 2.5), (side, seat + 7.5, 2.5), (1.1, 1.1), of.colour)

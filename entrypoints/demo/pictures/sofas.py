@@ -38,7 +38,9 @@ def sofa(sheet: Canvas, of: Subject, *, seats: int, chaise: bool = False) -> Non
     round_ = of.styled((1.4, 2.4, 3.4), "round")
     sheet.shadow((-half, half), (front, depth), strength=0.36)
     _feet(sheet, of, (-half, half), (front, depth), feet)
-    sheet.soft((-half + arm * 0.5, half - arm * 0.5), (feet, top - 1.6), (depth - 6, depth), darker(of.colour, 0.07), round_)
+    sheet.soft(
+        (-half + arm * 0.5, half - arm * 0.5), (feet, top - 1.6), (depth - 6, depth), darker(of.colour, 0.07), round_
+    )
     _cushions(sheet, of, (-half + arm, half - arm), (seat - 0.5, top), (depth - 14, depth - 7), seats, round_)
     sheet.box((-half + arm * 0.6, half - arm * 0.6), (feet, seat - 4), (front + 1, depth - 6), darker(of.colour, 0.12))
     long = of.one_of((0, seats - 1), "chaise") if chaise else -1
@@ -46,7 +48,9 @@ def sofa(sheet: Canvas, of: Subject, *, seats: int, chaise: bool = False) -> Non
     for side in (-1, 1):
         inner, outer = side * (half - arm), side * half
         near = 0.0 if chaise and (long == 0) == (side < 0) else front
-        sheet.soft((min(inner, outer), max(inner, outer)), (feet, tall), (near + 0.5, depth - 0.5), of.colour, round_ * 0.9)
+        sheet.soft(
+            (min(inner, outer), max(inner, outer)), (feet, tall), (near + 0.5, depth - 0.5), of.colour, round_ * 0.9
+        )
     if seats > 1:
         size = min(15.0, top * 0.42)
         for side in of.one_of(((-1,), (1,), (-1, 1), (-1, 1)), "pillows"):
@@ -88,7 +92,13 @@ def swivel(sheet: Canvas, of: Subject) -> None:
     sheet.shadow((-half, half), (0, depth), round_=True)
     sheet.drum(0, (0, 1.4), middle, (half * 0.62, half * 0.62), of.styled(WOODS, "plate"))
     sheet.soft((-half, half), (2, top), (middle, depth), darker(of.colour, 0.1), half * 0.42)
-    sheet.soft((-half * 0.74, half * 0.74), (top * 0.46, top * 0.93), (middle - 2, middle + 4), lighter(of.colour, 0.04), half * 0.3)
+    sheet.soft(
+        (-half * 0.74, half * 0.74),
+        (top * 0.46, top * 0.93),
+        (middle - 2, middle + 4),
+        lighter(of.colour, 0.04),
+        half * 0.3,
+    )
     sheet.soft((-half * 0.78, half * 0.78), (top * 0.30, top * 0.54), (1, middle + 3), lighter(of.colour, 0.02), 3)
     for side in (-1, 1):
         inner, outer = side * half * 0.72, side * half
@@ -100,7 +110,9 @@ def recliner(sheet: Canvas, of: Subject) -> None:
     """A wide chair with its foot rest out."""
     sofa(sheet, of, seats=1)
     half = sheet.width / 2
-    sheet.soft((-half * 0.58, half * 0.58), (sheet.height * 0.3, sheet.height * 0.42), (-12, 2), lighter(of.colour, 0.04), 2.2)
+    sheet.soft(
+        (-half * 0.58, half * 0.58), (sheet.height * 0.3, sheet.height * 0.42), (-12, 2), lighter(of.colour, 0.04), 2.2
+    )
 
 
 def ottoman(sheet: Canvas, of: Subject) -> None:

@@ -32,9 +32,11 @@ def _legs(sheet: Canvas, of: Subject, x: Span, y: float, z: Span) -> None:
         return
     inset = size * 0.8
     tone = _IRON if kind == "hairpin" else of.colour
-    thick = {"tapered": (size * 0.55, size * 1.15), "splayed": (size * 0.5, size), "hairpin": (size * 0.3, size * 0.3)}.get(
-        kind, (size, size)
-    )
+    thick = {
+        "tapered": (size * 0.55, size * 1.15),
+        "splayed": (size * 0.5, size),
+        "hairpin": (size * 0.3, size * 0.3),
+    }.get(kind, (size, size))
     out = {"splayed": size * 1.3, "hairpin": size * 0.5}.get(kind, 0.0)
     for depth, dark in ((z[1] - inset, 0.28), (z[0] + inset * 0.5, 0.06)):
         for side, way in ((x[0] + inset, -1), (x[1] - inset, 1)):
@@ -44,7 +46,9 @@ def _legs(sheet: Canvas, of: Subject, x: Span, y: float, z: Span) -> None:
 def _trestles(sheet: Canvas, of: Subject, x: Span, y: float, z: Span, size: float) -> None:
     reach = (x[1] - x[0]) * 0.16
     middle = (z[0] + z[1]) / 2
-    sheet.box((x[0] + reach, x[1] - reach), (y * 0.34, y * 0.34 + size), (middle, middle + size), darker(of.colour, 0.3))
+    sheet.box(
+        (x[0] + reach, x[1] - reach), (y * 0.34, y * 0.34 + size), (middle, middle + size), darker(of.colour, 0.3)
+    )
     for side in (x[0] + reach, x[1] - reach):
         sheet.box((side - size, side + size), (0, size), (z[0] + 1, z[1] - 1), darker(of.colour, 0.16))
         sheet.box((side - size * 0.8, side + size * 0.8), (size * 0.8, y), (middle - 2, middle + 2), of.colour)
@@ -74,7 +78,14 @@ def table(sheet: Canvas, of: Subject, *, shelf: bool = False, leaves: bool = Fal
         for place in (-0.14, 0.14):
             sheet.line([(sheet.width * place, top, 0), (sheet.width * place, top, depth)], darker(of.colour, 0.25), 0.3)
     if of.happens(45, "vase") and not drawers:
-        vase(sheet, of, sheet.width * of.between(-0.2, 0.2, "vase"), top, depth * 0.5, max(4.0, min(9.0, sheet.width * 0.13)))
+        vase(
+            sheet,
+            of,
+            sheet.width * of.between(-0.2, 0.2, "vase"),
+            top,
+            depth * 0.5,
+            max(4.0, min(9.0, sheet.width * 0.13)),
+        )
 
 
 def vase(sheet: Canvas, of: Subject, x: float, y: float, z: float, high: float) -> None:
@@ -86,7 +97,12 @@ def vase(sheet: Canvas, of: Subject, x: float, y: float, z: float, high: float) 
         for part in (0.55, 0.8, 1.0):
             leaf = (x + (tip[0] - x) * part, y + high * 0.8 + (tip[1] - y - high * 0.8) * part)
             size = high * 0.11
-            sheet.oval((leaf[0] - size, leaf[0] + size), (leaf[1] - size * 0.6, leaf[1] + size * 0.6), z, lighter(green, part * 0.2))
+            sheet.oval(
+                (leaf[0] - size, leaf[0] + size),
+                (leaf[1] - size * 0.6, leaf[1] + size * 0.6),
+                z,
+                lighter(green, part * 0.2),
+            )
     sheet.drum(x, (y, y + high * 0.55), z, (high * 0.22, high * 0.36), tone)
     sheet.drum(x, (y + high * 0.55, y + high), z, (high * 0.36, high * 0.16), tone)
 
@@ -126,7 +142,12 @@ def round_table(sheet: Canvas, of: Subject, *, x: float = 0.0, z: float | None =
     else:
         for off, back in ((0.0, 0.7), (-0.8, -0.3), (0.8, -0.3)):
             place = depth + radius * back
-            sheet.leg((x + radius * off, 0, place), (x + radius * off * 0.7, top - 1, place), (1.0, 1.5), darker(of.colour, 0.15))
+            sheet.leg(
+                (x + radius * off, 0, place),
+                (x + radius * off * 0.7, top - 1, place),
+                (1.0, 1.5),
+                darker(of.colour, 0.15),
+            )
     sheet.drum(x, (top - 1.2, top), depth, (radius, radius), of.colour)
 
 
