@@ -20,10 +20,10 @@ FARTHEST: Final = 25_000
 _GALLERY: Final = web.AppKey("gallery", Gallery)
 
 
-def application() -> web.Application:
-    """Both vendors' addresses."""
+def application(gallery: Gallery | None = None) -> web.Application:
+    """Both vendors' addresses; pictures as the usual gallery hands them out unless another is given."""
     app = web.Application()
-    app[_GALLERY] = Gallery()
+    app[_GALLERY] = gallery or Gallery()
     app.router.add_get(ITEM_MASTER, _item_master)
     app.router.add_get(STOCK_SHEET, _stock_sheet)
     app.router.add_get("/products.json", _products)
