@@ -7,7 +7,7 @@ from typing import Final
 CONTENT_TYPE: Final = "image/jpeg"
 KEPT: Final = 64
 """Pictures in memory, of some 20 KB each."""
-PAUSE: Final = 0.02
+PAUSE: Final = 0.05
 """Seconds from one drawing to the next: whoever fetches all of them leaves the machine to those who look at the demo."""
 
 
