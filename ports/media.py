@@ -14,8 +14,8 @@ class MediaStore(Protocol):
         """A stored image that a product names."""
         ...
 
-    async def named(self, source: str, since: datetime, after: str, limit: int) -> Sequence[NamedMedia]:
-        """What the source's products that changed since then name, by id from behind `after`."""
+    async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
+        """What the source's products that changed since then name, the newest first, from behind `before` (None: all)."""
         ...
 
     async def register(

@@ -28,9 +28,11 @@ class MemoryMedia:
         leading = {known.of.address for known in self._addresses.where(lambda known: known.of.image == id)}
         return self._images.get(id) if self._uses.where(lambda use: use.address in leading) else None
 
-    async def named(self, source: str, since: datetime, after: str, limit: int) -> Sequence[NamedMedia]:
-        changed = self._products.where(lambda one: one.source == source and one.updated_at >= since and one.id > after)
-        page = sorted(changed, key=lambda product: product.id)[:limit]
+    async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
+        changed = self._products.where(
+            lambda one: one.source == source and one.updated_at >= since and (before is None or one.id < before)
+        )
+        page = sorted(changed, key=lambda product: product.id, reverse=True)[:limit]
         return [
             NamedMedia(
                 one.id, (*_items(one.data), *(pair for variant in one.variants for pair in _items(variant.data)))

@@ -39,8 +39,8 @@ class PostgresMediaStore:
         row = await self._session.one(SQL["image"], id=id)
         return _image(row) if row else None
 
-    async def named(self, source: str, since: datetime, after: str, limit: int) -> Sequence[NamedMedia]:
-        values = {"source": source, "since": since, "after": after, "limit": limit}
+    async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
+        values = {"source": source, "since": since, "before": before, "limit": limit}
         page = await self._session.all(SQL["changed_products"], **values)
         found = {product: _items(data) for product, data in page}
         for product, data in await self._session.all(SQL["data_of_variants"], ids=texts(found)):

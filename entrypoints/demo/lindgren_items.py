@@ -9,9 +9,9 @@ from entrypoints.demo.chance import happens, number, one_of, some_of
 from entrypoints.demo.data import load
 from entrypoints.demo.figures import DIMENSION_STYLES, Size, article_number, dollars, inches
 from entrypoints.demo.lindgren_columns import Row
+from entrypoints.demo.pictures.names import LINDGREN, picture_of, room_of
 
 DATA: Final = load("lindgren")
-PICTURES: Final = "https://images.vendor.example/lindgren-falk"
 _COPY: Final = DATA["copy"]
 _GROUPS: Final = {name: group for group, names in _COPY["subcategories"].items() for name in names}
 
@@ -115,8 +115,8 @@ def described(row: Row, style: str) -> Row:
         col.COPY: selling_text(handle, row[col.NAME], (category, row[col.SUBCATEGORY]), row[col.COLLECTION]),
         col.FEATURES: selling_points(handle, row[col.SUBCATEGORY]),
         col.UPC: article_number(number(10**9, "upc", item)) if happens(82, "coded", item) else "",
-        col.IMAGE_1: f"{PICTURES}/{item}.jpg",
-        col.IMAGE_2: f"{PICTURES}/{handle}-room.jpg" if happens(70, "room", handle) else "-",
+        col.IMAGE_1: picture_of(LINDGREN, handle, row.get(col.FINISH) or row.get(col.COLOR, "")),
+        col.IMAGE_2: room_of(LINDGREN, handle) or "-",
         col.PROP_65: one_of(("Y", "N", "N", ""), "prop", handle),
         col.FREIGHT: DATA["freight_classes"].get(category, "100"),
         col.STATUS: "Discontinued" if happens(2, "gone", item) else "Closeout" if happens(3, "low", item) else "Active",

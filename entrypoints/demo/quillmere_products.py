@@ -12,9 +12,9 @@ from entrypoints.demo.data import load
 from entrypoints.demo.figures import Size, inches
 from entrypoints.demo.lindgren_catalogue import sound_rows
 from entrypoints.demo.lindgren_columns import Row
+from entrypoints.demo.pictures.names import HEIGHT, LINDGREN, QUILLMERE, WIDTH, picture_of, room_of
 
 Product = dict[str, Any]
-PICTURES: Final = "https://images.vendor.example/quillmere"
 MOST_VARIANTS: Final = 6
 _FIRST_PRODUCT: Final = 8_100_000_000_000
 _FIRST_VARIANT: Final = 44_200_000_000_000
@@ -47,10 +47,11 @@ KINDS: Final = tuple(Kind(**entry) for entry in _DATA["kinds"])
 @cache
 def products() -> tuple[Product, ...]:
     """Everything in the shop, newest first: its own furniture, and some of Lindgren & Falk's."""
-    return tuple(reversed([*_own(), *_resold()]))
+    return tuple(reversed([*own_products(), *_resold()]))
 
 
-def _own() -> Iterator[Product]:
+def own_products() -> Iterator[Product]:
+    """The shop's own furniture: `PER_KIND` of each of the `KINDS`, in their order."""
     names = _DATA["names"]
     for place, kind in enumerate(KINDS):
         for turn in range(PER_KIND):
@@ -112,15 +113,18 @@ def _variant(serial: int, *, options: Sequence[str], sku: str, price: str, grams
 
 
 def _whole(
-    serial: int, title: str, product_type: str, vendor: str, body: str, variants: list[Product], options: list[str]
+    serial: int,
+    title: str,
+    product_type: str,
+    vendor: str,
+    body: str,
+    variants: list[Product],
+    options: list[str],
+    pictures: Sequence[str | None] = (),
 ) -> Product:
+    """The product; with its own pictures where none are given."""
     id = _FIRST_PRODUCT + serial * 512
     handle = "-".join("".join(letter if letter.isalnum() else " " for letter in title.lower()).split())
-    images: list[Product] = [
-        {"id": _FIRST_IMAGE + serial * 8 + at, "position": at, "product_id": id, "variant_ids": [], "width": 1600,
-         "height": 1200, "src": f"{PICTURES}/{handle}-{at}.jpg?v=1", "created_at": _WHEN, "updated_at": _WHEN}
-        for at in (1, 2)
-    ]  # fmt: skip
     for position, variant in enumerate(variants, start=1):
         variant.update(position=position, product_id=id)
     named = options or ["Title"]
@@ -136,7 +140,7 @@ def _whole(
         "product_type": product_type,
         "tags": [],
         "variants": variants,
-        "images": images,
+        "images": _images(serial, id, pictures or [picture_of(QUILLMERE, handle), room_of(QUILLMERE, handle)]),
         "options": [
             {
                 "name": name,
@@ -146,6 +150,23 @@ def _whole(
             for at, name in enumerate(named, start=1)
         ],
     }
+
+
+def _images(serial: int, product: int, pictures: Sequence[str | None]) -> list[Product]:
+    return [
+        {
+            "id": _FIRST_IMAGE + serial * 8 + at,
+            "position": at,
+            "product_id": product,
+            "variant_ids": [],
+            "width": WIDTH,
+            "height": HEIGHT,
+            "src": picture,
+            "created_at": _WHEN,
+            "updated_at": _WHEN,
+        }
+        for at, picture in enumerate(filter(None, pictures), start=1)
+    ]
 
 
 def _resold() -> Iterator[Product]:
@@ -176,7 +197,10 @@ def _resold_product(serial: int, rows: list[Row]) -> Product:
     title = f"{first[col.BRAND]} {first[col.NAME].split(' (')[0]}"
     body = f"<p>{first[col.COPY]}</p><p>{first[col.DIMENSIONS]}</p>".replace('"', "&quot;")
     kind = first[col.SUBCATEGORY]
-    return _whole(serial, title, kind, first[col.BRAND], body, variants, [label]) | {"tags": ["lindgren & falk"]}
+    pictures = [first[col.IMAGE_1], room_of(LINDGREN, first[col.HANDLE])]
+    return _whole(serial, title, kind, first[col.BRAND], body, variants, [label], pictures) | {
+        "tags": ["lindgren & falk"]
+    }
 
 
 def _retail(row: Row) -> float:

@@ -37,7 +37,7 @@ def _named(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
 async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
     """Register what the source's products name, as the job does; the keys to be freed."""
     async with uow.begin(tenant, CALL) as tx:
-        page = await tx.media.named(SOURCE, builders.MOMENT, "", 100)
+        page = await tx.media.named(SOURCE, builders.MOMENT, None, 100)
         addresses = addresses_of((url for one in page for url in one.pictures()), run)
         known = {one.url: one.address for one in addresses}
         uses = {one.product: [known[url] for url in one.pictures()] for one in page}
@@ -85,13 +85,13 @@ async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) 
     other.source = "src_0000000000000000000002"
     await add(uow, tenant, other)
     async with uow.read(tenant) as tx:
-        page = await tx.media.named(SOURCE, builders.MOMENT, "", 2)
+        page = await tx.media.named(SOURCE, builders.MOMENT, None, 2)
         assert [(one.product, {url for url, _ in one.items}) for one in page] == [
-            (first.id, {A, B}), (second.id, set()),
+            (third.id, {C}), (second.id, set()),
         ]  # fmt: skip
         page = await tx.media.named(SOURCE, builders.MOMENT, second.id, 2)
-        assert [one.product for one in page] == [third.id]
-        assert not await tx.media.named(SOURCE, builders.MOMENT + timedelta(seconds=1), "", 9)
+        assert [(one.product, {url for url, _ in one.items}) for one in page] == [(first.id, {A, B})]
+        assert not await tx.media.named(SOURCE, builders.MOMENT + timedelta(seconds=1), None, 9)
 
 
 async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -231,7 +231,7 @@ async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tena
     [address] = (await _due(uow, tenant)).values()
     image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
     async with uow.begin(tenant, CALL) as tx:
-        page = await tx.media.named(SOURCE, builders.MOMENT, "", 9)
+        page = await tx.media.named(SOURCE, builders.MOMENT, None, 9)
         stale = tx.now + timedelta(seconds=1)  # a week has passed, and a little more
         assert not await tx.media.register({page[0].product: [address.address]}, [replace(address, run="run_2")], stale)
     found = (await _due(uow, tenant))[A]
@@ -247,7 +247,7 @@ async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> Non
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx.media.image(image) is None and await tx.media.by_content("aa") is None
             assert not await tx.media.due(HOST, 9) and not await tx.media.unshown()
-            assert not await tx.media.named(SOURCE, builders.MOMENT, "", 9) and not await tx.media.knows(
+            assert not await tx.media.named(SOURCE, builders.MOMENT, None, 9) and not await tx.media.knows(
                 address.address
             )
 

@@ -334,7 +334,7 @@ async def test_pictures_stay_after_collecting_anew(shop: Shop) -> None:
     await shop.state_variant(shop.sources[1], "B", media=[{"url": "https://a.example/1.jpg"}])
     await shop.merge(ours.variants[0], theirs.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        named = await tx.media.named(shop.sources[1].id, builders.MOMENT, "", 10)
+        named = await tx.media.named(shop.sources[1].id, builders.MOMENT, None, 10)
     assert [item for one in named for item in one.items], "its own source still names it"
 
 

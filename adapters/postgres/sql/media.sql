@@ -6,8 +6,9 @@ WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS
 
 -- changed_products --
 SELECT id, coalesce(home_data, data) FROM products
-WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s AND updated_at >= %(since)s
-ORDER BY id LIMIT %(limit)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND updated_at >= %(since)s
+    AND (%(before)s::text IS NULL OR id < %(before)s)
+ORDER BY id DESC LIMIT %(limit)s
 
 -- data_of_variants --
 -- As their source has them, whatever they are merged with.

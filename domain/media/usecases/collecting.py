@@ -26,9 +26,9 @@ class MediaCollection:
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
         context = AuditContext(Actor("service", "worker"), job.kind)
-        after: str | None = ""
-        while after is not None:
-            after = await self._page(job, context, after)
+        before = await self._page(job, context, None)
+        while before is not None:
+            before = await self._page(job, context, before)
         await show(self.uow, job, context, self.lease)
         async with self.uow.begin(job.tenant, context) as tx:
             if await tx.media.unshown():
@@ -36,12 +36,12 @@ class MediaCollection:
             else:
                 await tx.jobs.finish(job)
 
-    async def _page(self, job: ClaimedJob, context: AuditContext, after: str) -> str | None:
-        """One page of products; answers where the next begins."""
+    async def _page(self, job: ClaimedJob, context: AuditContext, before: str | None) -> str | None:
+        """One page of products, the newest first: lists show those first. Answers where the next begins."""
         source, run = str(job.args["source"]), str(job.args["run"])
         since = datetime.fromisoformat(str(job.args["since"]))
         async with self.uow.begin(job.tenant, context) as tx:
-            page = await tx.media.named(source, since, after, _PAGE)
+            page = await tx.media.named(source, since, before, _PAGE)
             pictures = {one.product: one.pictures() for one in page}
             addresses = addresses_of((url for urls in pictures.values() for url in urls), run)
             known = {address.url: address.address for address in addresses}
