@@ -7,6 +7,7 @@ from typing import Final
 
 from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction, page_of
 from domain.kernel.errors import NotFound
+from domain.kernel.mail_addresses import address_key
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Invitation, Invited, Member, Organisation, Plan
 
@@ -19,7 +20,7 @@ ORGS: Final = Table[Organisation]("orgs", lambda org: org.id, descending=False)
 MEMBERS: Final = Table[Member](
     "members",
     lambda member: f"{member.org}/{member.user}",
-    unique=lambda member: (member.org, member.email.casefold()),
+    unique=lambda member: (member.org, address_key(member.email)),
     conflict="This address is a member already.",
 )
 INVITATIONS: Final = Table[Invitation]("invitations", lambda invitation: invitation.id)
@@ -49,8 +50,8 @@ class MemoryOrgs:
         await self._members.add(member)
 
     async def member(self, email: str) -> Member | None:
-        sought = (self._org, email.casefold())
-        return next(iter(self._members.where(lambda member: (member.org, member.email.casefold()) == sought)), None)
+        sought = (self._org, address_key(email))
+        return next(iter(self._members.where(lambda member: (member.org, address_key(member.email)) == sought)), None)
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
         own = self._members.where(lambda member: member.org == self._org)

@@ -8,6 +8,7 @@ from adapters.postgres.listing import page_names, page_of, page_params
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import rendered, statements
+from domain.kernel.mail_addresses import address_key
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Invitation, Invited, Member, Meter, Organisation, Plan
 
@@ -53,13 +54,13 @@ class PostgresOrgStore:
                 SQL["add_member"],
                 user=member.user,
                 email=member.email,
-                email_key=member.email.casefold(),
+                email_key=address_key(member.email),
                 role=member.role,
                 created_at=member.created_at,
             )
 
     async def member(self, email: str) -> Member | None:
-        row = await self._session.one(SQL["member"], email_key=email.casefold())
+        row = await self._session.one(SQL["member"], email_key=address_key(email))
         return Member(*row) if row else None
 
     async def members(self, page_request: PageRequest) -> Page[Member]:

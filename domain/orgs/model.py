@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.kernel.mail_addresses import address_key
+
 KINDS: Final = ("retailer", "vendor")
 OWNER: Final = "owner"
 MANAGERS: Final = frozenset({OWNER, "admin"})
@@ -105,7 +107,7 @@ class Invitation:
     @property
     def email_key(self) -> str:
         """The address as it is compared: case does not count."""
-        return self.email.strip().casefold()
+        return address_key(self.email)
 
     def is_open(self, now: datetime) -> bool:
         """Whether it can be accepted yet."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from domain.access.model import ROLES
+from domain.kernel.mail_addresses import address_key
 
 OBJECT: Final = "sso_connection"
 """What the audit log calls a connection; a domain is an `sso_domain`."""
@@ -129,7 +130,7 @@ def owner_of(org: str, issuer: str) -> str:
 def domain_of(email: str) -> str:
     """The domain of an address, as it is compared; empty for what is none."""
     local, at, domain = email.strip().rpartition("@")
-    return domain.casefold() if at and local and "@" not in local else ""
+    return address_key(domain) if at and local and "@" not in local else ""
 
 
 def is_domain(text: str) -> bool:

@@ -1,0 +1,14 @@
+"""How addresses of mail are compared: two that may be two people's are never taken for one."""
+
+import string
+from typing import Final
+
+_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def address_key(email: str) -> str:
+    """An address or a domain as it is compared: case of A to Z does not count.
+
+    Nothing else is folded: ß and ss, or the sign of the kelvin and k, stand in addresses that belong to two people.
+    """
+    return email.strip().translate(_LOWER)
