@@ -103,6 +103,10 @@ class OneTimeLinks(Protocol):
         """Keep a new link; older ones of the same person and purpose are good no more."""
         ...
 
+    async def withdraw(self, user: str) -> None:
+        """All that the person has not used yet are good no more."""
+        ...
+
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
         """The link, while it can be used."""
         ...

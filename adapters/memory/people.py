@@ -76,6 +76,10 @@ class MemoryOneTimeLinks:
             del self._links[one.digest]
         self._links[link.digest] = link
 
+    async def withdraw(self, user: str) -> None:
+        for one in [link for link in self._links.values() if link.user == user]:
+            del self._links[one.digest]
+
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
         link = self._links.get(digest)
         return link if link is not None and link.purpose is purpose and link.expires_at > now else None

@@ -124,6 +124,9 @@ class PostgresOneTimeLinks(_People):
             await system.cursor.execute(SQL["supersede_links"], values)
             await system.cursor.execute(SQL["add_link"], values)
 
+    async def withdraw(self, user: str) -> None:
+        await self._run("withdraw_links", user=user)
+
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
         return await self._one("link", digest=digest, purpose=purpose, now=now)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from domain.access.model import Principal
+from domain.kernel.mail_addresses import address_key
 
 LIFETIME: Final = timedelta(days=30)
 """How long a session lasts at most, however much it is used."""
@@ -42,7 +43,7 @@ class User:
 
 def email_key(email: str) -> str:
     """An address as it is compared: case does not count."""
-    return email.strip().casefold()
+    return address_key(email)
 
 
 class SessionKind(StrEnum):
@@ -91,6 +92,11 @@ class Session:
         """Whether it still counts: not ended, not over, not forgotten about."""
         idle = self.kind is SessionKind.CONSOLE and now >= self.seen_at + IDLE
         return self.revoked_at is None and now < self.expires_at and not idle
+
+    @property
+    def only_vouched_for(self) -> bool:
+        """Whether nobody but an organisation's provider says who it is."""
+        return set(self.methods) == {Method.SSO}
 
     def is_sudo(self, now: datetime) -> bool:
         """Whether its person has proved who they are just now, as what touches security demands."""

@@ -5,6 +5,7 @@ import os
 import sys
 from typing import Any, Final
 
+from domain.kernel.mail_addresses import address_key
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.sso.model import Connection, Domain
@@ -91,7 +92,7 @@ async def enforce(options: argparse.Namespace) -> int:
 async def _looked(parts: Container, organisation: Organisation, name: str) -> Domain:
     """The domain, named from now on, or once its record was looked for."""
     sso, tenant = parts.assembled().sso, Tenant(organisation.id, True)
-    wanted = name.strip().casefold().removeprefix("@").rstrip(".")
+    wanted = address_key(name).removeprefix("@").rstrip(".")
     async with parts.uow().read(tenant) as tx:
         known = next((one for one in await tx.sso.domains() if one.domain == wanted), None)
     if known is None:
@@ -101,7 +102,10 @@ async def _looked(parts: Container, organisation: Organisation, name: str) -> Do
     if there is None:
         raise CommandError(f"The name servers of {wanted} did not answer; try again.")
     async with parts.uow().begin(tenant, operator_call("sso.check_domain")) as tx:
-        return await sso.proofs.keep(tx, wanted, there)
+        kept = await sso.proofs.keep(tx, wanted, there)
+        obliged = await sso.settings.obliged(tx)
+    await sso.rules.barred(organisation.id, obliged)
+    return kept
 
 
 def _secret(options: argparse.Namespace) -> str | None:

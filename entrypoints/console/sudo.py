@@ -16,13 +16,31 @@ def is_sudo(visit: Visit) -> bool:
     return visit.person.session.is_sudo(visit.dependencies.clock.now())
 
 
-def sudo(back: str) -> Callable[[View], View]:
-    """Guard a view; `back` is the page with its form, which one comes back to when a form was sent too late."""
+async def is_own(visit: Visit) -> bool:
+    """Whether the person has shown something of their own, or has nothing yet.
+
+    A provider speaks for people in its organisation alone; what signs in to all of them is theirs.
+    """
+    if not visit.person.session.only_vouched_for:
+        return True
+    accounts, user = visit.dependencies.accounts, visit.person.user.id
+    return not (
+        await accounts.passwords.has_one(user)
+        or await accounts.factors.asks_for_code(user)
+        or await accounts.passkeys.of_user(user)
+    )
+
+
+def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
+    """Guard a view; `back` is the page with its form, which one comes back to when a form was sent too late.
+
+    `own`: a provider's word does not count as a proof where the person has another.
+    """
 
     def guarded(view: View) -> View:
         @wraps(view)
         async def proved(visit: Visit) -> Answer:
-            if is_sudo(visit):
+            if is_sudo(visit) and (not own or await is_own(visit)):
                 return await view(visit)
             place = back if visit.asked.method == "POST" else visit.asked.place
             return visit.redirect(f"{CONFIRM}?next={quote(place, safe='/')}")

@@ -14,6 +14,7 @@ import msgspec
 from domain.kernel.errors import DomainError, PayloadTooLarge, Unavailable
 from domain.oauth.asking import Call
 from domain.oauth.errors import OAuthError
+from domain.people.usecases.throttling import network_of
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
 from entrypoints.oauth.services import OAuthServices
@@ -60,7 +61,7 @@ class OAuthEndpoints:
         if request.method != "POST":
             error = OAuthError("invalid_request", "This address takes POST.", status=405, headers=(("Allow", "POST"),))
             return refusal(error)
-        address = self._proxies.client(request.client, request.headers)
+        address = network_of(self._proxies.client(request.client, request.headers))
         try:
             return await self.by_path[request.path](request, address)
         except OAuthError as error:

@@ -23,6 +23,8 @@ from domain.kernel.errors import (
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.oauth.model import App, AppKind, Family, Origin, Token, TokenKind
+from domain.oauth.usecases.grants import GrantService
 from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
@@ -36,6 +38,7 @@ from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
 BASE = "https://api.joinery.test"
+SCOPES = frozenset({"products:read"})
 
 
 class BackendClock:
@@ -121,6 +124,27 @@ async def test_managers_change_roles_and_only_owners_make_owners(house: House) -
     async with house.acts("owner") as tx:
         await change(tx, people["admin"].id, "owner")
     assert await house.roles() == {"owner": "owner", "admin": "owner", "developer": "developer", "viewer": "editor"}
+
+
+async def test_what_people_let_apps_do_ends_with_them(house: House) -> None:
+    viewer, now = house.people["viewer"], house.backend.now()
+    app = App("app_1" + viewer.id, "app_1" + viewer.id, AppKind.WEB, Origin.REGISTERED, "Sync", ("https://a.example/",), SCOPES, now, now)  # fmt: skip
+    await house.backend.sign_ins.keep_app(app)
+    async with house.acts("viewer") as tx:
+        grant = await GrantService.agree(tx, app, viewer.id, SCOPES)
+    family = Family(new_id("fam"), app.id, house.org.id, viewer.id, grant.id, now, now + timedelta(hours=1))
+    token = Token(b"a" + family.id.encode(), family.id, TokenKind.ACCESS, SCOPES, None, now, now + timedelta(hours=1))
+    await house.backend.sign_ins.issue(family, [token])
+    proofs = house.backend.sign_ins.proofs
+    assert (await proofs([token.digest]))[token.digest][0].revoked_at is None
+    async with house.acts("owner") as tx:
+        await house.members.remove(tx, viewer.id)
+        assert "oauth_grant" in [change.object for change in tx.recorded.changes]
+    await _refused(house, "viewer", lambda tx: GrantService.agree(tx, app, viewer.id, SCOPES), PermissionDenied)
+    async with house.acts("owner") as tx:
+        await tx.orgs.add_member(Member(viewer.id, house.org.id, viewer.email, "owner", builders.MOMENT))
+    back = (await proofs([token.digest])).get(token.digest)
+    assert back is None or back[0].revoked_at is not None, "who comes back gets no old sign-in back"
 
 
 async def test_an_owner_stays(house: House) -> None:

@@ -154,3 +154,5 @@ async def test_a_link_is_good_for_one_use(backend: Backend) -> None:
     assert await backend.links.use(second.digest, Purpose.SIGN_IN, now) is None, "a newer one is there"
     assert await backend.links.use(third.digest, Purpose.SIGN_IN, now + 2 * HOUR) is None, "it is over"
     assert await backend.links.use(other.digest, Purpose.SET_PASSWORD, now) == other
+    await backend.links.withdraw(third.user)
+    assert await backend.links.find(third.digest, Purpose.SIGN_IN, now) is None

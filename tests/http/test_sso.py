@@ -44,7 +44,7 @@ async def connected(
 
 async def begun(browser: Browser, email: str = "ada@fjord.example", place: str = "/console/catalogue") -> str:
     """The address that the browser is sent to."""
-    page = await browser.get(f"/console/sso?{urlencode({'email': email, 'next': place})}")
+    page = await browser.get(f"/console/sso?{urlencode({'email': email, 'next': place})}", sec_fetch_site="same-origin")
     assert page.status == 200, page.text
     refresh = page.header("refresh") or ""
     assert refresh.startswith("0;url=") and ATTEMPT in browser.cookies
@@ -260,7 +260,9 @@ async def test_nobody_is_told_who_is_known(world: World) -> None:
     assert known.status == unknown.status == 200
     other = await stranger.get("/console/sso?email=a@nowhere.example")
     assert other.status == 404 and "password or passkey" in other.text
-    leading = await stranger.get("/console/sso?email=ada%40fjord.example&next=https://evil.example")
+    leading = await stranger.get(
+        "/console/sso?email=ada%40fjord.example&next=https://evil.example", sec_fetch_site="same-origin"
+    )
     answer = world.provider.authorize((leading.header("refresh") or "").removeprefix("0;url="))
     assert (await back(stranger, world.orgs["Fjord"].id, answer)).header("location") == "/console"
 

@@ -73,6 +73,9 @@ DELETE FROM one_time_links WHERE expires_at < %(before)s
 -- supersede_links --
 DELETE FROM one_time_links WHERE "user" = %(user)s AND purpose = %(purpose)s AND used_at IS NULL
 
+-- withdraw_links --
+DELETE FROM one_time_links WHERE "user" = %(user)s AND used_at IS NULL
+
 -- add_link --
 INSERT INTO one_time_links (digest, purpose, "user", organisation, created_at, expires_at)
 VALUES (%(digest)s, %(purpose)s, %(user)s, %(org)s, %(created_at)s, %(expires_at)s)

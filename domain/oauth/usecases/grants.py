@@ -32,7 +32,12 @@ class GrantService:
 
     @staticmethod
     async def agree(tx: Tx, app: App, user: str, scopes: frozenset[str]) -> Grant:
-        """What the person lets the app do from now on: what was agreed to before, and these scopes."""
+        """What the person lets the app do from now on: what was agreed to before, and these scopes.
+
+        They are held as a member until the transaction's end, so that no grant is made behind a removal. Raises PermissionDenied.
+        """
+        if user not in await tx.orgs.hold_members((user,)):
+            raise PermissionDenied("You belong to this organisation no more.")
         before = await tx.oauth.grant(app.id, user)
         if before is None:
             made = Grant(new_id("grt"), tx.tenant.org, app.id, app.name, user, scopes, tx.now, tx.now)

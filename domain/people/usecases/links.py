@@ -30,6 +30,10 @@ class LinkService:
             return None
         return await self._links.find(self._access.digest(text), purpose, self._clock.now())
 
+    async def withdraw(self, user: str) -> None:
+        """None of the person's unused links leads anywhere any more."""
+        await self._links.withdraw(user)
+
     async def use(self, text: str, purpose: Purpose) -> OneTimeLink | None:
         """The link, used now; None when it cannot be."""
         if not is_secret(text, (PREFIX,)):

@@ -1,11 +1,13 @@
 """Who belongs to an organisation: its managers see and change roles, and everybody may leave, as long as an owner stays."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from domain.audit.model import Change
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.paging import Page, PageRequest
+from domain.oauth.model import GRANT
 from domain.orgs.model import OWNER, Member
 from ports.unit_of_work import Tx
 
@@ -61,11 +63,20 @@ class MemberService:
         _refuse_last(held, member)
         await tx.orgs.remove_member(member.user)
         await tx.audit.add(Change("member", member.user, "delete", {"email": member.email, "role": member.role}, {}))
+        await _end_grants(tx, member.user)
         ended = await tx.keys.revoke_of(member.user)
         await tx.audit.add_all(
             [Change("api_key", id_, "update", {"revoked": False}, {"revoked": True}) for id_ in ended]
         )
         return member
+
+
+async def _end_grants(tx: Tx, user: str) -> None:
+    """End what they let apps do here, so that it stays ended when that person comes back."""
+    for grant in await tx.oauth.grants(user):
+        after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
+        await tx.oauth.put_grant(after)
+        await tx.audit.add(GRANT.updated(grant, after))
 
 
 def acting(tx: Tx) -> str:

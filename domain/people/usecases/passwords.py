@@ -49,10 +49,14 @@ class PasswordService:
         return await self._people.password(user) is not None
 
     async def change(self, user: User, new: str, session: Session | None, visitor: Visitor) -> int:
-        """Set another password and end all sessions but that one; answers how many ended. Raises InvalidRequest."""
+        """Set another password, end all sessions but that one, and all links to come in by; answers how many ended.
+
+        Raises InvalidRequest.
+        """
         if (reason := refusal(new, user.email, user.name)) is not None:
             raise InvalidRequest.of("password", "invalid_value", reason)
         await self._people.set_password(user.id, await self._passwords.hash(normalised(new)), self._clock.now())
+        await self._links.withdraw(user.id)
         ended = await self._sessions.revoke_all(user.id, but=session.id if session else None)
         await self._notices.tell(user, "password_changed", visitor)
         return ended
@@ -69,6 +73,8 @@ class PasswordService:
         if method is None:
             await self._notices.tell(user, "proof_failed", visitor)
             raise WrongPassword("That is not right. Try again.")
+        if method is Method.RECOVERY_CODE:
+            await self._notices.tell(user, "recovery_code_used", visitor)
         return await self._sessions.confirm(session, method)
 
     async def forgot(self, email: str, visitor: Visitor) -> None:

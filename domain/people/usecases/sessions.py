@@ -10,6 +10,7 @@ from domain.access.usecases import AccessService, secret_with
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
+from domain.orgs.model import Organisation
 from domain.people.model import (
     LIFETIME,
     LONGEST_AGENT,
@@ -27,6 +28,8 @@ from ports.people import Sessions, SignInRules
 PERSON_PREFIX: Final = "svc_person_"
 TOKEN_LASTS: Final = timedelta(hours=8)
 """How long an operator's token for a member lasts, unless they say otherwise."""
+MOST_ORGS: Final = 100
+"""Organisations of one person."""
 
 
 class SignInElsewhere(PermissionDenied):
@@ -88,15 +91,33 @@ class SessionService:
 
         Raises SignInElsewhere for one that wants another proof of who they are.
         """
-        if not any(one == org for one in await self._all(session.user)):
+        await self.let_in(session, org)
+        changed = replace(session, org=org, livemode=livemode)
+        await self._sessions.save(changed)
+        return changed
+
+    async def let_in(self, session: Session, org: str) -> None:
+        """Make sure that the session's person may act in the organisation as they have signed in, where they look or beside.
+
+        Raises NotFound for one that they do not belong to, SignInElsewhere for one that wants another proof of who they are.
+        """
+        if org not in await self._all(session.user):
             raise NotFound
         if org != session.org and self._rules is not None:
             if not await self._rules.allows(session.user, org, session.methods):
                 raise SignInElsewhere
             await self._rules.note(session.user, org, session.methods)
-        changed = replace(session, org=org, livemode=livemode)
-        await self._sessions.save(changed)
-        return changed
+
+    async def open_to(self, session: Session) -> list[Organisation]:
+        """The organisations of its person that let them in as they have signed in."""
+        found = (await self._memberships.of_user(session.user, PageRequest(limit=MOST_ORGS))).items
+        if self._rules is None:
+            return list(found)
+        return [
+            one
+            for one in found
+            if one.id == session.org or await self._rules.allows(session.user, one.id, session.methods)
+        ]
 
     async def confirm(self, session: Session, method: Method) -> Session:
         """Its person has just proved who they are once more."""
@@ -144,7 +165,7 @@ class SessionService:
         return None
 
     async def _all(self, user: str) -> list[str]:
-        page = await self._memberships.of_user(user, PageRequest(limit=100))
+        page = await self._memberships.of_user(user, PageRequest(limit=MOST_ORGS))
         return [organisation.id for organisation in page.items]
 
     async def _add(

@@ -84,7 +84,7 @@ class Throttle:
 
     async def password(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
         """Before a password is tried; the same for addresses that nobody has."""
-        await self._take(ADDRESS.of(f"address:{_network(visitor.address)}"))
+        await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
         nonce = self._devices.known(device, email_key(email), now)
         await self._take(
             DEVICE.of(f"device:{nonce}") if nonce else STRANGERS.of(f"strangers:{_name(email_key(email))}")
@@ -92,14 +92,14 @@ class Throttle:
 
     async def code(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
         """Before a one-time or recovery code is tried by who has given the password."""
-        await self._take(ADDRESS.of(f"address:{_network(visitor.address)}"))
+        await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
         nonce = self._devices.known(device, email_key(email), now)
         name = _name(email_key(email))
         await self._take(DEVICE.of(f"codes:device:{nonce}") if nonce else STRANGERS.of(f"codes:strangers:{name}"))
 
     async def visitor(self, visitor: Visitor) -> None:
         """Before a passkey or a link is tried: nothing to guess there, so that only the address counts."""
-        await self._take(ADDRESS.of(f"keys:{_network(visitor.address)}"))
+        await self._take(ADDRESS.of(f"keys:{network_of(visitor.address)}"))
 
     async def proof(self, session: str) -> None:
         """Before somebody who is signed in proves once more who they are."""
@@ -107,7 +107,7 @@ class Throttle:
 
     async def link(self, email: str, visitor: Visitor) -> bool:
         """Before a link is mailed: whether it may be. Raises RateLimited for the address it is asked from alone."""
-        await self._take(LINKS_OF_ADDRESS.of(f"links:{_network(visitor.address)}"))
+        await self._take(LINKS_OF_ADDRESS.of(f"links:{network_of(visitor.address)}"))
         return (await self._limits.take(LINKS_OF_ACCOUNT.of(f"links:{_name(email_key(email))}"))).allowed
 
     async def _take(self, budget: Budget) -> None:
@@ -121,7 +121,7 @@ def _name(person: str) -> str:
     return blake2b(person.encode("utf-8", "replace"), digest_size=10).hexdigest()
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """The address as it is counted: of IPv6 the network that one customer is given."""
     try:
         found = ipaddress.ip_address(address)

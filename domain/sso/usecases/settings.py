@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.kernel.mail_addresses import address_key
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.sso.model import (
     DOMAIN_OBJECT,
@@ -103,7 +104,7 @@ class SsoSettings:
 
     async def add_domain(self, tx: Tx, text: str) -> Domain:
         """Say that a domain is one's own; what shows it is its `record`. Raises InvalidRequest, Conflict."""
-        name = text.strip().casefold().removeprefix("@").rstrip(".")
+        name = address_key(text).removeprefix("@").rstrip(".")
         if not is_domain(name):
             raise InvalidRequest.of("domain", "invalid_format", "Name a domain of mail, such as fjord.example.")
         known = await tx.sso.domains()
@@ -132,6 +133,11 @@ class SsoSettings:
         """The members whom enforcing concerns: their addresses are in proven domains."""
         proven = [one.domain for one in await tx.sso.domains() if one.proven_at]
         return [one.user for one in await tx.sso.members_of(proven) if domain_of(one.email)]
+
+    async def obliged(self, tx: Tx) -> Sequence[str]:
+        """The members who have to come in by it now: none while nothing is enforced."""
+        connection = await tx.sso.connection()
+        return await self.affected(tx) if connection is not None and connection.enforced else ()
 
     async def _there(self, tx: Tx) -> Connection:
         found = await tx.sso.connection()

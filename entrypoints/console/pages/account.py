@@ -60,7 +60,7 @@ async def end_others(visit: Visit) -> Answer:
     return visit.redirect(ACCOUNT, f"Ended {ended} other session{'' if ended == 1 else 's'}.")
 
 
-@sudo(PASSWORD)
+@sudo(PASSWORD, own=True)
 async def password(visit: Visit) -> Answer:
     """Another password, or a first one."""
     user, passwords = visit.person.user, visit.dependencies.accounts.passwords
@@ -75,7 +75,7 @@ async def password(visit: Visit) -> Answer:
     return _shown(visit, "account/password.html", told, has_password=has_one)
 
 
-@sudo(CODES)
+@sudo(CODES, own=True)
 async def codes(visit: Visit) -> Answer:
     """Turn one-time codes on: the app reads the secret, then shows its first code."""
     user, factors = visit.person.user, visit.dependencies.accounts.factors
@@ -93,21 +93,21 @@ async def codes(visit: Visit) -> Answer:
     return _shown(visit, "account/codes.html", told, enrolment=enrolment)
 
 
-@sudo(CODES)
+@sudo(CODES, own=True)
 async def codes_off(visit: Visit) -> Answer:
     """Turn one-time codes off."""
     await visit.dependencies.accounts.factors.disenrol(visit.person.user, visitor_of(visit))
     return visit.redirect(ACCOUNT, "One-time codes are off.")
 
 
-@sudo(CODES)
+@sudo(CODES, own=True)
 async def recovery_codes(visit: Visit) -> Answer:
     """Other recovery codes, shown this once."""
     made = await visit.dependencies.accounts.factors.renew_codes(visit.person.user, visitor_of(visit))
     return _shown(visit, "account/recovery_codes.html", codes=made, first=False)
 
 
-@sudo(PASSKEYS)
+@sudo(PASSKEYS, own=True)
 async def passkeys(visit: Visit) -> Answer:
     """The person's passkeys; a form adds one that the browser has just made."""
     user, service, told = visit.person.user, visit.dependencies.accounts.passkeys, None
@@ -121,20 +121,20 @@ async def passkeys(visit: Visit) -> Answer:
     return _shown(visit, "account/passkeys.html", told, passkeys=await service.of_user(user.id))
 
 
-@sudo(PASSKEYS)
+@sudo(PASSKEYS, own=True)
 async def passkey_options(visit: Visit) -> Answer:
     """What the browser is asked to make."""
     return ceremony(await visit.dependencies.accounts.passkeys.registration(visit.person.user))
 
 
-@sudo(PASSKEYS)
+@sudo(PASSKEYS, own=True)
 async def rename_passkey(visit: Visit) -> Answer:
     """Call a passkey something else."""
     await visit.dependencies.accounts.passkeys.rename(visit.person.user, visit.ids["passkey"], visit.form["name"])
     return visit.redirect(PASSKEYS, "The passkey is renamed.")
 
 
-@sudo(PASSKEYS)
+@sudo(PASSKEYS, own=True)
 async def remove_passkey(visit: Visit) -> Answer:
     """Forget a passkey."""
     await visit.dependencies.accounts.passkeys.remove(visit.person.user, visit.ids["passkey"], visitor_of(visit))

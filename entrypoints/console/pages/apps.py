@@ -66,9 +66,13 @@ async def new_app(visit: Visit) -> Answer:
 
 async def edit(visit: Visit) -> Answer:
     """One app: what can be changed of it."""
+    return _form(visit, await _app(visit))
+
+
+@sudo(PLACE)
+async def save(visit: Visit) -> Answer:
+    """Change it: where codes are sent, and what may be asked for."""
     app = await _app(visit)
-    if visit.asked.method != "POST":
-        return _form(visit, app)
     try:
         change = AppChange(visit.form["name"], _uris(visit), _scopes(visit))
         async with acting(visit, "apps.update", livemode=True) as tx:
@@ -165,7 +169,8 @@ def _form(visit: Visit, app: App | None, refused: Refused | None = None) -> Answ
 PAGES: Final = (
     Page(PLACE, apps, scope=_SCOPE, menu=Entry("Developers", "OAuth apps")),
     Page(f"{PLACE}/new", new_app, methods=("GET", "POST"), scope=_SCOPE, menu="Developers"),
-    Page(f"{PLACE}/<app>", edit, methods=("GET", "POST"), scope=_SCOPE, menu="Developers"),
+    Page(f"{PLACE}/<app>", edit, scope=_SCOPE, menu="Developers"),
+    Page(f"{PLACE}/<app>", save, methods=("POST",), scope=_SCOPE, menu="Developers"),
     Page(f"{PLACE}/<app>/rotate", rotate, methods=("GET", "POST"), scope=_SCOPE, menu="Developers"),
     Page(f"{PLACE}/<app>/delete", delete, methods=("GET", "POST"), scope=_SCOPE, menu="Developers"),
     Page(f"{PLACE}/grants/<grant>/revoke", revoke_grant, methods=("POST",), scope=_SCOPE, menu="Developers"),

@@ -6,13 +6,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from domain.kernel.errors import InvalidRequest, RateLimited
-from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import App, Device
 from domain.orgs.model import Organisation
+from domain.people.usecases.throttling import network_of
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused
@@ -24,8 +24,6 @@ from entrypoints.oauth.services import OAuthServices, oauth_services
 
 AUTHORIZE: Final = "/oauth/authorize"
 DEVICE: Final = "/oauth/device"
-_MOST: Final = 100
-"""Organisations that one chooses among."""
 _LONGEST: Final = 8000
 
 
@@ -183,15 +181,16 @@ async def _found(visit: Visit, typed: str) -> tuple[Device, App] | None:
 
 
 async def _organisations(visit: Visit) -> list[Organisation]:
-    page = await visit.dependencies.memberships.of_user(visit.person.user.id, PageRequest(limit=_MOST))
-    return list(page.items)
+    """Those that the session may look at: an app sees no more than whoever signs in to it."""
+    return await visit.dependencies.sessions.open_to(visit.person.session)
 
 
 async def _chosen(visit: Visit) -> Organisation:
-    """The organisation that the form names. Raises InvalidRequest for one that the person does not belong to."""
+    """The organisation that the form names. Raises InvalidRequest for one that the person is not let in to."""
     found = [org for org in await _organisations(visit) if org.id == visit.form["org"]]
     if not found:
         raise InvalidRequest("Choose one of your organisations.")
+    await visit.dependencies.sessions.let_in(visit.person.session, found[0].id)
     return found[0]
 
 
@@ -209,7 +208,7 @@ def _context(visit: Visit) -> AuditContext:
 
 def _address(visit: Visit) -> str:
     asked = visit.asked
-    return _proxies(visit.dependencies.settings.trusted_proxies).client(asked.client, asked.headers)
+    return network_of(_proxies(visit.dependencies.settings.trusted_proxies).client(asked.client, asked.headers))
 
 
 @lru_cache(maxsize=4)

@@ -83,7 +83,6 @@ async def switch(visit: Visit) -> Answer:
     if act not in told:
         raise InvalidRequest
     try:
-        affected: Any = ()
         async with _changing(visit, f"sso.{act}") as tx:
             if act == "remove":
                 await settings.remove(tx)
@@ -91,8 +90,7 @@ async def switch(visit: Visit) -> Answer:
                 await settings.enable(tx, act == "enable")
             else:
                 await settings.enforce(tx, act == "enforce")
-                affected = await settings.affected(tx) if act == "enforce" else ()
-        await visit.dependencies.sso.rules.barred(visit.principal.tenant.org, affected)
+        await _bar(visit)
     except DomainError as error:
         return await show(visit, refused(error, visit.request_id))
     return visit.redirect(PLACE, told[act])
@@ -122,6 +120,7 @@ async def check_domain(visit: Visit) -> Answer:
         if seen(domain, there, visit.dependencies.clock.now()) != domain:
             async with _changing(visit, "sso.check_domain") as tx:
                 domain = await proofs.keep(tx, name, there)
+            await _bar(visit)
     except DomainError as error:
         return await show(visit, refused(error, visit.request_id))
     notice, tone = _seen(domain, there)
@@ -138,6 +137,14 @@ async def remove_domain(visit: Visit) -> Answer:
     except DomainError as error:
         return await show(visit, refused(error, visit.request_id))
     return visit.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
+
+
+async def _bar(visit: Visit) -> None:
+    """End the sessions of whoever has to come in by single sign-on from now on."""
+    sso = visit.dependencies.sso
+    async with visit.dependencies.uow.read(_tenant(visit)) as tx:
+        affected = await sso.settings.obliged(tx)
+    await sso.rules.barred(visit.principal.tenant.org, affected)
 
 
 def _seen(domain: Domain, there: bool | None) -> tuple[str, str]:

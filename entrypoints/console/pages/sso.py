@@ -9,6 +9,7 @@ from domain.kernel.errors import NotFound, RateLimited
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.people.model import Method
 from domain.people.usecases.signing_in import Entered
+from domain.people.usecases.throttling import network_of
 from domain.sso.usecases.signing_in import Answered
 from entrypoints.console.cookies import Header, set_cookie
 from entrypoints.console.page import Answer, Page
@@ -37,7 +38,9 @@ async def start(visit: Visit) -> Answer:
     begun = await visit.dependencies.sso.sign_in.begin(email, place, again=visit.signed_in is not None)
     answer = visit.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
     answer.headers.append(_cookie(visit, begun.cookie, begun.seconds))
-    answer.headers.append((b"refresh", f"0;url={begun.url}".encode("ascii", "ignore")))
+    if visit.asked.headers.get("sec-fetch-site") == "same-origin":
+        # A link from elsewhere signs nobody in by itself: the page's button does, so that one sees whose sign-in it is.
+        answer.headers.append((b"refresh", f"0;url={begun.url}".encode("ascii", "ignore")))
     return answer
 
 
@@ -70,7 +73,7 @@ async def _admitted(visit: Visit, answered: Answered) -> Entered:
 
 async def _take_turn(visit: Visit) -> None:
     """Refuse who begins too many: each may ask a provider. Raises RateLimited."""
-    taken = await visit.dependencies.limits.take(Budget(f"sso:{visitor_of(visit).address}", ATTEMPTS, RATE))
+    taken = await visit.dependencies.limits.take(Budget(f"sso:{network_of(visitor_of(visit).address)}", ATTEMPTS, RATE))
     if not taken.allowed:
         raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
 

@@ -9,6 +9,7 @@ from domain.webhooks.model import EVERY_TYPE, AttemptFailure
 from domain.webhooks.subscription import SUBSCRIBABLE
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
+from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/developers/webhooks"
@@ -100,6 +101,7 @@ async def edit(visit: Visit) -> Answer:
     return visit.redirect(f"{PLACE}/{found['id']}", "Saved.")
 
 
+@sudo(PLACE)
 async def rotate(visit: Visit) -> Answer:
     """A new secret, shown once; the present one goes on signing for a while."""
     path = f"{_API}/{visit.ids['endpoint']}"

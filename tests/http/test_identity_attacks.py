@@ -1,0 +1,186 @@
+"""What somebody tries who is in already, half in, or in somewhere else: each try has to lead nowhere."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import urlencode
+
+import pyotp
+import pytest
+import pytest_asyncio
+
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.oauth.model import AppKind
+from domain.people.model import Method, Purpose, User
+from domain.people.usecases.sessions import Visitor
+from tests.http.browser import Browser
+from tests.http.client import Client
+from tests.http.fakes import OPERATOR, World, running
+from tests.http.oauth import Stage
+from tests.http.test_sso import PLACE, back, begun, connected
+
+pytestmark = pytest.mark.asyncio
+HERE = Visitor("203.0.113.7")
+PASSWORD = "correct horse battery staple"
+APPS = "/console/developers/apps"
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with running() as made:
+        made.provider.now = int(made.clock.now().timestamp())
+        yield made
+
+
+async def _ada(world: World) -> User:
+    """Somebody of Fjord and Oak, whose address is in Fjord's domain."""
+    now = world.clock.now()
+    user = await world.people.add(User(new_id("usr"), "ada@fjord.example", "Ada", now, now))
+    for name in ("Fjord", "Oak"):
+        await world.join(user, name, "editor")
+    return user
+
+
+async def _by_provider(world: World, org: str) -> Browser:
+    """Ada's browser as her provider, or whoever runs it, lets it in."""
+    browser = Browser(world.app)
+    assert (await back(browser, org, world.provider.authorize(await begun(browser)))).status == 303
+    return browser
+
+
+async def _enforced(world: World, org: str) -> None:
+    async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
+        await tx.sso.save(replace(await tx.sso.connection(), tried_at=world.clock.now()))
+        await world.dependencies.sso.settings.enforce(tx, True)
+
+
+async def test_a_provider_lets_no_app_into_another_organisation(world: World) -> None:
+    await _ada(world)
+    stage, browser = Stage(world), await _by_provider(world, await connected(world))
+    app = await stage.app()
+    page = await browser.get(stage.place(app))
+    assert page.status == 200 and world.orgs["Fjord"].id in page.text and world.orgs["Oak"].id not in page.text
+    sent = {"request": page.field("request"), "decision": "allow", "org": world.orgs["Oak"].id}
+    assert (await browser.submit(page, "/oauth/authorize", **sent)).status == 400
+    device = (
+        await stage.post("/oauth/device", client_id=(await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb")).client_id)
+    ).json()
+    typed = await browser.get(f"/oauth/device?user_code={device['user_code']}")
+    assert world.orgs["Oak"].id not in typed.text
+    sent = {"user_code": device["user_code"], "decision": "allow", "org": world.orgs["Oak"].id}
+    assert (await browser.submit(typed, "/oauth/device/decision", **sent)).status == 400
+
+
+async def test_enforcing_is_not_passed_by_through_an_app(world: World) -> None:
+    ada, org, stage = await _ada(world), await connected(world), Stage(world)
+    await _enforced(world, org)
+    _, cookie = await world.sessions.begin(ada, [Method.PASSWORD], HERE)
+    browser, app = Browser(world.app, cookie), await stage.app()
+    page = await browser.get(stage.place(app))
+    assert page.status == 200 and org not in page.text
+    sent = {"request": page.field("request"), "decision": "allow", "org": org}
+    assert (await browser.submit(page, "/oauth/authorize", **sent)).status == 400
+
+
+async def test_a_provider_changes_nothing_that_a_person_signs_in_with(world: World) -> None:
+    ada, org = await _ada(world), await connected(world)
+    await world.dependencies.accounts.passwords.change(ada, PASSWORD, None, HERE)
+    browser = await _by_provider(world, org)
+    for below in ("password", "codes", "passkeys"):
+        led = await browser.get(f"/console/account/{below}")
+        assert (led.status, (led.header("location") or "")[:16]) == (303, "/console/confirm"), below
+    confirm = await browser.get("/console/confirm?next=/console/account/password")
+    proved = await browser.submit(confirm, "/console/confirm", password=PASSWORD, next="/console/account/password")
+    assert proved.header("location") == "/console/account/password"
+    assert (await browser.get("/console/account/password")).status == 200
+
+
+async def test_who_has_nothing_else_sets_a_first_password(world: World) -> None:
+    await _ada(world)
+    browser = await _by_provider(world, await connected(world))
+    assert (await browser.get("/console/account/password")).status == 200
+
+
+async def test_a_domain_that_is_proven_later_is_enforced_too(world: World) -> None:
+    org, now = await connected(world), world.clock.now()
+    await _enforced(world, org)
+    user = await world.people.add(User(new_id("usr"), "bo@living.example", "Bo", now, now))
+    await world.join(user, "Fjord", "editor")
+    _, cookie = await world.sessions.begin(user, [Method.PASSWORD], HERE)
+    owner = await world.browser()
+    page = await owner.get(PLACE)
+    await owner.submit(page, f"{PLACE}/domains", domain="living.example")
+    async with world.uow.read(Tenant(org, True)) as tx:
+        record = next(one.record for one in await tx.sso.domains() if one.domain == "living.example")
+    world.names.put("living.example", "TXT", record)
+    assert (await owner.submit(page, f"{PLACE}/domains/check", domain="living.example")).status == 303
+    assert await world.sessions.find(cookie) is None
+
+
+async def test_a_link_from_elsewhere_signs_nobody_in_by_itself(world: World) -> None:
+    await connected(world)
+    for site in ("cross-site", "same-site", "none"):
+        page = await Browser(world.app).get(
+            f"/console/sso?{urlencode({'email': 'x@fjord.example'})}", sec_fetch_site=site
+        )
+        assert page.status == 200 and page.header("refresh") is None and "Continue to" in page.text
+
+
+async def test_where_an_apps_codes_go_is_changed_with_a_proof_alone(world: World) -> None:
+    app, browser = await Stage(world).app(), await world.browser()
+    world.clock.advance(timedelta(minutes=20))
+    page = await browser.get(f"{APPS}/{app.id}")
+    sent = {"name": "Sync", "redirect_uris": "https://evil.example/cb", "what": "all"}
+    led = await browser.submit(page, f"{APPS}/{app.id}", **sent)
+    assert (led.header("location") or "").startswith("/console/confirm")
+    async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
+        assert (await tx.oauth.get(app.id)).redirect_uris == app.redirect_uris
+
+
+async def test_a_signing_secret_is_made_anew_with_a_proof_alone(world: World) -> None:
+    browser = await world.browser()
+    world.clock.advance(timedelta(minutes=20))
+    led = await browser.get("/console/developers/webhooks/whe_1/rotate")
+    assert (led.header("location") or "").startswith("/console/confirm")
+
+
+async def test_no_link_outlives_a_change_of_password(world: World) -> None:
+    ada, accounts = await _ada(world), world.dependencies.accounts
+    _, reset = await world.dependencies.links.make(ada, Purpose.SET_PASSWORD)
+    _, link = await world.dependencies.links.make(ada, Purpose.SIGN_IN)
+    await accounts.passwords.change(ada, PASSWORD, None, HERE)
+    assert await accounts.passwords.set_by_link(reset, "somebody else's own", HERE) is None
+    assert await accounts.sign_in.by_link(link, HERE, "") is None
+
+
+async def test_guessing_hides_no_new_browser(world: World) -> None:
+    ada, accounts = await _ada(world), world.dependencies.accounts
+    await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
+    for _ in range(60):
+        await accounts.notices.tell(ada, "sign_in_failed", HERE)
+    await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
+    assert "new_device" in [one.kind for one in await world.people.events(ada.id, 5)]
+
+
+async def test_a_customer_of_ipv6_is_one_address(world: World) -> None:
+    form = {"content-type": "application/json"}
+    body = b'{"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"}'
+    answers = [
+        await Client(world.app, None, f"2001:db8:0:1::{one:x}").send("POST", "/oauth/register", body=body, headers=form)
+        for one in range(1, 13)
+    ]
+    assert [answer.status for answer in answers] == [201] * 10 + [429] * 2
+
+
+async def test_a_recovery_code_that_proves_is_told_by_mail(world: World) -> None:
+    ada, accounts = await _ada(world), world.dependencies.accounts
+    enrolment = await accounts.factors.enrol(ada)
+    codes = await accounts.factors.confirm(ada, _shown(world, enrolment.secret), HERE)
+    session, _ = await world.sessions.begin(ada, [Method.PASSWORD], HERE)
+    await accounts.passwords.prove(ada, session, "", codes[0], HERE)
+    assert "recovery_code_used" in [one.kind for one in await world.people.events(ada.id, 5)]
+
+
+def _shown(world: World, secret: str) -> str:
+    return pyotp.TOTP(secret).at(world.clock.now())
