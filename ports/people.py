@@ -68,7 +68,11 @@ class Sessions(Protocol):
         ...
 
     async def save(self, session: Session) -> None:
-        """Keep what its person looks at, when it was last used, how they have proved themselves."""
+        """Keep what its person looks at, and how they have proved themselves."""
+        ...
+
+    async def seen(self, id: str, now: datetime) -> None:
+        """Keep when it was last used, and nothing else: what its person looks at may change at that moment."""
         ...
 
     async def revoke(self, ids: Collection[str], now: datetime) -> int:

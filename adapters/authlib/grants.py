@@ -1,5 +1,6 @@
 """The four ways to a token, on Authlib's grants: what each asks the store for is already there."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from authlib.oauth2.rfc6749 import grants
@@ -56,10 +57,12 @@ class RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]  # Authlib h
     TOKEN_ENDPOINT_AUTH_METHODS: Final = METHODS
 
     def authenticate_refresh_token(self, refresh_token: str) -> OwnToken | None:
-        held, now = self.server.known.token, self.server.known.now
+        """The token, with those of its scopes that the app may ask for yet; None when it, or none of them, is good any more."""
+        held, now, app = self.server.known.token, self.server.known.now, self.server.known.app
         if held is None or held.token.kind != "refresh" or not held.may_refresh(now):
             return None
-        return OwnToken(held, now)
+        left = held.token.scopes & app.scopes
+        return OwnToken(replace(held, token=replace(held.token, scopes=left)), now) if left else None
 
     def authenticate_user(self, refresh_token: OwnToken) -> str | None:
         return refresh_token.held.family.user

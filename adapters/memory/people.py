@@ -128,6 +128,11 @@ class MemorySessions:
             SESSIONS, EVERYWHERE, replace(known, seen_at=seen, confirmed_at=confirmed, **looked_at)  # type: ignore[arg-type]
         )  # fmt: skip
 
+    async def seen(self, id: str, now: datetime) -> None:
+        known = self._store.committed(SESSIONS, EVERYWHERE).get(id)
+        if known is not None and known.revoked_at is None:
+            self._store.write(SESSIONS, EVERYWHERE, replace(known, seen_at=max(known.seen_at, now)))
+
     async def revoke(self, ids: Collection[str], now: datetime) -> int:
         ended = [one for one in self._all() if one.id in ids and one.revoked_at is None]
         for session in ended:

@@ -98,6 +98,9 @@ class PostgresSessions(_People):
     async def save(self, session: Session) -> None:
         await self._run("save_session", **_values(session))
 
+    async def seen(self, id: str, now: datetime) -> None:
+        await self._run("seen_session", id=id, now=now)
+
     async def revoke(self, ids: Collection[str], now: datetime) -> int:
         return await self._run("revoke_sessions", ids=list(ids), now=now)
 

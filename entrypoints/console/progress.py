@@ -57,6 +57,9 @@ async def _pieces(visit: Visit, template: str, block: str, look: Look) -> AsyncG
         values, over = await look()
         html = rendered(template, block, {"visit": visit, **values})
         if html != last:
+            if not await _still_signed_in(visit):
+                yield _event("end", "reload")
+                return
             last = html
             yield _event("show", html)
         if over:

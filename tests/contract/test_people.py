@@ -107,6 +107,14 @@ async def test_a_console_session_is_no_token(backend: Backend) -> None:
 
 async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
     user = await _user(backend)
+    org = await _member(backend, user)
+    moved = _session(backend, user, None)
+    await backend.sessions.add(moved)
+    await backend.sessions.save(replace(moved, org=org, livemode=False))
+    await backend.sessions.seen(moved.id, later := moved.seen_at + HOUR)
+    kept = await backend.sessions.find(moved.digest)
+    assert kept is not None and (kept.session.org, kept.session.livemode, kept.session.seen_at) == (org, False, later)
+    await backend.sessions.revoke((moved.id,), backend.now())
     first, second = _session(backend, user, None), _session(backend, user, None)
     for session in (first, second):
         await backend.sessions.add(session)

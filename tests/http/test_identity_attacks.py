@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pyotp
@@ -12,18 +13,20 @@ import pytest_asyncio
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import AppKind
+from domain.oauth.usecases.apps import AppChange, AppService
 from domain.people.model import Method, Purpose, User
 from domain.people.usecases.sessions import Visitor
-from tests.http.browser import Browser
+from entrypoints.console import progress
+from tests.http.browser import COOKIE, Browser
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World, running
-from tests.http.oauth import Stage
+from tests.http.oauth import Stage, owner_of
 from tests.http.test_sso import PLACE, back, begun, connected
 
 pytestmark = pytest.mark.asyncio
 HERE = Visitor("203.0.113.7")
 PASSWORD = "correct horse battery staple"
-APPS = "/console/developers/apps"
+APPS, MEMBERS = "/console/developers/apps", "/console/organisation/members"
 
 
 @pytest_asyncio.fixture
@@ -184,3 +187,67 @@ async def test_a_recovery_code_that_proves_is_told_by_mail(world: World) -> None
 
 def _shown(world: World, secret: str) -> str:
     return pyotp.TOTP(secret).at(world.clock.now())
+
+
+async def test_who_is_no_owner_any_more_comes_in_by_the_provider(world: World) -> None:
+    org, now = await connected(world), world.clock.now()
+    await _enforced(world, org)
+    user = await world.people.add(User(new_id("usr"), "bo@fjord.example", "Bo", now, now))
+    await world.join(user, "Fjord", "owner")
+    _, cookie = await world.sessions.begin(user, [Method.PASSKEY], HERE)
+    manager = await world.browser()
+    page = await manager.get(MEMBERS)
+    assert (await manager.submit(page, f"{MEMBERS}/{user.id}/role", role="editor")).status == 303
+    assert await world.sessions.find(cookie) is None
+
+
+async def test_a_script_gets_nothing_back_with_its_person(world: World) -> None:
+    ada, manager = await _ada(world), await world.browser()
+    _, token = await world.sessions.token(ada, world.orgs["Fjord"].id)
+    _, other = await world.sessions.token(ada, world.orgs["Oak"].id)
+    page = await manager.get(f"{MEMBERS}/{ada.id}/remove")
+    assert (await manager.submit(page, f"{MEMBERS}/{ada.id}/remove")).status == 303
+    await world.join(ada, "Fjord", "editor")
+    assert (await Client(world.app, token).get("/v1/org")).status == 401
+    assert (await Client(world.app, other).get("/v1/org")).status == 200
+
+
+async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(world: World) -> None:
+    stage, org = Stage(world), world.orgs["Fjord"]
+    app, person = await stage.app(), await stage.person()
+    first = await stage.signed_in(app, person, scope="products:read sources:read")
+
+    async def narrowed(*scopes: str) -> None:
+        async with world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
+            change = AppChange(scopes=frozenset(scopes))
+            await AppService(world.access.digest).change_app(tx, owner_of(org), app.id, change)
+
+    await narrowed("products:read", "org:read")
+    second = await stage.refresh(app, first["refresh_token"])
+    assert second.status == 200 and second.json()["scope"] == "products:read"
+    assert (await stage.client(second.json()["access_token"]).get("/v1/sources")).status == 403
+    await narrowed("org:read")
+    third = await stage.refresh(app, second.json()["refresh_token"])
+    assert third.status == 400, "none of what was agreed to is left, and nothing else takes its place"
+
+
+async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "rendered", lambda template, block, values: values["text"])
+    browser = await world.browser()
+    signed_in = await world.sessions.find(browser.cookies[COOKIE])
+    asked = SimpleNamespace(cookies=browser.cookies)
+    visit = SimpleNamespace(
+        dependencies=world.dependencies, person=signed_in, principal=signed_in.principal, asked=asked,
+        console=SimpleNamespace(cookies=SimpleNamespace(session=COOKIE)),
+    )  # fmt: skip
+    shown = iter(range(9))
+
+    async def look() -> tuple[dict[str, object], bool]:
+        return {"text": str(next(shown))}, False
+
+    pieces = progress._pieces(visit, "", "", look)  # type: ignore[arg-type]
+    assert b"show" in await anext(pieces)
+    await world.sessions.revoke(signed_in.user.id, signed_in.session.id)
+    assert b"end" in await anext(pieces)

@@ -61,6 +61,9 @@ UPDATE sessions SET organisation = %(org)s, livemode = %(livemode)s, methods = %
     seen_at = greatest(seen_at, %(seen_at)s), confirmed_at = greatest(confirmed_at, %(confirmed_at)s)
 WHERE id = %(id)s AND revoked_at IS NULL
 
+-- seen_session --
+UPDATE sessions SET seen_at = greatest(seen_at, %(now)s) WHERE id = %(id)s AND revoked_at IS NULL
+
 -- revoke_sessions --
 UPDATE sessions SET revoked_at = %(now)s WHERE id = ANY(%(ids)s) AND revoked_at IS NULL
 

@@ -34,8 +34,11 @@ class GrantService:
     async def agree(tx: Tx, app: App, user: str, scopes: frozenset[str]) -> Grant:
         """What the person lets the app do from now on: what was agreed to before, and these scopes.
 
-        They are held as a member until the transaction's end, so that no grant is made behind a removal. Raises PermissionDenied.
+        When that is more, they are held as a member until the transaction's end, so that no grant is made behind a removal. Raises PermissionDenied.
         """
+        before = await tx.oauth.grant(app.id, user)
+        if before is not None and scopes <= before.scopes:
+            return before
         if user not in await tx.orgs.hold_members((user,)):
             raise PermissionDenied("You belong to this organisation no more.")
         before = await tx.oauth.grant(app.id, user)
@@ -45,9 +48,8 @@ class GrantService:
             await tx.audit.add(GRANT.created(made))
             return made
         after = replace(before, scopes=before.scopes | scopes, app_name=app.name, updated_at=tx.now)
-        if after.scopes != before.scopes:
-            await tx.oauth.put_grant(after)
-            await tx.audit.add(GRANT.updated(before, after))
+        await tx.oauth.put_grant(after)
+        await tx.audit.add(GRANT.updated(before, after))
         return after
 
 

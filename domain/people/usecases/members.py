@@ -7,7 +7,6 @@ from typing import Final
 from domain.audit.model import Change
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.paging import Page, PageRequest
-from domain.oauth.model import GRANT
 from domain.orgs.model import OWNER, Member
 from ports.unit_of_work import Tx
 
@@ -74,9 +73,8 @@ class MemberService:
 async def _end_grants(tx: Tx, user: str) -> None:
     """End what they let apps do here, so that it stays ended when that person comes back."""
     for grant in await tx.oauth.grants(user):
-        after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
-        await tx.oauth.put_grant(after)
-        await tx.audit.add(GRANT.updated(grant, after))
+        await tx.oauth.put_grant(replace(grant, revoked_at=tx.now, updated_at=tx.now))
+        await tx.audit.add(Change("oauth_grant", grant.id, "update", {"revoked": False}, {"revoked": True}))
 
 
 def acting(tx: Tx) -> str:

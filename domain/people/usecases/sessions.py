@@ -67,7 +67,7 @@ class SessionService:
         if found is None or found.session.kind is not SessionKind.CONSOLE or not found.session.is_in_force(now):
             return None
         if now >= found.session.seen_at + SEEN_EVERY:
-            await self._sessions.save(replace(found.session, seen_at=now))
+            await self._sessions.seen(found.session.id, now)
         return found
 
     async def begin(
@@ -149,6 +149,12 @@ class SessionService:
         """End all of a person's sessions and tokens, but perhaps the one that this is asked from; answers how many."""
         ids = [session.id for session in await self._sessions.of_user(user) if session.id != but]
         return await self._sessions.revoke(ids, self._clock.now())
+
+    async def end_tokens(self, user: str, org: str) -> int:
+        """End the tokens with which scripts act as that person in an organisation which they belong to no more."""
+        own = await self._sessions.of_user(user)
+        ids = [one.id for one in own if one.kind is SessionKind.TOKEN and one.org == org]
+        return await self._sessions.revoke(ids, self._clock.now()) if ids else 0
 
     async def forget(self, before: datetime) -> int:
         """Delete what was over before then; answers how many rows."""

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
-from domain.kernel.mail_addresses import address_key
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
+from domain.kernel.mail_addresses import address_key
 from domain.sso.model import (
     DOMAIN_OBJECT,
     JOINING,

@@ -100,6 +100,8 @@ async def change_role(visit: Visit) -> Answer:
             changed = await MemberService().change_role(tx, visit.ids["member"], visit.form["role"])
     except Refused as error:
         return await _shown(visit, error)
+    # An owner may come in beside the provider; who is none any more may not.
+    await visit.dependencies.sso.rules.barred(changed.org, (changed.user,))
     return visit.redirect(PLACE, f"{changed.email} is {changed.role} now.")
 
 
@@ -116,6 +118,7 @@ async def remove(visit: Visit) -> Answer:
             removed = await (service.leave(tx) if leaves else service.remove(tx, visit.ids["member"]))
     except Refused as error:
         return visit.render("members/remove.html", status=error.status, member=member, leaves=leaves, refused=error)
+    await visit.dependencies.sessions.end_tokens(removed.user, removed.org)
     if leaves:
         return visit.redirect("/console/organisations", "You have left the organisation.", tone="info")
     return visit.redirect(PLACE, f"{removed.email} belongs to the organisation no more.")
