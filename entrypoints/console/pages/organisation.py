@@ -17,7 +17,7 @@ _SETTINGS: Final = OrgSettings(SUPPORTED.dates)
 
 async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) -> Answer:
     """The settings."""
-    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+    async with visit.reading() as tx:
         own = await tx.orgs.own()
     return visit.render(
         "organisation/settings.html",
