@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
-from domain.orgs.model import OWNER, Invitation, Member
+from domain.orgs.model import MANAGERS, OWNER, Invitation, Member
 from domain.people.model import User
 from domain.people.usecases.members import ROLES, MemberService
 from entrypoints.console.acting import acting
@@ -64,7 +64,7 @@ def _given(visit: Visit) -> Sequence[str]:
 
 
 def _manages(visit: Visit) -> bool:
-    return visit.principal.role in ("owner", "admin")
+    return visit.principal.role in MANAGERS
 
 
 async def _people(visit: Visit, page: Listed[Member]) -> Mapping[str, User]:

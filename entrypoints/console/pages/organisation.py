@@ -5,13 +5,13 @@ from typing import Any, Final
 from adapters.wire.versions import SUPPORTED
 from domain.kernel.errors import DomainError, PermissionDenied
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.orgs.model import MANAGERS
 from domain.people.usecases.organisations import OrgSettings
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/organisation/settings"
-MANAGERS: Final = ("owner", "admin")
 _SETTINGS: Final = OrgSettings(SUPPORTED.dates)
 
 
