@@ -1,7 +1,7 @@
 """Units of work for what has no operation: done, and audited, as the person who is signed in."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from domain.kernel.errors import DomainError
@@ -23,11 +23,6 @@ async def acting(visit: Visit, operation: str, *, livemode: bool | None = None) 
             yield tx
     except DomainError as error:
         raise _told(visit, error) from error
-
-
-def reading(visit: Visit) -> AbstractAsyncContextManager[Tx]:
-    """Stores for reading, each statement by itself."""
-    return visit.dependencies.uow.read(visit.principal.tenant)
 
 
 def _told(visit: Visit, error: DomainError) -> Refused:

@@ -150,16 +150,3 @@ def strip(today: date, count: int, runs: Mapping[date, tuple[int, int]]) -> list
         parts += [f"{bad} failed"] if bad else []
         found.append(Day(day, tone, f"{day:%-d %b}: {', '.join(parts) or 'not read'}"))
     return found
-
-
-def spark(values: Sequence[float], width: int = 120, height: int = 28) -> str:
-    """The path of a line through values at equal distances; empty for less than two."""
-    if len(values) < 2:
-        return ""
-    low, high = min(values), max(values)
-    span = (high - low) or 1
-    step = (width - 2) / (len(values) - 1)
-    points = [
-        f"{1 + n * step:.1f} {height - 2 - (value - low) / span * (height - 4):.1f}" for n, value in enumerate(values)
-    ]
-    return "M" + "L".join(points)

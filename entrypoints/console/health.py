@@ -42,7 +42,7 @@ async def health_of(visit: Visit, sources: Sequence[Mapping[str, Any]]) -> dict[
     now = visit.dependencies.clock.now()
     since = datetime.combine(now.astimezone(UTC).date() - timedelta(days=DAYS - 1), datetime.min.time(), UTC)
     ids = [source["id"] for source in sources]
-    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+    async with visit.reading() as tx:
         found = await tx.runs.days(since) if ids else []
         newest = {one.source: one for one in (await tx.runs.newest(ids, since) if ids else [])}
     by_day = {(one.source, one.day): one for one in found}

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,53 +13,87 @@ from hypercorn.config import Config
 
 from tests.http.fakes import World, running, settings
 
-Prepare = Callable[[World], Awaitable[dict[str, str]]]
+Prepare = Callable[[World], Awaitable[Mapping[str, Any]]]
+Beside = Callable[[World, int], Any]
+"""Makes another application, given the port that it is served on."""
 
 
 @dataclass
 class Served:
-    """A service at `address`; `told` is what was prepared. `do` runs a coroutine where the service runs."""
+    """A service at `address`, and at `beside` what is served beside it; `told` is what was prepared."""
 
     address: str = ""
-    told: dict[str, str] = field(default_factory=dict)
+    beside: str = ""
+    told: Mapping[str, Any] = field(default_factory=dict)
     world: Any = None
     loop: Any = None
 
     def do(self, work: Any) -> Any:
-        """The coroutine's result."""
+        """Run a coroutine where the service runs; its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
 
 @contextmanager
-def served(prepare: Prepare) -> Iterator[Served]:
-    """A service that is up, with what `prepare` has put into it."""
+def served(prepare: Prepare, beside: Beside | None = None, **given: Any) -> Iterator[Served]:
+    """A service that is up, with what `prepare` has put into it; `given` are fields of Dependencies."""
     made, begun, over = Served(), threading.Event(), threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(made, prepare, begun, over)), daemon=True)
+    work = _serve(made, prepare, beside, given, begun, over)
+    thread = threading.Thread(target=lambda: asyncio.run(work), daemon=True)
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(60)
     yield made
     over.set()
     thread.join(15)
 
 
-async def _serve(made: Served, prepare: Prepare, begun: threading.Event, over: threading.Event) -> None:
+async def _serve(
+    made: Served, prepare: Prepare, beside: Beside | None, given: Any, begun: threading.Event, over: threading.Event
+) -> None:
+    port, other = _free_port(), _free_port()
+    # By a name, for passkeys belong to none that is a number.
+    made.address, made.beside, made.loop = (
+        f"http://localhost:{port}",
+        f"http://127.0.0.1:{other}",
+        asyncio.get_running_loop(),
+    )
+    async with running(settings=settings(base_url=made.address), **given) as made.world:
+        made.told = await prepare(made.world)
+        serving = [asyncio.create_task(_until(made.world.app, port, over))]
+        if beside is not None:
+            serving.append(asyncio.create_task(_until(beside(made.world, other), other, over)))
+        for each in (port, other)[: len(serving)]:
+            await _taking(each)
+        begun.set()
+        await asyncio.gather(*serving)
+
+
+async def _until(app: Any, port: int, over: threading.Event) -> None:
+    config = Config()
+    config.bind, config.accesslog, config.graceful_timeout = [f"127.0.0.1:{port}"], None, 1
+
+    async def ended() -> None:
+        while not over.is_set():
+            await asyncio.sleep(0.05)
+
+    await serve(_started(app), config, shutdown_trigger=ended)
+
+
+async def _taking(port: int) -> None:
+    """Return once connections are taken there."""
+    for _ in range(200):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    made.address, made.loop = f"http://localhost:{port}", asyncio.get_running_loop()
-    async with running(settings=settings(base_url=made.address)) as made.world:
-        made.told = await prepare(made.world)
-        config = Config()
-        config.bind, config.accesslog, config.graceful_timeout = [f"127.0.0.1:{port}"], None, 1
-
-        async def ended() -> None:
-            while not over.is_set():
-                await asyncio.sleep(0.05)
-
-        serving = asyncio.create_task(serve(_started(made.world.app), config, shutdown_trigger=ended))  # type: ignore[arg-type]
-        await asyncio.sleep(0.5)
-        begun.set()
-        await serving
+        return int(probe.getsockname()[1])
 
 
 def _started(app: Any) -> Any:

@@ -1,8 +1,7 @@
 """The console for developers in Chromium: no barrier on any page, at any width, in either look; and what works without scripts."""
 
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +15,7 @@ from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import Visitor
 from entrypoints.oauth.services import oauth_services
+from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -23,8 +23,6 @@ from tests.support import builders
 
 pytestmark = pytest.mark.browser
 HERE, MEMBERS = "/console/developers", "/console/organisation/members"
-PICTURES = os.environ.get("JOINERY_PICTURES")
-"""A folder to keep pictures of the pages in."""
 
 
 async def _prepared(world: World) -> dict[str, str]:
@@ -84,7 +82,7 @@ def _opened(browser: Any, service: Served, *, signed_in: bool = True, **options:
     context.close()
 
 
-def _places(told: dict[str, str]) -> dict[str, str]:
+def _places(told: Mapping[str, Any]) -> dict[str, str]:
     hook = f"{HERE}/webhooks/{told['endpoint']}"
     return {
         "keys": f"{HERE}/keys",
@@ -110,27 +108,17 @@ def _places(told: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _checked(page: Any, name: str) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    assert not found, (name, [(one["id"], one["nodes"][0]["html"]) for one in found])
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is wider than the window"
-    if PICTURES:
-        page.screenshot(path=f"{PICTURES}/developers-{name}.png", full_page=True)
-
-
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
 def test_no_page_has_a_barrier(browser: Any, service: Served, look: str) -> None:
     options: dict[str, Any] = {"viewport": {"width": 390 if look == "phone" else 1280, "height": 900}}
     with _opened(browser, service, color_scheme="dark" if look == "dark" else "light", **options) as page:
         for name, place in _places(service.told).items():
             page.goto(service.address + place, wait_until="load")
-            _checked(page, f"{name}-{look}")
+            looked_at(page, f"developers-{name}-{look}")
             assert not page.faults, (name, page.faults)
     with _opened(browser, service, signed_in=False, **options) as page:
         page.goto(f"{service.address}/console/invitations/{service.told['invitation']}")
-        _checked(page, f"invitation-{look}")
+        looked_at(page, f"developers-invitation-{look}")
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -143,7 +131,7 @@ def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service:
         assert re.fullmatch(r"svc_live_\w{38}", secret)
         assert page.locator(".secret [data-copy]").is_visible() is scripts
         if scripts:
-            _checked(page, "made-key")
+            looked_at(page, "made-key")
         page.get_by_role("link", name="I have copied it").click()
         page.get_by_role("row").filter(has_text=f"Sync {scripts}").get_by_role("link", name="Revoke").click()
         page.get_by_role("button", name="Revoke key").click()
@@ -153,7 +141,7 @@ def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service:
         page.get_by_role("button", name="Send").click()
         assert "Answer 200" in page.inner_text("#answer")
         if scripts:
-            _checked(page, "tried")
+            looked_at(page, "tried")
 
 
 def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
@@ -166,7 +154,7 @@ def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
         page.get_by_role("link", name="I have copied it").click()
         page.get_by_role("button", name="Send test event").click()
         assert page.inner_text("h1") == "webhook.test"
-        _checked(page, "tested")
+        looked_at(page, "tested")
 
 
 def test_events_appear_by_themselves(browser: Any, service: Served) -> None:
@@ -179,7 +167,7 @@ def test_events_appear_by_themselves(browser: Any, service: Served) -> None:
         service.do(sandbox.post("/v1/test/events", {"type": "product.updated"}))
         page.wait_for_function(f"document.querySelectorAll('.feed > li').length > {before}", timeout=15_000)
         assert page.locator(".feed > li").first.inner_text().startswith("product.updated")
-        _checked(page, "live")
+        looked_at(page, "live")
         page.get_by_role("button", name="Live", exact=True).click()
 
 

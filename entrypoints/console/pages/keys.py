@@ -8,7 +8,7 @@ from domain.access.model import KEY_PREFIXES, ROLES, ApiKey
 from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
-from entrypoints.console.acting import acting, reading
+from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
@@ -51,7 +51,7 @@ async def keys(visit: Visit) -> Answer:
     """Keys in force, or those that were revoked."""
     ended = visit.query["show"] == "revoked"
     request = PageRequest(limit=_LIMIT, key=visit.query.get("cursor") or None)
-    async with reading(visit) as tx:
+    async with visit.reading() as tx:
         listed = await _service(visit).list_keys(tx, request, ended=ended)
         names = await _makers(visit, listed.page.items)
     return visit.render(
@@ -114,7 +114,7 @@ def _form(visit: Visit, refused: Refused | None = None) -> Answer:
 async def revoke(visit: Visit) -> Answer:
     """Ask once more, then end the key."""
     if visit.asked.method != "POST":
-        async with reading(visit) as tx:
+        async with visit.reading() as tx:
             key = await tx.keys.get(visit.ids["key"])
             used = await tx.keys.used([visit.ids["key"]])
         if key is None or key.revoked_at is not None:

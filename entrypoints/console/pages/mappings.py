@@ -75,7 +75,7 @@ async def _one(visit: Visit, given: Values | None = None, refusal: Refused | Non
 
 
 async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
-    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+    async with visit.reading() as tx:
         mapping = await tx.mappings.get(id)
         source: Source | None = await tx.sources.get(mapping.source) if mapping else None
     if mapping is None or source is None:

@@ -69,7 +69,7 @@ async def review(visit: Visit) -> Answer:
 async def _beside(visit: Visit, pair: str | None, *, backwards: bool) -> str | None:
     """The open pair next to that one in the list's order; the first without one."""
     asked = PageRequest(limit=1, key=pair, backwards=backwards)
-    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+    async with visit.reading() as tx:
         found = (await tx.pairs.matching(PairFilter(status=PairStatus.OPEN), asked)).items
     return found[-1].id if found else None
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
-from domain.orgs.model import OWNER, Invitation, Member
+from domain.orgs.model import MANAGERS, OWNER, Invitation, Member
 from domain.people.model import User
 from domain.people.usecases.members import ROLES, MemberService
-from entrypoints.console.acting import acting, reading
+from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.pages.invitations import invitations_of
 from entrypoints.console.refusals import Refused
@@ -35,7 +35,7 @@ async def members(visit: Visit) -> Answer:
 
 async def _shown(visit: Visit, refused: Refused | None = None) -> Answer:
     request = PageRequest(limit=_LIMIT, key=visit.query.get("cursor") or None)
-    async with reading(visit) as tx:
+    async with visit.reading() as tx:
         page = await tx.orgs.members(request)
         waiting: Sequence[Invitation] = ()
         if _manages(visit):
@@ -64,7 +64,7 @@ def _given(visit: Visit) -> Sequence[str]:
 
 
 def _manages(visit: Visit) -> bool:
-    return visit.principal.role in ("owner", "admin")
+    return visit.principal.role in MANAGERS
 
 
 async def _people(visit: Visit, page: Listed[Member]) -> Mapping[str, User]:
@@ -127,7 +127,7 @@ async def remove(visit: Visit) -> Answer:
 async def _member(visit: Visit) -> Mapping[str, Any]:
     """What the page that asks tells of them; nothing for who is none."""
     user = await visit.dependencies.people.get(visit.ids["member"])
-    async with reading(visit) as tx:
+    async with visit.reading() as tx:
         found = await tx.orgs.member(user.email) if user is not None else None
     if found is None or user is None:
         raise Refused(

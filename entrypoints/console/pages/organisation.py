@@ -5,19 +5,19 @@ from typing import Any, Final
 from adapters.wire.versions import SUPPORTED
 from domain.kernel.errors import DomainError, PermissionDenied
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.orgs.model import MANAGERS
 from domain.people.usecases.organisations import OrgSettings
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/organisation/settings"
-MANAGERS: Final = ("owner", "admin")
 _SETTINGS: Final = OrgSettings(SUPPORTED.dates)
 
 
 async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) -> Answer:
     """The settings."""
-    async with visit.dependencies.uow.read(visit.principal.tenant) as tx:
+    async with visit.reading() as tx:
         own = await tx.orgs.own()
     return visit.render(
         "organisation/settings.html",

@@ -65,7 +65,7 @@ async def progress(visit: Visit) -> Answer:
     await visit.api.get(f"/v1/source-probes/{id}")
 
     async def look() -> tuple[Mapping[str, Any], bool]:
-        async with visit.dependencies.uow.read(tenant) as tx:
+        async with visit.reading() as tx:
             probe = await tx.store(Probe).get(id)
             if probe is None:
                 raise NotFound

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS
-from entrypoints.console.acting import reading
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.pages.webhooks import moment_of
 from entrypoints.console.refusals import Refused
@@ -45,7 +44,7 @@ async def _callers(visit: Visit, chosen: str) -> list[tuple[str, str]]:
     """Whose requests one may want to see: one's own, those of each key in use, and whoever is asked for already."""
     found = [("", "Anybody"), (visit.person.user.id, "You, in the console")]
     if visit.principal.role in KEY_MAKERS:
-        async with reading(visit) as tx:
+        async with visit.reading() as tx:
             page = await tx.keys.page(PageRequest(limit=_MOST_KEYS))
         found += [(key.id, f"Key {key.name} (…{key.last4})") for key in page.items]
     known = {value for value, _ in found}

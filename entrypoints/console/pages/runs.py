@@ -101,7 +101,7 @@ async def progress(visit: Visit) -> Answer:
 
 async def _stored(visit: Visit, id: str) -> dict[str, Any]:
     tenant = visit.principal.tenant
-    async with visit.dependencies.uow.read(tenant) as tx:
+    async with visit.reading() as tx:
         run = await tx.runs.get(id)
         if run is None:
             raise NotFound
@@ -130,7 +130,7 @@ async def sheet(visit: Visit) -> Answer:
 
 async def _excerpts(visit: Visit, id: str, kind: str, field: str) -> Sequence[Excerpt]:
     given = visit.dependencies
-    async with given.uow.read(visit.principal.tenant) as tx:
+    async with visit.reading() as tx:
         run: Run | None = await tx.runs.get(id)
         source = await tx.sources.get(run.source) if run else None
     if run is None or source is None:
