@@ -107,7 +107,7 @@ def _read(answer: str) -> dict[str, Any]:
     """The browser's answer. Raises PasskeyRefused."""
     try:
         found = json.loads(answer) if len(answer) <= LONGEST_ANSWER else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PasskeyRefused("the answer is no JSON") from error
     if not isinstance(found, dict):
         raise PasskeyRefused("the answer is no object")

@@ -66,6 +66,10 @@ class Values:
         """The last value without blanks around it, or `otherwise` when that leaves nothing."""
         return self._last.get(name, "").strip() or otherwise
 
+    def number(self, name: str) -> int | None:
+        """The whole number of that name, of at most nine digits; None for anything else."""
+        return whole_number(self.get(name))
+
     def all(self, name: str) -> list[str]:
         """Every value of that name, in order."""
         return [value for key, value in self.pairs if key == name]
@@ -75,12 +79,28 @@ class Values:
         return {name: value for name in names if (value := self.get(name))}
 
 
-def values_of(text: str) -> Values:
-    """A query string's values; one of too many fields has none."""
+def whole_number(text: str) -> int | None:
+    """The number that up to nine digits say; None for any other text, which could be a number of megabytes."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def storable(text: str) -> str:
+    """The text with U+FFFD for every NUL (WHATWG HTML, 13.2.5)."""
+    return text.replace("\0", "\ufffd")
+
+
+def values_of(text: str, errors: str = "replace") -> Values:
+    """A query string's values; one of too many fields has none. NUL, which nothing can store, is read as browsers read it.
+
+    With `errors` "strict", raises UnicodeDecodeError for what is no UTF-8.
+    """
     try:
-        return Values(parse_qsl(text, keep_blank_values=True, max_num_fields=500))
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=500, errors=errors)
+    except UnicodeDecodeError:
+        raise
     except ValueError:
         return Values([])
+    return Values([(storable(name), storable(value)) for name, value in pairs])
 
 
 def asked_of(scope: Any, body: IncomingBody) -> Asked:

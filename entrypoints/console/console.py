@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -17,8 +18,9 @@ from domain.kernel.ids import new_id
 from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import Cookies
+from entrypoints.console.files_in_hand import FilesInHand
 from entrypoints.console.forgery import SAFE, ForgeryCheck, Signatures
-from entrypoints.console.forms import read_form
+from entrypoints.console.forms import LONGEST, STRANGERS, read_form
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused, refused
@@ -47,6 +49,7 @@ class Console:
         self.cookies = Cookies(base_url, self.signatures)
         self.forgery = ForgeryCheck(self.signatures, base_url)
         self.guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
+        self._files_in_hand = FilesInHand()
         rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
         self._rules = Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
 
@@ -117,6 +120,8 @@ class Console:
 
     def _found(self, visit: Visit) -> Visit:
         """The visit with its page. Raises Refused or NotFound."""
+        if "\0" in visit.asked.path:
+            raise NotFound(_NO_PAGE)
         try:
             page, ids = self._rules.match(visit.asked.path, visit.asked.method)
         except NoSuchRule:
@@ -142,15 +147,17 @@ class Console:
             return visit.render("errors/no_organisation.html", status=403)
         if page.scope is not None:
             visit.needs(page.scope)
-        if changes:
-            form = await read_form(asked, page.most)
+        if not changes:
+            return await page.view(visit)
+        with self._files_in_hand.counted(visit.principal.tenant.org) if page.most > LONGEST else nullcontext():
+            form = await read_form(asked, page.most if visit.signed_in is not None else STRANGERS)
             visit.form, visit.files = form.values, form.files
             self.forgery.check_token(asked, form.values, visit.signed_in.session.id if visit.signed_in else "")
-        return await page.view(visit)
+            return await page.view(visit)
 
 
 def _to_visitor(asked: Asked, answer: Answer) -> Answer:
-    """HEAD gets the headers alone."""
+    """HEAD gets the headers alone; a stream is not begun for it."""
     if asked.method == "HEAD":
-        answer.body = b""
+        answer.body, answer.stream = b"", None
     return answer

@@ -17,7 +17,7 @@ HEARTBEAT: Final = 15.0
 LIFETIME: Final = 300.0
 """Seconds after which a stream ends; the browser opens another one, and is asked who it is again."""
 MOST: Final = 6
-"""Streams that one session may have open; a further one is told to stay away."""
+"""Streams that one session may have open at a process; a further one is told to stay away."""
 _OPEN: Final[Counter[str]] = Counter()
 
 Look = Callable[[], Awaitable[tuple[Mapping[str, Any], bool]]]
@@ -26,7 +26,7 @@ Look = Callable[[], Awaitable[tuple[Mapping[str, Any], bool]]]
 
 def followed(visit: Visit, template: str, block: str, look: Look) -> Answer:
     """The stream of a template's block: events `show` with its HTML, and `end` when there is no more to come."""
-    if _OPEN[visit.person.session.id] >= MOST:
+    if is_full(visit):
         return Response(204, list(GUARDED))
     headers = [
         (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -34,11 +34,19 @@ def followed(visit: Visit, template: str, block: str, look: Look) -> Answer:
         (b"x-accel-buffering", b"no"),
         *GUARDED,
     ]
-    return Response(200, headers, stream=_counted(visit, _pieces(visit, template, block, look)))
+    return Response(200, headers, stream=counted(visit, _pieces(visit, template, block, look)))
 
 
-async def _counted(visit: Visit, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+def is_full(visit: Visit) -> bool:
+    """Whether the session has all the streams that it may have; 204 tells a browser to ask no more."""
+    return _OPEN[visit.person.session.id] >= MOST
+
+
+async def counted(visit: Visit, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The pieces, while they are one of the session's streams; none when others that came at once were faster."""
     session = visit.person.session.id
+    if is_full(visit):
+        return
     _OPEN[session] += 1
     try:
         async for piece in pieces:
@@ -56,19 +64,17 @@ async def _pieces(visit: Visit, template: str, block: str, look: Look) -> AsyncG
     while loop.time() < until:
         values, over = await look()
         html = rendered(template, block, {"visit": visit, **values})
-        if html != last:
-            if not await _still_signed_in(visit):
-                yield _event("end", "reload")
-                return
+        moved, beats = html != last, loop.time() >= due
+        if (moved or beats) and not await _still_signed_in(visit):
+            yield _event("end", "reload")
+            return
+        if moved:
             last = html
             yield _event("show", html)
         if over:
             yield _event("end", "reload")
             return
-        if loop.time() >= due:
-            if not await _still_signed_in(visit):
-                yield _event("end", "reload")
-                return
+        if beats:
             due = loop.time() + HEARTBEAT
             yield b": still here\n\n"
         await asyncio.sleep(PERIOD)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from entrypoints.console.asked import Values
+from entrypoints.console.asked import Values, whole_number
 
 APART: Final = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
 """Settings that forms ask for first, in this order, where the connector takes them."""
@@ -113,7 +113,8 @@ def settings_given(schema: Mapping[str, Any], form: Values, before: Mapping[str,
 
 def _typed(field: FormField, text: str) -> Any:
     if field.type == "number":
-        return int(text) if text.lstrip("-").isdecimal() else text
+        number = whole_number(text.removeprefix("-"))
+        return text if number is None else -number if text.startswith("-") else number
     if field.type == "tick":
         return True
     return text.lower() if field.name == "config.currency" else text

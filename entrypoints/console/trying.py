@@ -173,7 +173,7 @@ def _value(name: str, text: str, described: Schema) -> Any:
         return None if text == "null" else text
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise InvalidRequest.of(
             name, "invalid_format", "This is no JSON; it takes an object, a list or null."
         ) from None

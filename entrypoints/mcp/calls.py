@@ -9,10 +9,11 @@ from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
 from domain.kernel.errors import DomainError, FieldError, InvalidRequest
 from entrypoints.http.exchange import Request, Response, no_body
+from entrypoints.http.json_body import SMALL
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.validation import MOST_FAULTS, Validator
-from entrypoints.mcp.arguments import headers_of, key_of, request_of
+from entrypoints.mcp.arguments import encode, headers_of, key_of, request_of
 
 VIA: Final = "mcp"
 LARGEST: Final = 1 << 19
@@ -34,6 +35,15 @@ class Message:
         """Its parameters; none when they are no object."""
         given = self.value.get("params")
         return given if isinstance(given, dict) else {}
+
+    def bare(self) -> bytes:
+        """What the protocol has to read of it: of a long one, arguments are left out, which only the API reads."""
+        if len(self.raw) <= SMALL:
+            return self.raw
+        params = self.params
+        if isinstance(params.get("arguments"), dict):
+            return encode({**self.value, "params": {**params, "arguments": {}}})
+        return self.raw
 
 
 @dataclass(frozen=True, slots=True)

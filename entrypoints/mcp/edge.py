@@ -22,7 +22,7 @@ from entrypoints.http import resource_metadata
 from entrypoints.http.exchange import Response, from_scope
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.incoming_body import IncomingBody
-from entrypoints.http.json_body import decode
+from entrypoints.http.json_body import SMALL, decode
 from entrypoints.http.openapi_answers import answered
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import Problems
@@ -121,6 +121,11 @@ class McpEdge:
                 INVALID_REQUEST, "Send one JSON-RPC message at a time, with an id of at most 256 characters."
             )
         message = Message(state, raw, value)
+        if len(message.bare()) > SMALL:
+            await self._charge(state)
+            return _failed(
+                INVALID_REQUEST, f"Only the arguments of a call may be long; the rest has {SMALL} bytes at most."
+            )
         tool = self._calls.manifest.find(str(message.params.get("name"))) if _is(value, "tools/call") else None
         if tool is not None and not self._calls.manifest.permits(state.caller.scopes, tool):
             return await self._insufficient(message, tool.name)

@@ -95,7 +95,7 @@ class Protocol:
     async def _answered(self, scope: Mapping[str, Any], message: Message) -> Response:
         await self._ready.wait()
         sent: list[Any] = []
-        unread = [{"type": "http.request", "body": message.raw, "more_body": False}]
+        unread = [{"type": "http.request", "body": message.bare(), "more_body": False}]
 
         async def receive() -> Any:
             if not unread:

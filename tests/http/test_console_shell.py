@@ -4,17 +4,20 @@ import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from domain.kernel.errors import InvalidRequest, PayloadTooLarge
-from entrypoints.console.asked import Asked
+from domain.kernel.errors import InvalidRequest, PayloadTooLarge, RateLimited
+from entrypoints.console.asked import Asked, values_of
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
+from entrypoints.console.files_in_hand import FilesInHand
 from entrypoints.console.forms import read_form
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import safe_place
@@ -274,3 +277,71 @@ async def test_a_stream_ends_with_the_session(world: World) -> None:
     await world.sessions.revoke_all(browser.user.id)
     async with asyncio.timeout(3):
         await following
+
+
+def _form_of(kind: str, *parts: bytes) -> Asked:
+    asked = _sent(*parts)
+    return replace(asked, headers={"content-type": kind})
+
+
+async def test_no_form_holds_others_up() -> None:
+    plain, mixed = "application/x-www-form-urlencoded", "multipart/form-data; boundary=edge"
+    disposition = b"--edge\r\nContent-Disposition: form-data"
+    for refused in (
+        _form_of(plain, b"a=" + b"x" * (2 << 20)),  # where files are taken, too, no form without them is longer
+        _form_of(plain, b"a=" + b"%ff" * 5000),
+        _form_of(plain, b"a=" + b"\xff" * 5000),
+        _form_of(mixed, disposition + b"; a=b" * 3000 + b"\r\n\r\nv\r\n--edge--\r\n"),
+        _form_of(mixed, b"--edge\r\n" + b"X: y\r\n" * 3000 + b"\r\nv\r\n--edge--\r\n"),
+        _form_of(mixed, disposition + b'; name="' + b"a" * 9000, b'"\r\n\r\nv\r\n--edge--\r\n'),
+        _form_of(f"{mixed}{'; a=b' * 5000}".replace("=edge", "=" + "e" * 80)),
+    ):
+        with pytest.raises((InvalidRequest, PayloadTooLarge)):
+            await read_form(refused, 64 << 20)
+    whole = await read_form(_form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00"), 64 << 20)
+    assert whole.values["a"] == "A" * 85_000 and whole.values["b"] == "\ufffd"
+
+
+async def test_a_stranger_sends_little(world: World) -> None:
+    stranger = Browser(world.app)
+    page = await stranger.get("/console/sign-in")
+    assert (await stranger.submit(page, "/console/sign-in", email="a@b.test", password="x" * 40_000)).status == 413
+
+
+async def test_nul_is_no_fault_of_ours(world: World) -> None:
+    browser = await world.browser(role="owner")
+    for place in ("/console/catalogue?brand=%00&status=%00", "/console/organisation/members?cursor=%00"):
+        assert (await browser.get(place)).status < 500, place
+    assert values_of("a=x%00y")["a"] == "x\ufffdy"
+    assert (await browser.send("GET", "/console/developers/keys/\0/revoke", b"", {})).status == 404
+
+
+async def test_files_of_one_organisation_wait_for_each_other(world: World) -> None:
+    files = FilesInHand()
+    with ExitStack() as open_:
+        for _ in range(4):
+            open_.enter_context(files.counted("org_a"))
+        with pytest.raises(RateLimited):
+            open_.enter_context(files.counted("org_a"))
+        open_.enter_context(files.counted("org_b"))
+    with files.counted("org_a"):
+        pass
+
+
+async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World) -> None:
+    browser, place = await world.browser("Elm"), "/console/developers/events/stream/all"
+    async with asyncio.timeout(5):
+        assert (await browser.send("HEAD", place, b"", {})).body == b""
+    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)))
+
+    async def begun() -> Response:
+        return await console.answer(replace(_sent(b""), method="GET", path=place, headers={}, cookies=browser.cookies))
+
+    answers = [await begun() for _ in range(8)]  # all at once: none has been read from yet
+    streams = [answer.stream for answer in answers if answer.stream is not None]
+    first = [await anext(stream, None) for stream in streams]
+    assert len([piece for piece in first if piece is not None]) == 6
+    assert (await begun()).status == 204
+    for stream in streams:
+        await stream.aclose()
+    assert (await begun()).status == 200

@@ -326,3 +326,23 @@ async def test_tools_without_a_person_are_none(world: World) -> None:
     assert tool is not None and MANIFEST.permits(frozenset(), tool)
     with pytest.raises(ValueError, match="share a name"):
         type(MANIFEST)([tool, replace(tool)])
+
+
+async def test_only_the_arguments_of_a_call_are_long(world: World) -> None:
+    client = world.stranger(await _secret(world))
+    many = [{"a": 1}] * 20_000
+    for method, params in (
+        ("tools/list", {"_meta": {"x": many}}),
+        ("initialize", {"x": many}),
+        ("nothing", {"x": many}),
+    ):
+        refused = await post(client, request(method, **params))
+        assert refused.status == 400 and "Only the arguments" in refused.json()["error"]["message"], method
+    refused = await post(client, {"jsonrpc": "2.0", "id": 1, "result": {"x": many}})
+    assert refused.status == 400
+    listed = request("tools/call", name="catalogue_list_products", arguments={"q": many})
+    told = (await post(client, listed)).json()["result"]
+    assert told["isError"] and told["structuredContent"]["errors"][0]["field"] == "q"
+    source = _source(idempotency_key="x" * 10) | {"padding": "x" * 70_000}
+    told = (await post(client, request("tools/call", name="sources_create", arguments=source))).json()["result"]
+    assert told["structuredContent"]["errors"][0]["field"] == "padding"

@@ -107,7 +107,7 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
             try:
                 day = date.fromisoformat(given[name]) + timedelta(days=name == "until")
                 asked[name] = f"{day.isoformat()}T00:00:00Z"
-            except ValueError:
+            except (ValueError, OverflowError):
                 asked[name] = given[name]
     return asked
 

@@ -28,8 +28,7 @@ def _names() -> dict[str, str]:
 async def _shown(visit: Visit, refusal: Refused | None = None) -> Answer:
     source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
     rules = await visit.api.get(f"/v1/sources/{source['id']}/categories")
-    text = (visit.form if refusal else visit.query).get("from", "0")
-    start = int(text) if text.isdecimal() else 0
+    start = (visit.form if refusal else visit.query).number("from") or 0
     found = rules["categories"]
     open_ones = [one for one in found if not one.get("rule") and not one.get("inherited")]
     rows = found[start : start + AT_ONCE]

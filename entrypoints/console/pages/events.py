@@ -18,6 +18,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.paging import PageRequest
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.policy import GUARDED
+from entrypoints.console.progress import counted, is_full
 from entrypoints.console.refusals import Refused
 from entrypoints.console.rendering import environment
 from entrypoints.console.visit import Visit
@@ -82,12 +83,14 @@ async def stream(visit: Visit) -> Answer:
     types = None if visit.ids["types"] == EVERY else frozenset({visit.ids["types"]})
     parts, tenant = visit.dependencies, visit.principal.tenant
     changes, wanted = ChangesService(parts.events, parts.tailer), EventFilter(types)
+    if is_full(visit):
+        return Response(204, list(GUARDED))
     visit.console.pipeline.waiters.check(tenant.org)
     after = await changes.now(tenant)
     latest = await changes.recent(tenant, PageRequest(limit=_LIMIT), wanted)
     kept = deque((shown(_decode(event.body)) for event in latest.items), maxlen=_LIMIT)
     headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *GUARDED]
-    return Response(200, headers, stream=_pieces(visit, kept, after, wanted))
+    return Response(200, headers, stream=counted(visit, _pieces(visit, kept, after, wanted)))
 
 
 async def _pieces(

@@ -10,6 +10,7 @@ from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 
 _MICROS: Final = 1_000_000
+_LONGEST_NUMBER: Final = 12
 
 
 async def settings(visit: Visit) -> Answer:
@@ -46,11 +47,12 @@ def _dollars(micros: int) -> str:
 
 
 def _number(text: str) -> Any:
-    """The number, or the text as it is, for the operation to refuse."""
+    """The number, or the text as it is, for the operation to refuse; a few letters can say a number of megabytes."""
     try:
-        return Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
+        found = Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
     except InvalidOperation:
         return text
+    return found if found.is_finite() and abs(found.adjusted()) < _LONGEST_NUMBER else text
 
 
 async def save(visit: Visit) -> Answer:
@@ -60,9 +62,8 @@ async def save(visit: Visit) -> Answer:
     body: dict[str, Any] = {"enabled": bool(form.get("enabled")), "model": form.get("model") or None}
     for name in ("auto_merge_at", "auto_dismiss_at"):
         share = _number(form.get(name))
-        body[name] = float(share / 100) if isinstance(share, Decimal) and share.is_finite() else share
-    finite = isinstance(budget, Decimal) and budget.is_finite()
-    body["daily_budget_micros"] = int(budget * _MICROS) if finite else str(budget)
+        body[name] = float(share / 100) if isinstance(share, Decimal) else share
+    body["daily_budget_micros"] = int(budget * _MICROS) if isinstance(budget, Decimal) else budget
     try:
         await visit.api.patch("/v1/matching/judge-settings", body)
     except Refused as refusal:

@@ -9,6 +9,7 @@ from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
 from entrypoints.console.acting import acting
+from entrypoints.console.asked import whole_number
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
@@ -81,7 +82,7 @@ async def new_key(visit: Visit) -> Answer:
             restricted=form["restricted"] == "true",
             scopes=frozenset(form.all("scopes")) if form["what"] == "some" else _all_of(visit, form["what"]),
             networks=tuple(line for line in form["networks"].replace(",", "\n").splitlines() if line.strip()),
-            days=int(form["expires"]) if form["expires"].isdecimal() else None,
+            days=_days(form.get("expires")),
         )
         async with acting(visit, "keys.create", livemode=livemode) as tx:
             key, secret = await _service(visit).create(tx, asked)
@@ -89,6 +90,11 @@ async def new_key(visit: Visit) -> Answer:
         return _form(visit, error)
     base_url = visit.dependencies.settings.base_url.rstrip("/")
     return visit.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
+
+
+def _days(text: str) -> int | None:
+    """Days until a key ends; None for no end, 0, which is refused, for what is neither."""
+    return None if text in ("", "never") else (whole_number(text) or 0)
 
 
 def _all_of(visit: Visit, what: str) -> frozenset[str] | None:

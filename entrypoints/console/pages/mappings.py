@@ -51,7 +51,7 @@ async def one(visit: Visit) -> Answer:
 async def _one(visit: Visit, given: Values | None = None, refusal: Refused | None = None) -> Answer:
     mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
     source = await visit.api.get(f"/v1/sources/{mapping['source']}")
-    start = int(text) if (text := (given or visit.query).get("from", "0")).isdecimal() else 0
+    start = (given or visit.query).number("from") or 0
     stored, settings = await _stored(visit, mapping["id"])
     rows = [
         _row(mapping, stored, settings, position, given)
@@ -125,10 +125,9 @@ def _tried(mapping: SourceMapping, settings: Any, position: int, field: str, tol
 
 async def reading(visit: Visit) -> Answer:
     """What one column's samples would be read as, for a choice not sent yet."""
-    text = visit.query.get("position", "")
     mapping, settings = await _stored(visit, visit.ids["id"])
-    position = int(text) if text.isdecimal() else -1
-    if not 0 <= position < len(mapping.headers):
+    position = visit.query.number("position")
+    if position is None or position >= len(mapping.headers):
         raise NotFound
     found = _tried(
         mapping,

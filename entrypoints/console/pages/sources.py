@@ -67,8 +67,8 @@ async def act(visit: Visit) -> Answer:
             return await _overview(visit, tested=await visit.api.post(f"/v1/sources/{id}/test"))
         if what in ("pause", "resume"):
             status = "paused" if what == "pause" else "active"
-            version = int(visit.form.get("version", "0")) or None
-            await visit.api.patch(f"/v1/sources/{id}", {"status": status}, version=version)
+            version = visit.form.number("version")
+            await visit.api.patch(f"/v1/sources/{id}", {"status": status}, version=version or None)
             said = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
             return visit.redirect(f"/console/sources/{id}", said)
         body: dict[str, Any] = {"stream": visit.form.get("stream", "catalogue")}
@@ -122,7 +122,7 @@ async def save_settings(visit: Visit) -> Answer:
     if "interval_minutes" in form:
         changes["schedule"] = schedule_given(form)
     try:
-        await visit.api.patch(f"/v1/sources/{source['id']}", changes, version=int(form.get("version", "0")) or None)
+        await visit.api.patch(f"/v1/sources/{source['id']}", changes, version=form.number("version") or None)
     except Refused as refusal:
         return await _settings(visit, refusal, "settings")
     return visit.redirect(f"/console/sources/{source['id']}", "Saved.")
@@ -132,7 +132,7 @@ def schedule_given(form: Values) -> dict[str, Any]:
     """The schedule as a form sends it; minutes that are no number go as they are, to be refused by the operation."""
     names = ("interval_minutes", "stock_interval_minutes")
     made: dict[str, Any] = {
-        name: int(text) if (text := form.get(name)).isdecimal() else text for name in names if form.get(name)
+        name: text if (number := form.number(name)) is None else number for name in names if (text := form.get(name))
     }
     if form.get("adaptive"):
         made["adaptive"] = True

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from domain.webhooks.model import EVERY_TYPE, AttemptFailure
 from domain.webhooks.subscription import SUBSCRIBABLE
+from entrypoints.console.asked import whole_number
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
@@ -93,7 +94,7 @@ async def edit(visit: Visit) -> Answer:
         return await _form(visit, found, endpoint=found)
     asked = _settings(visit) | {"status": "enabled" if visit.form["enabled"] == "true" else "disabled"}
     asked["description"] = asked.get("description") or None
-    version = int(visit.form["version"]) if visit.form["version"].isdecimal() else found["version"]
+    version = visit.form.number("version") or found["version"]
     try:
         await visit.api.patch(f"{_API}/{found['id']}", asked, version=version)
     except Refused as error:
@@ -193,7 +194,7 @@ def _several(visit: Visit, name: str) -> list[str]:
 def _number(text: str, otherwise: int) -> Any:
     """The number; what is none goes on as it is, for the operation to say what is wrong with it."""
     stripped = text.strip()
-    return int(stripped) if stripped.isdecimal() and len(stripped) < 10 else (stripped or otherwise)
+    return (stripped or otherwise) if (number := whole_number(stripped)) is None else number
 
 
 def moment_of(text: str) -> str:
@@ -202,9 +203,9 @@ def moment_of(text: str) -> str:
         return ""
     try:
         at = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
         return text.strip()
-    return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def _form(
