@@ -1,13 +1,17 @@
 """What people type, or what pretends to be a browser sends, that is neither number, day nor JSON: refused, and never held up by."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from domain.access.model import ROLES
 from entrypoints.console.asked import whole_number
+from entrypoints.console.page import Page as ConsolePage
+from entrypoints.console.registry import PAGES
 from entrypoints.console.pages.webhooks import moment_of
 from entrypoints.console.schema_forms import settings_given
 from entrypoints.console.asked import Values
@@ -16,6 +20,8 @@ from tests.http.fakes import World, running
 from tests.http.sources import shop
 
 pytestmark = pytest.mark.asyncio
+_FOREIGN = {"types": "all", "operation": "catalogue.list_products"}
+_ANYBODYS = {"/console/sign-out", "/console/look-at", "/console/theme"}
 LONG = "9" * 5000
 NUMBERS = ("abc", "-1", LONG, "³", "1e900000", "NaN", "Infinity", "[" * 5000)
 
@@ -85,3 +91,86 @@ async def test_a_stranger_s_passkey_is_no_fault_of_ours(world: World) -> None:
         for answer in ("[" * 15_000, "{}", "null", '{"a":' * 3000):
             sent: Any = await stranger.submit(page, "/console/sign-in/passkey", answer=answer, challenge="x")
             assert sent.status < 500, answer[:5]
+
+
+def _targets() -> list[tuple[str, str, ConsolePage]]:
+    """Every page with each of its methods, ids filled in: one that is not ours, of the right form."""
+    found = []
+    for page in PAGES:
+        if "/stream/" in page.rule:
+            continue  # it would never end
+        target = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.rule)
+        target = re.sub(r"<(\w+)>", lambda name: _FOREIGN.get(name[1], "x_0352TOjGr8iGF1dXj5Qwyc"), target)
+        found += [(method, target, page) for method in page.methods]
+    return found
+
+
+async def test_every_form_needs_its_token_and_its_place(world: World) -> None:
+    browser, other = await world.browser(role="owner"), await world.browser("Oak", role="owner")
+    foreign = await other.get("/console/account")
+    own = await browser.get("/console/account")
+    for method, target, page in _targets():
+        if method != "POST":
+            continue
+        refused = [
+            await browser.post(target),
+            await browser.post(target, csrf=foreign.field("csrf")),
+            await browser.submit(own, target, {"sec-fetch-site": "cross-site"}),
+            await browser.submit(own, target, {"origin": "https://evil.test", "sec-fetch-site": ""}),
+            await browser.submit(own, target, {"content-type": "text/plain"}),
+        ]
+        assert {one.status for one in refused} <= {400, 403}, (target, [one.status for one in refused])
+        if page.who != "anybody":
+            assert (await Browser(world.app).post(target)).status == 303, target
+
+
+async def test_no_page_does_what_the_role_may_not(world: World) -> None:
+    for role in ("viewer", "billing"):
+        browser = await world.browser(role=role)
+        own = await browser.get("/console/account")
+        for method, target, page in _targets():
+            if page.scope is None or page.scope in ROLES[role]:
+                continue
+            found = await (browser.get(target) if method == "GET" else browser.submit(own, target))
+            assert found.status == 403, (role, method, target, found.status)
+
+
+async def test_a_viewer_is_shown_no_form_that_changes_anything(world: World) -> None:
+    browser = await world.browser(role="viewer")
+    own = await browser.get("/console/account")
+    for method, target, page in _targets():
+        if method == "GET" and page.who == "member" and "<" not in page.rule and "stream" not in target:
+            shown = await browser.get(target)
+            places = re.findall(r'<form[^>]*method="post"[^>]*action="([^"]*)"', shown.text)
+            assert set(places) <= _ANYBODYS, (target, places)
+        if method == "POST" and page.who == "member" and not target.startswith("/console/developers/reference"):
+            sent = await browser.submit(own, target, email="a@b.test", role="viewer")
+            assert sent.status in (403, 404, 422), (target, sent.status)
+
+
+async def test_an_id_of_another_organisation_is_as_good_as_none(world: World) -> None:
+    browser = await world.browser(role="owner")
+    own = await browser.get("/console/account")
+    for method, target, page in _targets():
+        if "<" not in page.rule.replace("<any(", "") or page.who != "member" or "reference/" in target:
+            continue
+        found = await (browser.get(target) if method == "GET" else browser.submit(own, target))
+        assert found.status in (303, 400, 404, 422), (method, target, found.status)
+
+
+async def test_ids_put_nothing_into_headers_and_lead_nowhere_else(world: World) -> None:
+    browser = await world.browser(role="owner")
+    own = await browser.get("/console/account")
+    for text in ("x\r\nSet-Cookie: a=b", "..", "?x=1", "#", "%2e%2e", "\\evil.test", '"><svg onload=x>'):
+        for method, target, page in _targets():
+            if "<" not in page.rule.replace("<any(", ""):
+                continue
+            place = (
+                re.sub(r"x_0352TOjGr8iGF1dXj5Qwyc", lambda _: text, target).replace("?", "\x01").replace("\x01", "%3F")
+            )
+            found = await (browser.get(place) if method == "GET" else browser.submit(own, place))
+            assert found.status < 500, (method, place, found.status)
+            assert "<svg onload" not in found.text and "a" not in browser.cookies, place
+            led = found.header("location") or found.header("hx-redirect") or ""
+            assert "\r" not in led and "\n" not in led, (place, led)
+            assert all("\n" not in value for _, value in found.headers), place

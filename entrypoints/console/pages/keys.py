@@ -93,8 +93,8 @@ async def new_key(visit: Visit) -> Answer:
 
 
 def _days(text: str) -> int | None:
-    """Days until a key ends; None for no end, 0, which is refused, for what is neither."""
-    return None if text in ("", "never") else (whole_number(text) or 0)
+    """Days until a key ends; None for no end, 0, which is refused, for what is no number."""
+    return (whole_number(text) or 0) if text else None
 
 
 def _all_of(visit: Visit, what: str) -> frozenset[str] | None:
