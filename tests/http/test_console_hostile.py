@@ -148,7 +148,7 @@ async def test_a_viewer_is_shown_no_form_that_changes_anything(world: World) -> 
             assert sent.status in (403, 404, 422), (target, sent.status)
 
 
-async def test_an_id_of_another_organisation_is_as_good_as_none(world: World) -> None:
+async def test_no_page_breaks_at_an_id_of_nobody(world: World) -> None:
     browser = await world.browser(role="owner")
     own = await browser.get("/console/account")
     for method, target, page in _targets():
