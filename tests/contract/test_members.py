@@ -24,6 +24,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.model import App, AppKind, Family, Origin, Token, TokenKind
+from domain.oauth.usecases.apps import AppService, NewApp
 from domain.oauth.usecases.grants import GrantService
 from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
@@ -31,6 +32,7 @@ from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
 from domain.people.usecases.keys import KeyService, NewKey
 from domain.people.usecases.members import MemberService
+from domain.people.usecases.organisations import OrgSettings
 from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
 from tests.support import builders
@@ -361,3 +363,19 @@ async def test_invitations_end(house: House) -> None:
             await house.invitations.accept(tx, user, again)
     assert again.expires_at - again.created_at == INVITATION_LASTS
     assert not replace(again, expires_at=again.created_at).is_open(again.created_at + timedelta(seconds=1))
+
+
+async def test_what_managers_set_asks_for_their_role_of_the_moment(house: House) -> None:
+    """Also of somebody whose page was asked for when they still had it."""
+    settings, apps = OrgSettings(("2026-10-04",)), AppService(house.access.digest)
+    admin = house.people["admin"].id
+    was = Principal(
+        Tenant(house.org.id, True), Actor("user", admin), "console", "admin", ROLES["admin"], house.org, session=True
+    )
+    async with house.acts("admin") as tx:
+        assert (await settings.change(tx, "Fjord", None)).name == "Fjord"
+    async with house.acts("owner") as tx:
+        await house.members.change_role(tx, admin, "viewer")
+    await _refused(house, "admin", lambda tx: settings.change(tx, "Oak", None), PermissionDenied)
+    machine = NewApp("Sync", AppKind.MACHINE)
+    await _refused(house, "admin", lambda tx: apps.create_app(tx, was, machine), PermissionDenied)

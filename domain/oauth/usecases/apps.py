@@ -11,10 +11,12 @@ from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound,
 from domain.kernel.ids import new_id
 from domain.oauth import redirects
 from domain.oauth.model import APP, GRANT, MOST_APPS, SECRET_PREFIX, App, AppKind, Origin
+from domain.orgs.model import MANAGERS
+from domain.people.usecases.members import confirm_role
 from ports.unit_of_work import Tx
 
-MANAGERS: Final = frozenset({"owner", "admin"})
 LONGEST_NAME: Final = 100
+_MANAGERS_ONLY: Final = "Only an owner or admin who is signed in to the console may manage OAuth apps."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class AppService:
 
         Raises InvalidRequest with the fields that are wrong, Conflict beyond 100 apps.
         """
-        _manages(caller)
+        await _manages(tx, caller)
         name = _judged(wanted.name, wanted.kind, wanted.redirect_uris, wanted.scopes)
         if len(await tx.oauth.all()) >= MOST_APPS:
             raise Conflict(f"An organisation has at most {MOST_APPS} apps; delete one first.")
@@ -89,7 +91,7 @@ class AppService:
 
         Raises NotFound, InvalidRequest.
         """
-        _manages(caller)
+        await _manages(tx, caller)
         before = _found(await tx.oauth.get(id))
         uris = before.redirect_uris if change.redirect_uris is None else change.redirect_uris
         scopes = before.scopes if change.scopes is None else change.scopes
@@ -99,7 +101,7 @@ class AppService:
 
     async def rotate_secret(self, tx: Tx, caller: Principal, id: str) -> tuple[App, str]:
         """A new secret, shown once; the former one is over at once. Raises NotFound, Conflict for a public app."""
-        _manages(caller)
+        await _manages(tx, caller)
         before = _found(await tx.oauth.get(id))
         if not before.kind.confidential:
             raise Conflict("This app is a public one: it has no secret.")
@@ -109,7 +111,7 @@ class AppService:
 
     async def delete_app(self, tx: Tx, caller: Principal, id: str) -> None:
         """Take an app away, and what the organisation's people granted to it: its tokens prove nothing from then on. Raises NotFound."""
-        _manages(caller)
+        await _manages(tx, caller)
         app = _found(await tx.oauth.get(id))
         for grant in [one for one in await tx.oauth.grants() if one.app == id]:
             after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
@@ -127,9 +129,10 @@ class AppService:
         return after
 
 
-def _manages(caller: Principal) -> None:
+async def _manages(tx: Tx, caller: Principal) -> None:
     if not caller.session or caller.role not in MANAGERS:
-        raise PermissionDenied("Only an owner or admin who is signed in to the console may manage OAuth apps.")
+        raise PermissionDenied(_MANAGERS_ONLY)
+    await confirm_role(tx, MANAGERS, _MANAGERS_ONLY)
 
 
 def _found(app: App | None) -> App:

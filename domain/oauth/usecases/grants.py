@@ -7,7 +7,7 @@ from domain.access.model import Principal
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.oauth.model import GRANT, App, Grant
-from domain.oauth.usecases.apps import MANAGERS
+from domain.orgs.model import MANAGERS
 from ports.unit_of_work import Tx
 
 

@@ -1,6 +1,6 @@
 """Who belongs to an organisation: its managers see and change roles, and everybody may leave, as long as an owner stays."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -83,6 +83,18 @@ def acting(tx: Tx) -> str:
     if actor.kind != "user":
         raise PermissionDenied("Only people who are signed in to the console may do this; no key and no app can.")
     return actor.id
+
+
+async def confirm_role(tx: Tx, roles: Collection[str], told: str) -> None:
+    """Refuse a person who has none of these roles at this moment and until the transaction's end; operators pass.
+
+    What somebody is known to be when a page is asked for may be over when it changes something. Raises PermissionDenied.
+    """
+    if tx.context.actor.kind != "user":
+        return
+    member = (await tx.orgs.hold_members((acting(tx),))).get(acting(tx))
+    if member is None or member.role not in roles:
+        raise PermissionDenied(told)
 
 
 async def managing(tx: Tx) -> Member:

@@ -5,7 +5,8 @@ from typing import Final
 
 from domain.audit.model import Change
 from domain.kernel.errors import InvalidRequest
-from domain.orgs.model import Organisation
+from domain.orgs.model import MANAGERS, Organisation
+from domain.people.usecases.members import confirm_role
 from ports.unit_of_work import Tx
 
 LONGEST_NAME: Final = 100
@@ -18,7 +19,8 @@ class OrgSettings:
         self._versions = tuple(versions)
 
     async def change(self, tx: Tx, name: str, api_version: str | None) -> Organisation:
-        """Set both; None leaves the version to the first request that names one or none. Raises InvalidRequest."""
+        """Set both; None leaves the version to the first request that names one or none. Raises InvalidRequest, PermissionDenied."""
+        await confirm_role(tx, MANAGERS, "Only owners and admins change the organisation's settings.")
         wanted = " ".join(name.split())
         if not 0 < len(wanted) <= LONGEST_NAME or not wanted.isprintable():
             raise InvalidRequest.of("name", "too_long" if wanted else "required", f"Up to {LONGEST_NAME} characters.")

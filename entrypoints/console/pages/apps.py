@@ -5,7 +5,8 @@ from typing import Final
 
 from domain.access.model import SCOPES
 from domain.oauth.model import DEFAULT_SCOPES, App, AppKind, Grant
-from domain.oauth.usecases.apps import MANAGERS, AppChange, AppService, NewApp
+from domain.oauth.usecases.apps import AppChange, AppService, NewApp
+from domain.orgs.model import MANAGERS
 from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused

@@ -7,6 +7,8 @@ from typing import Any, Final
 from domain.access.model import Principal
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied, RateLimited
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.orgs.model import OWNER
+from domain.people.usecases.members import confirm_role
 from domain.sso.model import JOINING, Connection, Domain
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
@@ -177,6 +179,7 @@ async def _changing(visit: Visit, operation: str) -> AsyncIterator[Tx]:
     """A unit of work of the person's."""
     context = AuditContext(visit.principal.actor, operation, visit.request_id)
     async with visit.dependencies.uow.begin(_tenant(visit), context) as tx:
+        await confirm_role(tx, {OWNER}, _OWNERS)
         yield tx
 
 
@@ -187,7 +190,7 @@ async def _take_turn(visit: Visit) -> None:
 
 
 def _must_own(visit: Visit) -> None:
-    if visit.principal.role != "owner":
+    if visit.principal.role != OWNER:
         raise PermissionDenied(_OWNERS)
 
 
