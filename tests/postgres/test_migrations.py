@@ -93,3 +93,40 @@ async def test_inputs_of_runs(runs: dict[str, Run]) -> None:
     assert push.input == PushInput("monday", parts=2, records=7, open=True)
     assert new.input == PushInput(parts=1, records=1, open=False, complete=True)
     assert [run.complete for run in (pull, up, push, new)] == [True, True, False, True]
+
+
+async def test_members_of_one_address_become_one_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their keys with them; letters beyond A to Z make two people again whom an earlier release took for one address."""
+    async with database_alone("people", migrated=False) as address:
+        await _migrated(address, "0032_traced_runs", monkeypatch)
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+            for org in ("org_1", "org_2"):
+                await owner.execute(
+                    "INSERT INTO organisations SELECT %s, %s, 'retailer', 'free', NULL, 'l' || %s, 't' || %s, now()",
+                    (org, org, org, org),
+                )
+            members = [
+                ("org_1", "usr_1", "Ada@fjord.example", "ada@fjord.example"),
+                ("org_2", "usr_2", "ada@fjord.example", "ada@fjord.example"),
+                ("org_2", "usr_3", "eva@fußball.example", "eva@fussball.example"),
+            ]
+            for at, member in enumerate(members):
+                await owner.execute(
+                    'INSERT INTO members (org, "user", email, email_key, role, created_at) '
+                    "VALUES (%s, %s, %s, %s, 'admin', now() + %s * interval '1 day')",
+                    (*member, at),
+                )
+            await owner.execute(
+                "INSERT INTO api_keys (org, livemode, id, name, digest, last4, restricted, scopes, member, networks, "
+                "created_at) VALUES ('org_2', true, 'key_1', 'sync', 'x', 'abcd', false, '{}', 'usr_2', '{}', now())"
+            )
+            await migrate.migrate(address)
+            users = await (await owner.execute("SELECT id, email_key FROM users ORDER BY id")).fetchall()
+            assert users == [("usr_1", "ada@fjord.example"), ("usr_3", "eva@fußball.example")]
+            kept = await (await owner.execute('SELECT org, "user", email_key FROM members ORDER BY 1, 2')).fetchall()
+            assert kept == [
+                ("org_1", "usr_1", "ada@fjord.example"),
+                ("org_2", "usr_1", "ada@fjord.example"),
+                ("org_2", "usr_3", "eva@fußball.example"),
+            ]
+            assert await (await owner.execute("SELECT member FROM api_keys")).fetchall() == [("usr_1",)]
