@@ -4,13 +4,13 @@ import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.exceptions import NotFound as NoSuchRule
-from werkzeug.routing import Map, Rule
+from werkzeug.routing import Map, MapAdapter, Rule
 
 from adapters.s3.address import parse
 from domain.kernel.errors import DomainError, NotFound
@@ -39,6 +39,13 @@ _FAILED: Final = (
 )
 
 
+@lru_cache(maxsize=4)  # to compile them takes longer than all else that an application is made of
+def _rules_of(pages: tuple[Page, ...]) -> MapAdapter:
+    """What finds a page by its path."""
+    rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
+    return Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
+
+
 class Console:
     """Answers requests for pages."""
 
@@ -50,8 +57,7 @@ class Console:
         self.forgery = ForgeryCheck(self.signatures, base_url)
         self.guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
         self._files_in_hand = FilesInHand()
-        rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
-        self._rules = Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
+        self._rules = _rules_of(self.pages)
 
     @cached_property
     def object_origins(self) -> tuple[str, ...]:

@@ -34,6 +34,9 @@ _DATA: Final = frozenset({"examples", "enum", "const", "default", "required"})
 MADE: Final = (201, 202)
 """Statuses of what is added or queued: nothing that was there before is lost by it."""
 
+_MADE: Final[dict[int, tuple[Operation, AgentTool]]] = {}
+"""Tools by their rows, which a process has once: several applications in it, and both edges of one, share them."""
+
 
 def name_of(operation: Operation) -> str:
     """A tool's name: the operation's id in the characters that every client takes."""
@@ -46,6 +49,15 @@ def manifest_of(operations: Iterable[Operation]) -> ToolManifest:
 
 
 def _tool(operation: Operation, offered: Tool) -> AgentTool:
+    """The operation's tool, made once."""
+    row, tool = _MADE.get(id(operation), (None, None))
+    if row is not operation or tool is None:
+        tool = _made(operation, offered)
+        _MADE[id(operation)] = operation, tool
+    return tool
+
+
+def _made(operation: Operation, offered: Tool) -> AgentTool:
     return AgentTool(
         name=name_of(operation),
         operation=operation.id,
