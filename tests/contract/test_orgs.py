@@ -96,8 +96,8 @@ async def test_members_by_address(backend: Backend) -> None:
         await tx.orgs.add_member(member)
         with pytest.raises(Conflict):
             async with tx.savepoint():
-                await tx.orgs.add_member(_member(org.id, "anna.öst@fjord.EXAMPLE"))
-        assert await tx.orgs.member("ANNA.ÖST@fjord.example") == member
+                await tx.orgs.add_member(_member(org.id, "anna.Öst@fjord.EXAMPLE"))
+        assert await tx.orgs.member("ANNA.ÖST@FJORD.example") == member
         assert await tx.orgs.member("bo@fjord.example") is None
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
         assert await tx.orgs.member(member.email) is None

@@ -7,9 +7,11 @@ from typing import Any
 
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.secrets import EVERYWHERE, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.secrets.model import SealedValue
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from ports.unit_of_work import Tx
@@ -37,7 +39,7 @@ class ReplicatedRegistry(PostgresOrgRegistry):
 
 
 class ReplicatedUnitOfWork(PostgresUnitOfWork):
-    """So are keys and members."""
+    """So are keys, members, single sign-on and apps."""
 
     servers: Servers
 
@@ -46,8 +48,21 @@ class ReplicatedUnitOfWork(PostgresUnitOfWork):
         """A transaction; what of it lies on every node is there afterwards."""
         async with super().begin(tenant, context) as tx:
             yield tx
-        if {"keys", "orgs"} & vars(tx).keys():
+        if {"keys", "orgs", "sso", "oauth"} & vars(tx).keys():
             await self.servers.replicate(self.servers.home(tenant.org))
+
+
+class ReplicatedSealedValues(PostgresSealedValues):
+    """What is sealed anew with the coordinator is so everywhere."""
+
+    servers: Servers
+
+    async def replace(self, value: SealedValue, fresh: bytes) -> bool:
+        """Put it in its place, everywhere."""
+        done = await super().replace(value, fresh)
+        if value.kind in EVERYWHERE:
+            await self.servers.replicate(self.servers.all[0])
+        return done
 
 
 def replicated(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
@@ -64,8 +79,15 @@ async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
     pool = Pool(addresses[0], size=6, placement=servers)
     shards = PostgresShards(pool, SHARDS)
     made = assembled(pool, shards, *addresses)
+    sealed = ReplicatedSealedValues(pool)
+    sealed.servers = servers
     try:
-        yield replace(made, uow=replicated(made.uow, servers), registry=ReplicatedRegistry(pool, servers))
+        yield replace(
+            made,
+            uow=replicated(made.uow, servers),
+            registry=ReplicatedRegistry(pool, servers),
+            sealed_values=sealed,
+        )
     finally:
         await shards.close()
         await pool.close()

@@ -32,6 +32,8 @@ REFERENCE = {
     "invitations": ["org", "id"],
     "api_keys": ["org", "livemode", "id"],
     "licences": ["org", "livemode", "catalogue", "holder"],
+    "oauth_apps": ["org", "id"],
+    "oauth_grants": ["org", "id"],
     "sso_connections": ["org"],
     "sso_domains": ["org", "domain"],
     "sso_subjects": ["org", "issuer", "subject"],
