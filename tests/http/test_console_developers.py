@@ -22,7 +22,7 @@ from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 HERE = "/console/developers"
-SPITE = "<img src=x onerror=alert(1)>\"'{{7*7}}"
+SPITE = "<img src=x onerror=alert(1)>\"'{{123457*123457}}"
 OPERATIONS = [row for area in AREAS for row in area.operations]
 
 
@@ -59,7 +59,7 @@ async def test_a_keys_secret_is_shown_once_and_works(world: World) -> None:
     browser = await world.browser(role="developer")
     page, secret = await _made(browser, name=f"Sync {SPITE}", networks="203.0.113.0/24", expires="30")
     assert page.status == 201 and secret.startswith("svc_live_") and page.header("cache-control") == "no-store"
-    assert "<img" not in page.text and "49" not in re.sub(r"svc_\w+|req_\w+|[0-9a-f]{32}", "", page.text)
+    assert "<img" not in page.text and str(123457**2) not in page.text
     listed = await browser.get(f"{HERE}/keys")
     assert secret not in listed.text and secret[-4:] in listed.text and "203.0.113.0/24" in listed.text
     assert "&lt;img src=x" in listed.text and "<img" not in listed.text and "never" in listed.text
