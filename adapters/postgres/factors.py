@@ -3,30 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
 
-from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.coordinator_store import CoordinatorStore, Row
 from adapters.postgres.sqlfile import statements
 from domain.people.factors import Authenticator, Passkey
 
 SQL = statements("factors")
-Row = tuple[Any, ...]
 
 
-class _Store:
-    """Statements, each in a transaction of its own."""
+class _Store(CoordinatorStore):
+    """With these statements."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def _rows(self, statement: str, **values: Any) -> list[Row]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[statement], values)
-            return await cursor.fetchall()
-
-    async def _run(self, statement: str, **values: Any) -> int:
-        async with self._pool.system() as link:
-            return (await link.cursor.execute(SQL[statement], values)).rowcount
+    _sql = SQL
 
 
 class PostgresFactors(_Store):

@@ -5,8 +5,8 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
+from adapters.postgres.coordinator_store import CoordinatorStore, Row
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
@@ -29,7 +29,6 @@ from domain.oauth.model import (
 )
 
 SQL = statements("oauth")
-Row = tuple[Any, ...]
 
 
 class PostgresAppStore:
@@ -69,11 +68,10 @@ class PostgresAppStore:
             await self._session.run(SQL["put_grant"], **_values(grant))
 
 
-class PostgresSignIns:
+class PostgresSignIns(CoordinatorStore):
     """SignIns, and the proofs of its access tokens."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def app(self, client_id: str) -> App | None:
         row = await self._one("app", client_id=client_id)
@@ -163,18 +161,7 @@ class PostgresSignIns:
         return gone
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["proofs"], {"digests": list(digests)})
-            return {bytes(row[0]): _proof(row) for row in await cursor.fetchall()}
-
-    async def _one(self, statement: str, **values: Any) -> Row | None:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[statement], values)
-            return await cursor.fetchone()
-
-    async def _run(self, statement: str, **values: Any) -> int:
-        async with self._pool.system() as link:
-            return (await link.cursor.execute(SQL[statement], values)).rowcount
+        return {bytes(row[0]): _proof(row) for row in await self._rows("proofs", digests=list(digests))}
 
 
 async def _issue(link: PooledConnection, family: Family, tokens: Collection[Token]) -> None:

@@ -5,18 +5,17 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.coordinator_store import CoordinatorStore, Row
 from adapters.postgres.sqlfile import statements
 from domain.outbox.model import OutgoingMessage
 
 SQL = statements("outbox")
 
 
-class PostgresOutbox:
+class PostgresOutbox(CoordinatorStore):
     """Outbox. Rows are claimed by an update, so that a second scheduler finds none of them."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def add(self, message: OutgoingMessage) -> None:
         await self._run("add", **{field.name: getattr(message, field.name) for field in fields(message)})
@@ -38,17 +37,10 @@ class PostgresOutbox:
     async def forget(self, before: datetime) -> int:
         return await self._run("forget", before=before)
 
-    async def _run(self, statement: str, **values: Any) -> int:
-        async with self._pool.system() as link:
-            return (await link.cursor.execute(SQL[statement], values)).rowcount
-
     async def _messages(self, statement: str, **values: Any) -> list[OutgoingMessage]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[statement], values)
-            rows = await cursor.fetchall()
-        return [_message(row) for row in rows]
+        return [_message(row) for row in await self._rows(statement, **values)]
 
 
-def _message(row: tuple[Any, ...]) -> OutgoingMessage:
+def _message(row: Row) -> OutgoingMessage:
     id_, to, subject, purpose, sealed, *rest = row
     return OutgoingMessage(id_, to, subject, purpose, bytes(sealed), *rest)

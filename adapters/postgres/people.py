@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.coordinator_store import CoordinatorStore, Row
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.sqlfile import statements
 from domain.access.model import ROLES, Credential, Principal
@@ -23,23 +23,12 @@ from domain.people.model import (
 )
 
 SQL = statements("people")
-Row = tuple[Any, ...]
 
 
-class _People:
-    """Statements, each in a transaction of its own."""
+class _People(CoordinatorStore):
+    """With these statements."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def _rows(self, statement: str, **values: Any) -> list[Row]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[statement], values)
-            return await cursor.fetchall()
-
-    async def _run(self, statement: str, **values: Any) -> int:
-        async with self._pool.system() as link:
-            return (await link.cursor.execute(SQL[statement], values)).rowcount
+    _sql = SQL
 
 
 class PostgresPeople(_People):
@@ -131,16 +120,16 @@ class PostgresOneTimeLinks(_People):
         await self._run("withdraw_links", user=user)
 
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        return await self._one("link", digest=digest, purpose=purpose, now=now)
+        return await self._link("link", digest=digest, purpose=purpose, now=now)
 
     async def use(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        return await self._one("use_link", digest=digest, purpose=purpose, now=now)
+        return await self._link("use_link", digest=digest, purpose=purpose, now=now)
 
-    async def _one(self, statement: str, **values: Any) -> OneTimeLink | None:
-        rows = await self._rows(statement, **values)
-        if not rows:
+    async def _link(self, statement: str, **values: Any) -> OneTimeLink | None:
+        row = await self._one(statement, **values)
+        if row is None:
             return None
-        digest, purpose, *rest = rows[0]
+        digest, purpose, *rest = row
         return OneTimeLink(bytes(digest), Purpose(purpose), *rest)
 
 

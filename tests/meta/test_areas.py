@@ -11,7 +11,7 @@ AREAS = {
 MACHINERY = {
     "ports": {"clock", "codec", "connectors", "datasets", "factors", "feed_readers", "idempotency", "images", "limits", "mailer", "maintenance", "match_index", "identity_providers", "metrics", "models", "names", "objects", "one_time_codes", "outbound", "packing", "passkeys", "passwords", "pushes", "queue", "schemas",
               "signals", "spool", "store", "telemetry", "tracing", "unit_of_work", "web", "workload", "workspaces"},
-    "adapters/postgres": {"catalogue_batch", "catalogue_lines", "catalogue_loading", "catalogue_overlay", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "factors", "idempotency", "images", "leadership",
+    "adapters/postgres": {"catalogue_batch", "catalogue_lines", "catalogue_loading", "catalogue_overlay", "columns", "coordinator_store", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "factors", "idempotency", "images", "leadership",
                           "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "erasing",
                           "shards", "webhook_deliveries", "delivery_places", "network", "workload"},
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},
