@@ -18,7 +18,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import ACCESS_PREFIX, App, AppKind, Family, Origin, Token, TokenKind
 from domain.orgs.model import Organisation
-from ports.oauth import SignIns
+from ports.oauth import TokenStore
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World, running
@@ -29,7 +29,7 @@ AT_ONCE = 500
 LOOKS = 300
 
 
-async def token_of(uow: UnitOfWork, store: SignIns, world: World, org: Organisation) -> tuple[str, bytes]:
+async def token_of(uow: UnitOfWork, store: TokenStore, world: World, org: Organisation) -> tuple[str, bytes]:
     """An access token of a machine app, and its digest."""
     id_, now, text = new_id("app"), builders.MOMENT, secret_with(ACCESS_PREFIX)
     app = App(id_, id_, AppKind.MACHINE, Origin.ORGANISATION, "bench", (), SCOPES, now, now, org.id)
@@ -67,7 +67,7 @@ async def in_postgres(world: World) -> None:
     """The look-ups of a key and of a token."""
     async with postgres_backend() as backend:
         org = await backend.organisation()
-        _, digest = await token_of(backend.uow, backend.sign_ins, world, org)
+        _, digest = await token_of(backend.uow, backend.token_store, world, org)
         key = builders.api_key(Tenant(org.id, True))
         async with backend.uow.begin(key.tenant, OPERATOR) as tx:
             await tx.keys.add(key)
@@ -82,7 +82,7 @@ async def in_postgres(world: World) -> None:
 async def main(rounds: int) -> None:
     """A line a figure, in microseconds."""
     async with running(areas=()) as world:
-        text, _ = await token_of(world.uow, world.sign_ins, world, world.orgs["Elm"])
+        text, _ = await token_of(world.uow, world.token_store, world, world.orgs["Elm"])
         clients = {"an API key": await world.client("Elm"), "an OAuth access token": world.stranger(text)}
         found: dict[str, list[float]] = {way: [] for way in clients}
         for _ in range(rounds):

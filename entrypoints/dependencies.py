@@ -32,7 +32,7 @@ from ports.maintenance import Maintenance
 from ports.match_index import MatchBacklog
 from ports.metrics import Collect, MetricsExport
 from ports.models import Models
-from ports.oauth import GrantRules, SignIns
+from ports.oauth import GrantRules, TokenStore
 from ports.objects import Objects
 from ports.orgs import Memberships
 from ports.people import People
@@ -91,7 +91,7 @@ class Dependencies:
     access: AccessService
     people: People
     sessions: SessionService
-    sign_ins: SignIns
+    token_store: TokenStore
     grant_rules: GrantRules
     links: LinkService
     outgoing_mail: OutgoingMail

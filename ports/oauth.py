@@ -45,7 +45,7 @@ class AppStore(Protocol):
         ...
 
 
-class SignIns(Protocol):
+class TokenStore(Protocol):
     """Across tenants: apps by how they name themselves, and the codes and tokens of sign-ins."""
 
     async def app(self, client_id: str) -> App | None:

@@ -9,7 +9,7 @@ from domain.people.model import User
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
+class Registration:
     """What a registration brought: the credential's id, its public key (COSE), what it counts, whether it is backed up."""
 
     credential: bytes
@@ -29,7 +29,7 @@ class Ceremonies(Protocol):
         """What `navigator.credentials.create` is given, as JSON; devices with a `known` one refuse."""
         ...
 
-    def registered(self, answer: str, challenge: bytes) -> NewKey:
+    def registered(self, answer: str, challenge: bytes) -> Registration:
         """What came of it. Raises PasskeyRefused."""
         ...
 

@@ -63,8 +63,8 @@ class MemoryApps:
         await self._grants.put(grant)
 
 
-class MemorySignIns:
-    """SignIns, and the proofs of its access tokens."""
+class MemoryTokenStore:
+    """TokenStore, and the proofs of its access tokens."""
 
     def __init__(self, store: MemoryDatabase) -> None:
         self._store = store

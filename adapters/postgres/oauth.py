@@ -68,8 +68,8 @@ class PostgresAppStore:
             await self._session.run(SQL["put_grant"], **_values(grant))
 
 
-class PostgresSignIns(CoordinatorStore):
-    """SignIns, and the proofs of its access tokens."""
+class PostgresTokenStore(CoordinatorStore):
+    """TokenStore, and the proofs of its access tokens."""
 
     _sql = SQL
 

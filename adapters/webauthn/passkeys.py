@@ -17,7 +17,7 @@ from webauthn.helpers.structs import (
 
 from domain.people.factors import Passkey
 from domain.people.model import User
-from ports.passkeys import NewKey, PasskeyRefused
+from ports.passkeys import PasskeyRefused, Registration
 
 NAME: Final = "Joinery"
 LONGEST_ANSWER: Final = 64 << 10
@@ -50,7 +50,7 @@ class WebauthnCeremonies:
             )
         )
 
-    def registered(self, answer: str, challenge: bytes) -> NewKey:
+    def registered(self, answer: str, challenge: bytes) -> Registration:
         try:
             found = webauthn.verify_registration_response(
                 credential=_read(answer),
@@ -61,7 +61,9 @@ class WebauthnCeremonies:
             )
         except _BROKEN as error:
             raise PasskeyRefused(str(error)) from error
-        return NewKey(found.credential_id, found.credential_public_key, found.sign_count, found.credential_backed_up)
+        return Registration(
+            found.credential_id, found.credential_public_key, found.sign_count, found.credential_backed_up
+        )
 
     def sign_in(self, challenge: bytes, known: Sequence[Passkey] = ()) -> str:
         return options_to_json(

@@ -98,7 +98,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         Tick("sessions that are over", 3600, forget),
         Tick("proofs of domains", 900, look_at_domains),
         Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
-        Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.sign_ins, clock).purge),
+        Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.token_store, clock).purge),
     ]
 
 

@@ -11,7 +11,7 @@ from adapters.postgres.dump import Snapshot, TableShape, snapshot
 from entrypoints.backup import manifest
 from entrypoints.backup.archive import Entry, Writer
 from entrypoints.backup.manifest import Manifest, StoredFile, StoredObject, StoredTable
-from entrypoints.container import product_version
+from entrypoints.factories import product_version
 from ports.objects import ObjectMissing, Objects
 
 _GZIP: Final = 31

@@ -10,7 +10,7 @@ from domain.oauth.model import App, AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, container, found_organisation, operator_call
+from entrypoints.cli.orgs import answered, container, found_organisation, operator_call
 
 
 async def create_app(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, container, found_organisation
+from entrypoints.cli.orgs import answered, container, found_organisation
 from entrypoints.container import Container
 
 

@@ -12,8 +12,8 @@ from entrypoints.backup.archive import Reader, Writer
 from entrypoints.backup.errors import BackupError
 from entrypoints.backup.making import Making
 from entrypoints.backup.manifest import Manifest
-from entrypoints.cli.operators import answered
-from entrypoints.container import objects_of
+from entrypoints.cli.orgs import answered
+from entrypoints.factories import objects_of
 from ports.objects import Objects
 
 

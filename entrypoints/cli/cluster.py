@@ -11,7 +11,7 @@ from adapters.postgres.cluster import distributing, moving, status
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, coordinator
 from adapters.postgres.migrate import MigrationError, migrate
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, environment
+from entrypoints.cli.orgs import answered, environment
 from entrypoints.settings import SettingsError
 
 

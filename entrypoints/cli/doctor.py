@@ -14,8 +14,9 @@ from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.errors import DomainError
 from entrypoints import settings
 from entrypoints.cli import storage
-from entrypoints.cli.operators import environment
-from entrypoints.container import opened, product_version
+from entrypoints.cli.orgs import environment
+from entrypoints.container import opened
+from entrypoints.factories import product_version
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.up.errors import UpError
 

@@ -7,7 +7,7 @@ from domain.kernel.plain import instant
 from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
 from domain.platform.model import ComponentState
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, container
+from entrypoints.cli.orgs import answered, container
 from entrypoints.container import Container
 
 

@@ -18,7 +18,7 @@ from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS
 from entrypoints.areas.registry import AREAS
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, container, found_organisation
+from entrypoints.cli.orgs import answered, container, found_organisation
 from entrypoints.datasets import ListDatasets
 
 

@@ -11,7 +11,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
 from domain.people.model import Purpose, SecurityEvent, Session, User
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, container, found_organisation, operator_call
+from entrypoints.cli.orgs import answered, container, found_organisation, operator_call
 from entrypoints.container import Container
 
 LONGEST_TOKEN: Final = 24 * 90

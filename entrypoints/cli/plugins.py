@@ -10,7 +10,7 @@ from adapters.http.client import GuardedClient
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import connect
 from entrypoints.cli.errors import CommandError
-from entrypoints.container import product_version
+from entrypoints.factories import product_version
 
 
 async def plugins(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from domain.probes.usecases.execution import Takable
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
 from entrypoints.cli.errors import CommandError
-from entrypoints.container import product_version
+from entrypoints.factories import product_version
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import private_hosts_of
 

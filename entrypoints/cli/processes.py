@@ -10,7 +10,7 @@ from functools import partial
 from adapters.postgres import migrate as migrations
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import environment
+from entrypoints.cli.orgs import environment
 from entrypoints.container import Container, opened
 from entrypoints.logs import configure
 

@@ -22,7 +22,7 @@ from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
-from entrypoints.container import product_version
+from entrypoints.factories import product_version
 from entrypoints.reader.network import NoNetwork
 from ports.connectors import ParseFailed
 from ports.feed_readers import ReadingOrder

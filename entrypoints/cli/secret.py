@@ -9,7 +9,7 @@ from domain.secrets.model import SecretStatus
 from domain.secrets.usecases.status import secret_status
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import container, environment
+from entrypoints.cli.orgs import container, environment
 from entrypoints.up import directory
 from entrypoints.up.directory import DataDir
 

@@ -11,7 +11,7 @@ from domain.orgs.model import Organisation
 from domain.sso.model import Connection, Domain
 from domain.sso.usecases.settings import Wanted
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.operators import answered, container, found_organisation, operator_call
+from entrypoints.cli.orgs import answered, container, found_organisation, operator_call
 from entrypoints.container import Container
 from ports.identity_providers import ProviderFault
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class Answered(dict[str, Any]):
+class Fields(dict[str, Any]):
     """A JSON object; properties that it has not are None."""
 
     def __missing__(self, name: str) -> None:
@@ -13,9 +13,7 @@ class Answered(dict[str, Any]):
 def answered(value: Any) -> Any:
     """The value with every object of it so."""
     if isinstance(value, dict):
-        return Answered(
-            (name, answered(part) if isinstance(part, dict | list) else part) for name, part in value.items()
-        )
+        return Fields((name, answered(part) if isinstance(part, dict | list) else part) for name, part in value.items())
     if isinstance(value, list):
         return [answered(part) if isinstance(part, dict | list) else part for part in value]
     return value

@@ -8,6 +8,9 @@ from typing import Any, Final
 from entrypoints.console.formatting import money
 from entrypoints.console.product_lines import Picture, pictures_of
 
+READ: Final = "products:read"
+WRITE: Final = "products:write"
+"""What looking at pairs needs, and what merging them does."""
 _LONGEST: Final = 600
 """Characters of a fact that is compared word by word."""
 _FACTS: Final = (

@@ -15,22 +15,24 @@ from werkzeug.routing import Map, MapAdapter, Rule
 from adapters.s3.address import parse
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import new_id
+from domain.people.usecases.invitations import InvitationService
 from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import Cookies
 from entrypoints.console.files_in_hand import FilesInHand
 from entrypoints.console.forgery import SAFE, ForgeryCheck, Signatures
 from entrypoints.console.forms import LONGEST, STRANGERS, read_form
+from entrypoints.console.guard import Guard
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.registry import PAGES
-from entrypoints.console.sessions import Guard
 from entrypoints.console.static_files import PLACE, static_files
 from entrypoints.console.visit import Visit
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.content_coding import is_packed, packed, put
 from entrypoints.http.pipeline import Pipeline
+from entrypoints.oauth.services import OAuthServices, oauth_services
 
 log = logging.getLogger("joinery.console")
 _NO_PAGE: Final = "There is no such page. The menu leads to every page there is."
@@ -73,6 +75,19 @@ class Console:
         """Where the rows are found that products were read from."""
         made = self.dependencies
         return OriginRows(made.uow, made.objects, made.feed_readers, made.workspaces)
+
+    @cached_property
+    def oauth(self) -> OAuthServices:
+        """What apps ask of people."""
+        return oauth_services(self.dependencies)
+
+    @cached_property
+    def invitations(self) -> InvitationService:
+        """Invitations to organisations."""
+        made = self.dependencies
+        return InvitationService(
+            made.memberships, made.people, made.access, made.outgoing_mail, made.clock, made.settings.base_url
+        )
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -167,6 +167,12 @@ class Visit:
             return Response(200, [*headers, (b"hx-redirect", target)])
         return Response(303, [*headers, (b"location", target)])
 
+    def json(self, text: str) -> Answer:
+        """What a script asks for."""
+        return Response(
+            200, [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *GUARDED], text.encode()
+        )
+
     def refuse(self, refused: Refused) -> Answer:
         """A whole page that tells a refusal."""
         template = (

@@ -10,7 +10,7 @@ from domain.audit.model import Change
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from entrypoints import settings
-from entrypoints.cli.operators import new_organisation
+from entrypoints.cli.orgs import new_organisation
 from entrypoints.cli.people import new_member, sign_in_link
 from entrypoints.container import Container, opened
 from entrypoints.demo import keeping

@@ -25,7 +25,7 @@ class OAuthServices:
 
 def oauth_services(dependencies: Dependencies) -> OAuthServices:
     """The use cases on those adapters."""
-    store, rules, limits = dependencies.sign_ins, dependencies.grant_rules, dependencies.limits
+    store, rules, limits = dependencies.token_store, dependencies.grant_rules, dependencies.limits
     clock, digest = dependencies.clock, dependencies.access.digest
     clients = Clients(store, rules, dependencies.web, limits, clock, digest)
     return OAuthServices(

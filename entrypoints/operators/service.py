@@ -13,6 +13,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.connections import serve
 from entrypoints.http.exchange import Response
+from entrypoints.http.listening import hypercorn_config
 from entrypoints.operators.overview import Looking
 
 HOST: Final = "127.0.0.1"
@@ -81,8 +82,6 @@ async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator
 
     A port that is taken is told and passed over: no API ends because nobody can look at it.
     """
-    from entrypoints.http.server import hypercorn_config  # noqa: PLC0415  that module asks for this one, too
-
     if not port:
         yield
         return

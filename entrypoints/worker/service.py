@@ -18,7 +18,8 @@ from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.serving import Serving
 from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
-from entrypoints.container import Container, product_version
+from entrypoints.container import Container
+from entrypoints.factories import product_version
 from entrypoints.metrics import exposed, with_surroundings
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals

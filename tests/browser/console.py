@@ -8,7 +8,7 @@ from typing import Any
 from adapters.files.workspaces import FileWorkspaces
 from tests.browser.serving import served
 from tests.http.fakes import World
-from tests.support.console import Seeded, seeded
+from tests.support.console_seed import Seeded, seeded
 from tests.support.readers import in_process
 from tests.support.services import Outside
 

@@ -24,7 +24,7 @@ from connectors.sdk.testing import FakeAnswer, FakeHttp
 from connectors.sdk.version import VERSION
 from domain.ingestion.model import FeedSettings
 from entrypoints.cli.main import main
-from entrypoints.container import feed_readers_of
+from entrypoints.factories import feed_readers_of
 from entrypoints.settings import from_environment
 from ports.connectors import FetchFailed, Job, ParseFailed
 from ports.feed_readers import ReadingOrder

@@ -131,13 +131,13 @@ async def test_managers_change_roles_and_only_owners_make_owners(house: House) -
 async def test_what_people_let_apps_do_ends_with_them(house: House) -> None:
     viewer, now = house.people["viewer"], house.backend.now()
     app = App("app_1" + viewer.id, "app_1" + viewer.id, AppKind.WEB, Origin.REGISTERED, "Sync", ("https://a.example/",), SCOPES, now, now)  # fmt: skip
-    await house.backend.sign_ins.keep_app(app)
+    await house.backend.token_store.keep_app(app)
     async with house.acts("viewer") as tx:
         grant = await GrantService.agree(tx, app, viewer.id, SCOPES)
     family = Family(new_id("fam"), app.id, house.org.id, viewer.id, grant.id, now, now + timedelta(hours=1))
     token = Token(b"a" + family.id.encode(), family.id, TokenKind.ACCESS, SCOPES, None, now, now + timedelta(hours=1))
-    await house.backend.sign_ins.issue(family, [token])
-    proofs = house.backend.sign_ins.proofs
+    await house.backend.token_store.issue(family, [token])
+    proofs = house.backend.token_store.proofs
     assert (await proofs([token.digest]))[token.digest][0].revoked_at is None
     async with house.acts("owner") as tx:
         await house.members.remove(tx, viewer.id)

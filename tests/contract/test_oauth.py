@@ -63,24 +63,26 @@ async def test_apps_are_their_organisations(backend: Backend) -> None:
         assert await tx.oauth.get(app.id) is None and list(await tx.oauth.all()) == []
         await tx.oauth.save(replace(app, name="Theirs"))
         assert not await tx.oauth.remove(app.id)
-    assert await backend.sign_ins.app(app.client_id) == app == await backend.sign_ins.app_of(app.id)
+    assert await backend.token_store.app(app.client_id) == app == await backend.token_store.app_of(app.id)
     renamed = replace(app, name="Renamed", redirect_uris=("https://app.example/new",), digest=b"other")
     async with backend.uow.begin(Tenant(org, False), builders.CALL) as tx:
         await tx.oauth.save(renamed)
         assert await tx.oauth.get(app.id) == renamed
         assert await tx.oauth.remove(machine.id) and not await tx.oauth.remove(machine.id)
-    assert await backend.sign_ins.app(machine.id) is None
+    assert await backend.token_store.app(machine.id) is None
 
 
 async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Backend) -> None:
     url = f"https://{new_id('app').replace('_', '').lower()}.example/app.json"
     first = _app(None, client_id=url, kind=AppKind.NATIVE, origin=Origin.DOCUMENT, digest=None, last4=None,
                  fresh_until=builders.MOMENT)  # fmt: skip
-    assert await backend.sign_ins.keep_app(first) == first
-    again = await backend.sign_ins.keep_app(replace(first, id=new_id("app"), name="Newer", fresh_until=backend.now()))
+    assert await backend.token_store.keep_app(first) == first
+    again = await backend.token_store.keep_app(
+        replace(first, id=new_id("app"), name="Newer", fresh_until=backend.now())
+    )
     assert (again.id, again.name) == (first.id, "Newer")
-    assert await backend.sign_ins.app(url) == again == await backend.sign_ins.app_of(first.id)
-    assert await backend.sign_ins.app(first.id) is None, "it is known by the URL"
+    assert await backend.token_store.app(url) == again == await backend.token_store.app_of(first.id)
+    assert await backend.token_store.app(first.id) is None, "it is known by the URL"
 
 
 async def test_one_grant_is_in_force(backend: Backend) -> None:
@@ -104,11 +106,11 @@ async def test_a_code_is_used_once(backend: Backend) -> None:
     now, family = backend.now(), _family(backend, app, consent)
     code = Code(b"c" + family.id.encode(), app.id, consent, "https://app.example/cb", "ch", SCOPES, None, now, now + HOUR,
                 family.id)  # fmt: skip
-    await backend.sign_ins.add_code(code)
-    assert await backend.sign_ins.code(code.digest) == code
-    tries = [backend.sign_ins.redeem(code, family, [_token(backend, family)]) for _ in range(3)]
+    await backend.token_store.add_code(code)
+    assert await backend.token_store.code(code.digest) == code
+    tries = [backend.token_store.redeem(code, family, [_token(backend, family)]) for _ in range(3)]
     assert sorted(await asyncio.gather(*tries)) == [False, False, True]
-    kept = await backend.sign_ins.code(code.digest)
+    kept = await backend.token_store.code(code.digest)
     assert kept is not None and kept.used_at is not None
 
 
@@ -116,31 +118,31 @@ async def test_a_refresh_token_has_one_line_of_heirs(backend: Backend) -> None:
     app, consent = await _signed_in(backend)
     family = _family(backend, app, consent)
     first = _token(backend, family, TokenKind.REFRESH)
-    await backend.sign_ins.issue(family, [first])
-    held = await backend.sign_ins.token(first.digest)
+    await backend.token_store.issue(family, [first])
+    held = await backend.token_store.token(first.digest)
     assert held is not None and (held.token, held.family, held.succeeded) == (first, family, False)
 
     def heir() -> Token:
         return _token(backend, family, TokenKind.REFRESH, parent=first.digest)
 
     second, third = heir(), heir()
-    assert await backend.sign_ins.rotate(held, [second], backend.now())
-    assert not await backend.sign_ins.rotate(held, [heir()], backend.now()), "it is not any more as it was read"
-    again = await backend.sign_ins.token(first.digest)
+    assert await backend.token_store.rotate(held, [second], backend.now())
+    assert not await backend.token_store.rotate(held, [heir()], backend.now()), "it is not any more as it was read"
+    again = await backend.token_store.token(first.digest)
     assert again is not None and again.token.used_at is not None and again.may_refresh(backend.now())
-    assert await backend.sign_ins.rotate(again, [third], backend.now())
-    replaced, newest = await backend.sign_ins.token(second.digest), await backend.sign_ins.token(third.digest)
+    assert await backend.token_store.rotate(again, [third], backend.now())
+    replaced, newest = await backend.token_store.token(second.digest), await backend.token_store.token(third.digest)
     assert replaced is not None and replaced.is_reuse(backend.now())
     assert newest is not None and newest.in_force(backend.now())
-    assert await backend.sign_ins.rotate(
+    assert await backend.token_store.rotate(
         newest, [_token(backend, family, TokenKind.REFRESH, parent=third.digest)], backend.now()
     )
-    late = await backend.sign_ins.token(first.digest)
+    late = await backend.token_store.token(first.digest)
     assert late is not None and late.succeeded and late.is_reuse(backend.now())
-    assert not await backend.sign_ins.rotate(late, [heir()], backend.now())
-    assert await backend.sign_ins.end(family.id, "reuse", backend.now())
-    assert not await backend.sign_ins.end(family.id, "reuse", backend.now())
-    over = await backend.sign_ins.token(third.digest)
+    assert not await backend.token_store.rotate(late, [heir()], backend.now())
+    assert await backend.token_store.end(family.id, "reuse", backend.now())
+    assert not await backend.token_store.end(family.id, "reuse", backend.now())
+    over = await backend.token_store.token(third.digest)
     assert over is not None and over.family.ended == "reuse" and not over.in_force(backend.now())
 
 
@@ -148,7 +150,7 @@ async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> No
     app, consent = await _signed_in(backend)
     family = _family(backend, app, consent)
     token, refresh = _token(backend, family), _token(backend, family, TokenKind.REFRESH)
-    await backend.sign_ins.issue(family, [token, refresh])
+    await backend.token_store.issue(family, [token, refresh])
     proofs = await backend.token_proofs.proofs([token.digest, refresh.digest, b"a unknown"])
     assert list(proofs) == [token.digest]
     credential, principal = proofs[token.digest]
@@ -156,7 +158,7 @@ async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> No
     assert principal.tenant == Tenant(consent.org, True) and principal.actor == Actor("app", app.id, consent.user)
     assert (principal.via, principal.role, principal.scopes) == ("oauth", "editor", SCOPES)
     assert (principal.person, principal.session, principal.mode_fixed, principal.audience) == (True, False, False, "v1")
-    await backend.sign_ins.end_token(token.digest, backend.now())
+    await backend.token_store.end_token(token.digest, backend.now())
     assert (await backend.token_proofs.proofs([token.digest]))[token.digest][0].revoked_at is not None
 
 
@@ -167,7 +169,7 @@ async def test_a_machine_app_proves_itself(backend: Backend) -> None:
         await tx.oauth.add(app)
     family = _family(backend, app, None)
     token = _token(backend, family, audience=None)
-    await backend.sign_ins.issue(family, [token])
+    await backend.token_store.issue(family, [token])
     _, principal = (await backend.token_proofs.proofs([token.digest]))[token.digest]
     assert principal.actor == Actor("app", app.id) and not principal.person and principal.role == "admin"
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
@@ -183,13 +185,13 @@ async def test_what_a_token_stands_on_may_go(backend: Backend, what: str) -> Non
     family = _family(backend, app, consent)
     token = _token(backend, family, TokenKind.REFRESH)
     access = _token(backend, family)
-    await backend.sign_ins.issue(family, [token, access])
+    await backend.token_store.issue(family, [token, access])
     async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
         if what == "app":
             await tx.oauth.remove(app.id)
         elif what == "grant" and (grant := await tx.oauth.grant(app.id, consent.user)):
             await tx.oauth.put_grant(replace(grant, revoked_at=tx.now))
-    held = await backend.sign_ins.token(token.digest)
+    held = await backend.token_store.token(token.digest)
     assert held is not None and not held.may_refresh(backend.now())
     proof = (await backend.token_proofs.proofs([access.digest])).get(access.digest)
     assert proof is None or proof[0].revoked_at is not None
@@ -200,18 +202,18 @@ async def test_a_device_waits_for_one_word(backend: Backend) -> None:
     now, family = backend.now(), _family(backend, app, consent)
     device = Device(b"v" + family.id.encode(), b"u" + family.id.encode(), app.id, SCOPES, Audience.MCP, now, now + HOUR,
                     family.id)  # fmt: skip
-    assert await backend.sign_ins.add_device(device)
-    assert not await backend.sign_ins.add_device(replace(device, digest=b"w" + family.id.encode()))
-    assert await backend.sign_ins.device(device.digest) == device
-    assert await backend.sign_ins.device_of_user_code(device.user_code, now) == device
-    assert await backend.sign_ins.device_of_user_code(device.user_code, now + 2 * HOUR) is None
-    await backend.sign_ins.save_poll(polled := device.polled(now))
-    assert not await backend.sign_ins.take(device, family, [], now), "nobody agreed"
-    assert await backend.sign_ins.decide(agreed := replace(polled, approved=True, consent=consent))
-    assert not await backend.sign_ins.decide(replace(polled, approved=False))
-    assert await backend.sign_ins.device(device.digest) == agreed
-    assert await backend.sign_ins.take(agreed, family, [_token(backend, family)], now)
-    assert not await backend.sign_ins.take(agreed, family, [], now)
+    assert await backend.token_store.add_device(device)
+    assert not await backend.token_store.add_device(replace(device, digest=b"w" + family.id.encode()))
+    assert await backend.token_store.device(device.digest) == device
+    assert await backend.token_store.device_of_user_code(device.user_code, now) == device
+    assert await backend.token_store.device_of_user_code(device.user_code, now + 2 * HOUR) is None
+    await backend.token_store.save_poll(polled := device.polled(now))
+    assert not await backend.token_store.take(device, family, [], now), "nobody agreed"
+    assert await backend.token_store.decide(agreed := replace(polled, approved=True, consent=consent))
+    assert not await backend.token_store.decide(replace(polled, approved=False))
+    assert await backend.token_store.device(device.digest) == agreed
+    assert await backend.token_store.take(agreed, family, [_token(backend, family)], now)
+    assert not await backend.token_store.take(agreed, family, [], now)
 
 
 async def test_what_is_over_is_deleted(backend: Backend) -> None:
@@ -220,12 +222,12 @@ async def test_what_is_over_is_deleted(backend: Backend) -> None:
     old = _family(backend, app, consent, expires_at=now - HOUR)
     young = _family(backend, app, consent)
     over, good = _token(backend, young, expires_at=now - HOUR), _token(backend, young)
-    await backend.sign_ins.issue(old, [of_old := _token(backend, old)])
-    await backend.sign_ins.issue(young, [over, good])
-    stranger = await backend.sign_ins.keep_app(_app(None, created_at=now - 3 * HOUR))
-    used = await backend.sign_ins.keep_app(_app(None, created_at=now - 3 * HOUR))
-    await backend.sign_ins.used(used, now)
-    assert await backend.sign_ins.purge(now, now - 2 * HOUR) >= 3
+    await backend.token_store.issue(old, [of_old := _token(backend, old)])
+    await backend.token_store.issue(young, [over, good])
+    stranger = await backend.token_store.keep_app(_app(None, created_at=now - 3 * HOUR))
+    used = await backend.token_store.keep_app(_app(None, created_at=now - 3 * HOUR))
+    await backend.token_store.used(used, now)
+    assert await backend.token_store.purge(now, now - 2 * HOUR) >= 3
     for digest, there in ((of_old.digest, False), (over.digest, False), (good.digest, True)):
-        assert (await backend.sign_ins.token(digest) is not None) == there
-    assert await backend.sign_ins.app(stranger.id) is None and await backend.sign_ins.app(used.id) is not None
+        assert (await backend.token_store.token(digest) is not None) == there
+    assert await backend.token_store.app(stranger.id) is None and await backend.token_store.app(used.id) is not None

@@ -20,7 +20,8 @@ from domain.jobs.model import lane_of
 from domain.mappings.asking import ASK
 from domain.runs.queueing import lane
 from entrypoints.areas import mappings
-from entrypoints.container import Container, feed_readers_of
+from entrypoints.container import Container
+from entrypoints.factories import feed_readers_of
 from domain.jobs.usecases.draining import Drain
 from tests.support.services import execution_of
 from tests.flows.stage import FEEDS, ROOT

@@ -18,7 +18,7 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.ingestion.records import from_record
 from domain.kernel.errors import InvalidRequest
-from entrypoints.container import feed_readers_of
+from entrypoints.factories import feed_readers_of
 from entrypoints.http import json_body
 from entrypoints.http.validation import Validator
 from entrypoints.settings import from_environment

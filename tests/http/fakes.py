@@ -18,7 +18,7 @@ from adapters.memory.names import MemoryNameRecords
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
-from adapters.memory.oauth import MemorySignIns
+from adapters.memory.oauth import MemoryTokenStore
 from adapters.memory.sso import MemorySsoDirectory
 from adapters.oidc.provider import OidcProviders
 from adapters.memory.workload import MemoryWorkload
@@ -162,7 +162,7 @@ class World:
     sessions: Any = None
     passwords: Any = None
     """What hashes passwords; Argon2 at the least cost unless given."""
-    sign_ins: Any = None
+    token_store: Any = None
     keys: Any = None
     credentials: Any = None
     limits: Any = None
@@ -265,7 +265,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "links": links,
         "outgoing_mail": mail,
         "accounts": accounts(world, links, mail, changes.get("settings", settings()).base_url),
-        "sign_ins": world.sign_ins,
+        "token_store": world.token_store,
         "grant_rules": AuthlibRules(BASE, world.access.digest),
         "sso": _sso(world),
         "limits": world.limits,
@@ -338,8 +338,8 @@ async def running(
     world.keys = working_keys()
     world.links, world.people = MemoryOneTimeLinks(), MemoryPeople(world.store)
     kept = MemorySessions(world.store, world.links)
-    world.sign_ins = MemorySignIns(world.store)
-    world.access = AccessService(world.credentials, world.keys, {b"p": kept, b"a": world.sign_ins})
+    world.token_store = MemoryTokenStore(world.store)
+    world.access = AccessService(world.credentials, world.keys, {b"p": kept, b"a": world.token_store})
     world.sso_rules = SsoRules(world.uow, MemorySsoDirectory(world.store), kept)
     world.sessions = SessionService(kept, MemoryMemberships(world.store), world.access, world.clock, world.sso_rules)
     world.limits = BucketLimits(world.clock)

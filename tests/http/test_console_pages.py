@@ -13,7 +13,7 @@ from tests.http.fakes import World, running
 from tests.http.sources import shop
 from tests.support import builders
 from tests.support.catalogues import add, pictured
-from tests.support.console import HOSTILE, Seeded, seeded
+from tests.support.console_seed import HOSTILE, Seeded, seeded
 
 pytestmark = pytest.mark.asyncio
 VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "rect"}

@@ -224,7 +224,7 @@ async def test_an_app_registers_itself(stage: Stage) -> None:
     answer = await stage.register(client_name="Editor\u202e with MCP", scope="products:read org:read")
     said = answer.json()
     assert answer.status == 201 and "client_secret" not in said and said["token_endpoint_auth_method"] == "none"
-    app = await stage.world.sign_ins.app(said["client_id"])
+    app = await stage.world.token_store.app(said["client_id"])
     assert app is not None and app.origin is Origin.REGISTERED and app.name == "Editor with MCP"
     person = await stage.person()
     page = await stage.ask(person, app, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")

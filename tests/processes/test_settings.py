@@ -6,7 +6,7 @@ import pytest
 
 from adapters.llm.client import ModelClient
 from adapters.scripted.models import ScriptedModels
-from entrypoints.container import models_of
+from entrypoints.factories import models_of
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings, SettingsError, from_environment
 

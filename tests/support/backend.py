@@ -19,7 +19,7 @@ from adapters.memory.mail import MemoryInboundAddresses
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
-from adapters.memory.oauth import MemorySignIns
+from adapters.memory.oauth import MemoryTokenStore
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
@@ -39,7 +39,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from ports.access import Credentials, TokenProofs
-from ports.oauth import SignIns
+from ports.oauth import TokenStore
 from ports.events import EventReader, NetworkLog
 from ports.exports import ExportUpkeep
 from ports.factors import Factors, Passkeys
@@ -82,7 +82,7 @@ class Backend:
     people: People
     sso: SsoDirectory
     sessions: Sessions
-    sign_ins: SignIns
+    token_store: TokenStore
     token_proofs: TokenProofs
     links: OneTimeLinks
     outbox: Outbox
@@ -153,8 +153,8 @@ def memory_backend() -> Backend:
         people=MemoryPeople(store),
         sso=MemorySsoDirectory(store),
         sessions=MemorySessions(store, links),
-        sign_ins=MemorySignIns(store),
-        token_proofs=MemorySignIns(store),
+        token_store=MemoryTokenStore(store),
+        token_proofs=MemoryTokenStore(store),
         links=links,
         outbox=MemoryOutbox(store),
         factors=MemoryFactors(store),

@@ -36,7 +36,7 @@ from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.outbox import PostgresOutbox
-from adapters.postgres.oauth import PostgresSignIns
+from adapters.postgres.oauth import PostgresTokenStore
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
@@ -141,8 +141,8 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         people=PostgresPeople(pool),
         sso=PostgresSsoDirectory(pool),
         sessions=PostgresSessions(pool),
-        sign_ins=PostgresSignIns(pool),
-        token_proofs=PostgresSignIns(pool),
+        token_store=PostgresTokenStore(pool),
+        token_proofs=PostgresTokenStore(pool),
         links=PostgresOneTimeLinks(pool),
         outbox=PostgresOutbox(pool),
         factors=PostgresFactors(pool),

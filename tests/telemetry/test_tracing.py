@@ -18,7 +18,7 @@ from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.collector import Collector as Where
 from adapters.otlp.telemetry import OtlpTelemetry
 from domain.kernel.trace_context import TraceContext, context_of
-from entrypoints.container import telemetry_of
+from entrypoints.factories import telemetry_of
 from entrypoints.metrics import Counts, Durations, Metrics
 from entrypoints.settings import SettingsError, from_environment
 from ports.tracing import SpanKind, Tracing

@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 from domain.access.usecases import secret_with
 from domain.kernel.ids import new_id
 from domain.oauth.asking import Metadata
-from domain.oauth.errors import OAuthError, too_often
+from domain.oauth.errors import OAuthError
 from domain.oauth.model import SECRET_PREFIX, App, AppKind, Origin
+from domain.oauth.usecases.pacing import spend
 from domain.probes.facts import Response
 from ports.clock import Clock
-from ports.limits import Budget, Limits
-from ports.oauth import GrantRules, SignIns
+from ports.limits import Limits
+from ports.oauth import GrantRules, TokenStore
 from ports.web import Unreachable, Web
 
 LONGEST_ID: Final = 500
@@ -37,7 +38,7 @@ class Clients:
 
     def __init__(
         self,
-        store: SignIns,
+        store: TokenStore,
         rules: GrantRules,
         web: Web,
         limits: Limits,
@@ -60,7 +61,7 @@ class Clients:
 
     async def register(self, said: Mapping[str, Any], address: str) -> dict[str, Any]:
         """Keep an app that registers itself (RFC 7591); answers what it is told, its secret among it. Raises OAuthError."""
-        await self._spend(f"oauth:register:{address}", REGISTRATIONS)
+        await spend(self._limits, f"register:{address}", *REGISTRATIONS)
         found, now = self._rules.registered(said), self._clock.now()
         id, secret = new_id("app"), secret_with(SECRET_PREFIX) if found.confidential else None
         app = _app(id, id, Origin.REGISTERED, found, now)
@@ -72,8 +73,8 @@ class Clients:
     async def _fetched(self, url: str, known: App | None, address: str) -> App:
         if not is_document(url):
             raise OAuthError("invalid_client", "client_id is no https URL with a path that an app could have.")
-        await self._spend(f"oauth:document:{address}", FETCHES)
-        await self._spend(f"oauth:document-of:{urlsplit(url).hostname}", (30, 1.0))
+        await spend(self._limits, f"document:{address}", *FETCHES)
+        await spend(self._limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
         try:
             answer = await self._web.get(url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS)
         except Unreachable:
@@ -84,12 +85,6 @@ class Clients:
         )
         fresh = now + freshness(answer.headers)
         return await self._store.keep_app(replace(made, updated_at=now, fresh_until=fresh))
-
-    async def _spend(self, key: str, budget: tuple[int, float]) -> None:
-        burst, rate = budget
-        take = await self._limits.take(Budget(key, burst, rate))
-        if not take.allowed:
-            raise too_often(take.next_in)
 
 
 def is_document(url: str) -> bool:

@@ -7,13 +7,14 @@ from datetime import timedelta
 from domain.kernel.ids import new_id
 from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish, user_code_of
-from domain.oauth.errors import OAuthError, too_often
+from domain.oauth.errors import OAuthError
 from domain.oauth.model import CODE_SECONDS, DEVICE_SECONDS, USER_CODE_PREFIX, App, Code, Consent, Device, Grant
 from domain.oauth.usecases.clients import Clients
 from domain.oauth.usecases.grants import GrantService
+from domain.oauth.usecases.pacing import spend
 from ports.clock import Clock
-from ports.limits import Budget, Limits
-from ports.oauth import GrantRules, SignIns
+from ports.limits import Limits
+from ports.oauth import GrantRules, TokenStore
 from ports.unit_of_work import Tx
 
 
@@ -30,7 +31,7 @@ class ConsentService:
 
     def __init__(
         self,
-        store: SignIns,
+        store: TokenStore,
         clients: Clients,
         rules: GrantRules,
         limits: Limits,
@@ -86,7 +87,7 @@ class ConsentService:
 
     async def begin_device(self, call: Call, address: str) -> dict[str, object]:
         """What a device is told that wants to be signed in (RFC 8628 §3.2). Raises OAuthError."""
-        await self._spend(f"oauth:device:{address}", 10, 0.2)
+        await spend(self._limits, f"device:{address}", 10, 0.2)
         start = self._rules.device(call, await self._known(call, address))
         now = self._clock.now()
         device = Device(
@@ -108,8 +109,8 @@ class ConsentService:
 
         A person may try ten, then one each ten seconds (20,000,000,000 codes, ten minutes). Raises OAuthError beyond that.
         """
-        await self._spend(f"oauth:user-code:{user}", 10, 0.1)
-        await self._spend(f"oauth:user-code-of:{address}", 30, 0.5)
+        await spend(self._limits, f"user-code:{user}", 10, 0.1)
+        await spend(self._limits, f"user-code-of:{address}", 30, 0.5)
         found = await self._store.device_of_user_code(self._user_code(typed), self._clock.now())
         app = await self._store.app_of(found.app) if found else None
         return (found, app) if found is not None and app is not None and found.approved is None else None
@@ -130,8 +131,3 @@ class ConsentService:
     async def _known(self, call: Call, address: str) -> Known:
         app = await self._clients.find(self._rules.claimed(call), address)
         return Known(self._clock.now(), app)
-
-    async def _spend(self, key: str, burst: int, rate: float) -> None:
-        take = await self._limits.take(Budget(key, burst, rate))
-        if not take.allowed:
-            raise too_often(take.next_in)

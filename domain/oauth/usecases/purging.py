@@ -2,13 +2,13 @@
 
 from domain.oauth.model import UNUSED
 from ports.clock import Clock
-from ports.oauth import SignIns
+from ports.oauth import TokenStore
 
 
 class OAuthPurging:
     """A tick."""
 
-    def __init__(self, store: SignIns, clock: Clock) -> None:
+    def __init__(self, store: TokenStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     async def purge(self) -> int:

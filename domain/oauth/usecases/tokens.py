@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from domain.kernel.ids import new_id
 from domain.oauth.asking import Call, Granted, Known
-from domain.oauth.errors import OAuthError, too_often
+from domain.oauth.errors import OAuthError
 from domain.oauth.model import (
     ABSOLUTE,
     ACCESS_SECONDS,
@@ -26,9 +26,10 @@ from domain.oauth.model import (
     TokenKind,
 )
 from domain.oauth.usecases.clients import Clients
+from domain.oauth.usecases.pacing import spend
 from ports.clock import Clock
-from ports.limits import Budget, Limits
-from ports.oauth import GrantRules, SignIns
+from ports.limits import Limits
+from ports.oauth import GrantRules, TokenStore
 
 REVOKED: Final = "revoked"
 REUSE: Final = "reuse"
@@ -41,7 +42,7 @@ class TokenService:
 
     def __init__(
         self,
-        store: SignIns,
+        store: TokenStore,
         clients: Clients,
         rules: GrantRules,
         limits: Limits,
@@ -53,7 +54,7 @@ class TokenService:
 
     async def token(self, call: Call, address: str) -> Mapping[str, Any]:
         """What a token request is answered (RFC 6749 §5.1). Raises OAuthError."""
-        await self._spend(address)
+        await spend(self._limits, f"token:{address}", *REQUESTS)
         for _ in range(2):
             known = await self._known(call, address)
             if known.device is not None and known.app is not None and known.device.app == known.app.id:
@@ -72,7 +73,7 @@ class TokenService:
 
     async def revoke(self, call: Call, address: str) -> None:
         """End the token that is shown: a refresh token with everything of its sign-in (RFC 7009). Raises OAuthError."""
-        await self._spend(address)
+        await spend(self._limits, f"token:{address}", *REQUESTS)
         known = await self._known(call, address)
         self._rules.presented(call, known, "revocation")
         held = known.token
@@ -85,7 +86,7 @@ class TokenService:
 
     async def introspect(self, call: Call, address: str) -> Mapping[str, Any]:
         """What the token that is shown is good for (RFC 7662), to the app that has it. Raises OAuthError."""
-        await self._spend(address)
+        await spend(self._limits, f"token:{address}", *REQUESTS)
         return self._rules.presented(call, await self._known(call, address), "introspection")
 
     async def _known(self, call: Call, address: str) -> Known:
@@ -153,12 +154,6 @@ class TokenService:
         idle = min(now + IDLE, family.expires_at)
         kept = Token(self._digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest)
         return access, kept
-
-    async def _spend(self, address: str) -> None:
-        burst, rate = REQUESTS
-        take = await self._limits.take(Budget(f"oauth:token:{address}", burst, rate))
-        if not take.allowed:
-            raise too_often(take.next_in)
 
 
 def _family(id: str, app: App, consent: Consent, now: datetime, lasting: timedelta) -> Family:

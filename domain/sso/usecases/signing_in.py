@@ -45,7 +45,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Vouched:
     """Whom the provider has named, for which organisation's connection, and where they wanted to go."""
 
     connection: Connection
@@ -83,7 +83,7 @@ class SsoSignIn:
             raise NoConnection
         return await self._begun(connection, email, place, again=again)
 
-    async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Answered:
+    async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Vouched:
         """What the provider says, checked. Raises SignInRefused."""
         told = self._opened(cookie)
         if told["org"] != org or datetime.fromisoformat(told["until"]) < self._clock.now():
@@ -97,11 +97,11 @@ class SsoSignIn:
             identity = await self._providers.identity(self._client(connection), attempt, answer)
         except ProviderFault as error:
             raise SignInRefused(str(error)) from None
-        return Answered(connection, identity, told["place"])
+        return Vouched(connection, identity, told["place"])
 
-    async def person(self, answered: Answered) -> User:
+    async def person(self, vouched: Vouched) -> User:
         """Who that is: by the provider's subject when it is known, else by the address, which may be new. Raises SignInRefused."""
-        identity, org = answered.identity, answered.connection.org
+        identity, org = vouched.identity, vouched.connection.org
         async with self._uow.read(Tenant(org, True)) as tx:
             await _must_be_own(tx, identity)
             known = await tx.sso.subject(identity.issuer, identity.subject)
@@ -114,9 +114,9 @@ class SsoSignIn:
             await self._people.change(user)
         return user
 
-    async def admit(self, tx: Tx, answered: Answered, user: User) -> Member:
+    async def admit(self, tx: Tx, vouched: Vouched, user: User) -> Member:
         """Let them in: a member, or one from now on where the organisation wants that. Raises SignInRefused."""
-        identity, connection = answered.identity, await tx.sso.connection()
+        identity, connection = vouched.identity, await tx.sso.connection()
         if connection is None or not connection.enabled or connection.issuer != identity.issuer:
             raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
         await _must_be_own(tx, identity)

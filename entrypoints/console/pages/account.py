@@ -7,7 +7,6 @@ from typing import Any, Final
 from domain.kernel.errors import DomainError
 from domain.people.model import LONGEST_NAME
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.sign_in import ceremony
 from entrypoints.console.places import safe_place
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.sudo import sudo
@@ -124,7 +123,7 @@ async def passkeys(visit: Visit) -> Answer:
 @sudo(PASSKEYS, own=True)
 async def passkey_options(visit: Visit) -> Answer:
     """What the browser is asked to make."""
-    return ceremony(await visit.dependencies.accounts.passkeys.registration(visit.person.user))
+    return visit.json((await visit.dependencies.accounts.passkeys.registration(visit.person.user)).options)
 
 
 @sudo(PASSKEYS, own=True)
@@ -169,7 +168,7 @@ async def confirm(visit: Visit) -> Answer:
 
 async def confirm_options(visit: Visit) -> Answer:
     """What the browser is asked to sign, by one of the person's passkeys."""
-    return ceremony(await visit.dependencies.accounts.passkeys.proof(visit.person.user))
+    return visit.json((await visit.dependencies.accounts.passkeys.proof(visit.person.user)).options)
 
 
 def _shown(visit: Visit, template: str, told: Refused | None = None, **values: Any) -> Answer:

@@ -13,7 +13,6 @@ from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
 from entrypoints.oauth.sentences import permissions
-from entrypoints.oauth.services import oauth_services
 
 PLACE: Final = "/console/developers/apps"
 KINDS: Final = (
@@ -28,7 +27,7 @@ _SCOPE: Final = "webhooks:read"
 
 async def apps(visit: Visit) -> Answer:
     """The organisation's apps, and what the visitor lets apps do; of managers, what everybody lets them do."""
-    services, manages = oauth_services(visit.dependencies), visit.principal.role in MANAGERS
+    services, manages = visit.console.oauth, visit.principal.role in MANAGERS
     async with acting(visit, "apps.list", livemode=True) as tx:
         listed = await services.apps.list_apps(tx)
         granted = await services.grants.list_grants(tx, visit.principal, everybody=manages)
@@ -108,12 +107,12 @@ async def delete(visit: Visit) -> Answer:
 async def revoke_grant(visit: Visit) -> Answer:
     """Take back what an app was let do."""
     async with acting(visit, "grants.revoke", livemode=True) as tx:
-        await oauth_services(visit.dependencies).grants.revoke_grant(tx, visit.principal, visit.ids["grant"])
+        await visit.console.oauth.grants.revoke_grant(tx, visit.principal, visit.ids["grant"])
     return visit.redirect(PLACE, "It is taken back. Within a second the app can do nothing any more.")
 
 
 def _service(visit: Visit) -> AppService:
-    return oauth_services(visit.dependencies).apps
+    return visit.console.oauth.apps
 
 
 async def _app(visit: Visit) -> App:

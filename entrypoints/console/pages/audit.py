@@ -1,11 +1,11 @@
 """The audit log as people read it: who did what, the fields before and after, and taking it back with a look first."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
 from typing import Any, Final
 
 from entrypoints.console.differences import differences
 from entrypoints.console.formatting import words
+from entrypoints.console.moments import beginning_of_day
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
@@ -104,11 +104,7 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
         asked["starting_after"] = given["cursor"]
     for name in ("since", "until"):
         if name in given:
-            try:
-                day = date.fromisoformat(given[name]) + timedelta(days=name == "until")
-                asked[name] = f"{day.isoformat()}T00:00:00Z"
-            except (ValueError, OverflowError):
-                asked[name] = given[name]
+            asked[name] = beginning_of_day(given[name], later=int(name == "until"))
     return asked
 
 

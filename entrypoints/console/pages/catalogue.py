@@ -14,6 +14,7 @@ from entrypoints.console.formatting import words
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.product_lines import origins_of, row_of
 from entrypoints.console.refusals import Refused
+from entrypoints.console.source_fields import source_names
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/catalogue"
@@ -154,13 +155,6 @@ def category_name(id: str) -> str:
     """A category's own name; its id when there is none."""
     known = categories.everything().get(id)
     return known.name if known else id
-
-
-async def source_names(visit: Visit) -> dict[str, str]:
-    """The names of the organisation's sources, by id; of a role that may not see sources, none."""
-    if not visit.may("sources:read"):
-        return {}
-    return {source["id"]: source["name"] for source in (await visit.api.get("/v1/sources", limit=100))["data"]}
 
 
 PAGES: Final = (Page(PLACE, products, scope="products:read", menu=Entry("Catalogue", "Products")),)

@@ -6,8 +6,8 @@ from typing import Any, Final
 from domain.catalogue import categories
 from entrypoints.console.answers import answered
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.refusals import Refused
+from entrypoints.console.source_fields import READ, WRITE
 from entrypoints.console.visit import Visit
 
 AT_ONCE: Final = 100

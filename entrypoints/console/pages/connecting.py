@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from domain.kernel.errors import InvalidRequest
-from domain.kernel.tenancy import AuditContext
 from domain.uploads.usecases.drafts import BYTES, Drafts
+from entrypoints.console.acting import acting
 from entrypoints.console.asked import Values
 from entrypoints.console.forms import LONGEST
 from entrypoints.console.handing_in import handed_in, name_of, pieces_of, type_of
 from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.pages.sources import INTERVALS, LICENCES, WRITE, schedule_given, with_senders
 from entrypoints.console.previews import DraftFile, draft_of, preview_of_draft, preview_of_pull, token_of
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.schema_forms import credentials_given, settings_fields, settings_given, ways_of
+from entrypoints.console.source_fields import INTERVALS, LICENCES, WRITE, schedule_given, with_senders
 from entrypoints.console.visit import Visit
 from ports.objects import ObjectMissing
 
@@ -80,8 +80,7 @@ async def send_file(visit: Visit) -> Answer:
         fault = InvalidRequest.of("file", "required", "Choose a file with something in it.")
         return visit.render("sources/new_file.html", status=422, most=BYTES, refused=refused(fault, visit.request_id))
     drafts, principal = Drafts(visit.dependencies.objects), visit.principal
-    context = AuditContext(principal.actor, "uploads.announce", visit.request_id)
-    async with visit.dependencies.uow.begin(principal.tenant, context) as tx:
+    async with acting(visit, "uploads.announce") as tx:
         id = await drafts.reserve(tx, upload.size)
     await drafts.store(principal.tenant, id, pieces_of(upload))
     name = name_of(upload)
@@ -111,8 +110,7 @@ async def connect_file(visit: Visit) -> Answer:
         said = refusal.detail if isinstance(refusal, Refused) else "it is kept for an hour and is gone by now."
         place = f"/console/sources/{source['id']}"
         return visit.redirect(place, f"The source is there, but its file is not: {said} Send it here.", tone="bad")
-    context = AuditContext(principal.actor, "uploads.complete", visit.request_id)
-    async with visit.dependencies.uow.begin(principal.tenant, context) as tx:
+    async with acting(visit, "uploads.complete") as tx:
         await drafts.drop(tx, draft.id)
     return visit.redirect(f"/console/runs/{run}", f"{source['name']} is connected; its first run has begun.")
 

@@ -6,13 +6,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from domain.kernel.errors import InvalidRequest, RateLimited
-from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.kernel.tenancy import Tenant
 from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import App, Device
 from domain.orgs.model import Organisation
 from domain.people.usecases.throttling import network_of
+from entrypoints.console.acting import acting_in
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused
@@ -20,11 +21,11 @@ from entrypoints.console.visit import Visit
 from entrypoints.http.addresses import Proxies
 from entrypoints.oauth.endpoints import pairs_of
 from entrypoints.oauth.sentences import permissions
-from entrypoints.oauth.services import OAuthServices, oauth_services
 
 AUTHORIZE: Final = "/oauth/authorize"
 DEVICE: Final = "/oauth/device"
 _LONGEST: Final = 8000
+_OPERATION: Final = "oauth.consent"
 
 
 async def authorize(visit: Visit) -> Answer:
@@ -36,7 +37,7 @@ async def authorize(visit: Visit) -> Answer:
     quiet = "none" in wish.prompt
     if visit.signed_in is None:
         if quiet:
-            return _leave(visit, _services(visit).consent.deny(call, known, "login_required"))
+            return _leave(visit, visit.console.oauth.consent.deny(call, known, "login_required"))
         return visit.redirect(sign_in_place(visit.asked.place))
     orgs = await _organisations(visit)
     if not orgs:
@@ -47,7 +48,7 @@ async def authorize(visit: Visit) -> Answer:
         if place is not None:
             return _leave(visit, place)
     if quiet:
-        return _leave(visit, _services(visit).consent.deny(call, known, "interaction_required"))
+        return _leave(visit, visit.console.oauth.consent.deny(call, known, "interaction_required"))
     return await _asked(visit, wish, orgs, own)
 
 
@@ -59,11 +60,11 @@ async def answer(visit: Visit) -> Answer:
         return _leave(visit, wish)
     if visit.signed_in is None:
         return visit.redirect(sign_in_place(f"{AUTHORIZE}?{visit.form['request']}"))
-    services = _services(visit)
+    services = visit.console.oauth
     if visit.form["decision"] != "allow":
         return _leave(visit, services.consent.deny(call, known))
     org = await _chosen(visit)
-    async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
+    async with acting_in(visit, org.id, visit.person.user.id, _OPERATION) as tx:
         agreed = await services.consent.agree(tx, call, known, visit.person.user.id)
     return _leave(visit, await services.consent.keep(agreed))
 
@@ -93,9 +94,9 @@ async def decide_device(visit: Visit) -> Answer:
     found = await _found(visit, visit.form["user_code"])
     if found is None:
         return visit.render("oauth/device.html", typed="", wrong=True)
-    org, services, word = await _chosen(visit), _services(visit), replace(found[0], approved=False)
+    org, services, word = await _chosen(visit), visit.console.oauth, replace(found[0], approved=False)
     if approved:
-        async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
+        async with acting_in(visit, org.id, visit.person.user.id, _OPERATION) as tx:
             word = await services.consent.agree_to_device(tx, found, visit.person.user.id)
     done = await services.consent.decide(word)
     if not done:
@@ -105,8 +106,8 @@ async def decide_device(visit: Visit) -> Answer:
 
 async def _agreed_before(visit: Visit, call: Call, wish: Wish, known: Known, org: Organisation) -> str | None:
     """Where the browser goes when the person agreed to all of it before, there; None when they must be asked."""
-    consent, user = _services(visit).consent, visit.person.user.id
-    async with visit.dependencies.uow.begin(Tenant(org.id, True), _context(visit)) as tx:
+    consent, user = visit.console.oauth.consent, visit.person.user.id
+    async with acting_in(visit, org.id, visit.person.user.id, _OPERATION) as tx:
         if not await consent.agreed_before(tx, wish, user):
             return None
         agreed = await consent.agree(tx, call, known, user)
@@ -130,7 +131,7 @@ async def _asked(visit: Visit, wish: Wish, orgs: list[Organisation], own: Organi
 async def _wish(visit: Visit, call: Call) -> tuple[Wish | str, Known]:
     """What is asked for, or where the browser is sent with the refusal. Raises Refused where no address was vetted."""
     try:
-        return await _services(visit).consent.wish(call, _address(visit))
+        return await visit.console.oauth.consent.wish(call, _address(visit))
     except OAuthError as error:
         if error.location is not None:
             return error.location, Known(visit.dependencies.clock.now())
@@ -175,7 +176,7 @@ def _call(query: str) -> Call:
 
 async def _found(visit: Visit, typed: str) -> tuple[Device, App] | None:
     try:
-        return await _services(visit).consent.device(typed, visit.person.user.id, _address(visit))
+        return await visit.console.oauth.consent.device(typed, visit.person.user.id, _address(visit))
     except OAuthError as error:
         raise _refused(error) from None
 
@@ -202,10 +203,6 @@ async def _maker(visit: Visit, app: App) -> str:
         return (await tx.orgs.own()).name
 
 
-def _context(visit: Visit) -> AuditContext:
-    return AuditContext(Actor("user", visit.person.user.id), "oauth.consent", visit.request_id)
-
-
 def _address(visit: Visit) -> str:
     asked = visit.asked
     return network_of(_proxies(visit.dependencies.settings.trusted_proxies).client(asked.client, asked.headers))
@@ -214,10 +211,6 @@ def _address(visit: Visit) -> str:
 @lru_cache(maxsize=4)
 def _proxies(trusted: frozenset[str]) -> Proxies:
     return Proxies(trusted)
-
-
-def _services(visit: Visit) -> OAuthServices:
-    return oauth_services(visit.dependencies)
 
 
 def _origin(uri: str) -> str:

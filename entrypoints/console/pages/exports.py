@@ -1,8 +1,8 @@
 """Exports: started, watched while they are written, and downloaded."""
 
-from datetime import date
 from typing import Any, Final
 
+from entrypoints.console.moments import beginning_of_day
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
@@ -33,20 +33,12 @@ async def start(visit: Visit) -> Answer:
     form = visit.form
     body: dict[str, Any] = {"kind": form.get("kind", "products")}
     if (since := form.get("since")) and body["kind"] == "products":
-        body["filters"] = {"updated_since": _moment(since)}
+        body["filters"] = {"updated_since": beginning_of_day(since)}
     try:
         await visit.api.post("/v1/exports", body)
     except Refused as error:
         return await show(visit, error)
     return visit.redirect(PLACE, "The export is being written. You can leave this page.", tone="info")
-
-
-def _moment(text: str) -> str:
-    """The beginning of a day; what is no day goes as it is, and is refused by name."""
-    try:
-        return f"{date.fromisoformat(text).isoformat()}T00:00:00Z"
-    except ValueError:
-        return text
 
 
 PAGES: Final = (

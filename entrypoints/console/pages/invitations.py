@@ -4,10 +4,10 @@ from secrets import token_hex
 from typing import Final
 
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
-from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.people.model import LONGEST_NAME, Method, User
 from domain.people.passwords import refusal
-from domain.people.usecases.invitations import PAGE, InvitationService, Offer
+from domain.people.usecases.invitations import PAGE, Offer
+from entrypoints.console.acting import acting_in
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused, refused
@@ -17,17 +17,9 @@ from entrypoints.console.visitors import device_of, entered_cookies, visitor_of
 _OVER: Final = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
 
 
-def invitations_of(visit: Visit) -> InvitationService:
-    """The use cases of invitations."""
-    parts = visit.dependencies
-    return InvitationService(
-        parts.memberships, parts.people, parts.access, parts.outgoing_mail, parts.clock, parts.settings.base_url
-    )
-
-
 async def invitation(visit: Visit) -> Answer:
     """Who invites to what: to accept as whoever is signed in, to sign in first, or to set up an account."""
-    offer = await invitations_of(visit).look(visit.ids["secret"])
+    offer = await visit.console.invitations.look(visit.ids["secret"])
     if offer is None:
         raise NotFound(_OVER)
     if visit.asked.method != "POST":
@@ -50,7 +42,7 @@ async def _accepted(visit: Visit, offer: Offer) -> Answer:
 async def _newcomer(visit: Visit, offer: Offer) -> Answer:
     """An account is set up with name and password, and is a member's at once."""
     name, password = " ".join(visit.form["name"].split())[:LONGEST_NAME], visit.form["password"]
-    wanted, service, parts = offer.invited.invitation, invitations_of(visit), visit.dependencies
+    wanted, service, parts = offer.invited.invitation, visit.console.invitations, visit.dependencies
     if not name or not name.isprintable():
         raise InvalidRequest.of("name", "required", "Tell your colleagues what to call you.")
     if (reason := refusal(password, wanted.email, name)) is not None:
@@ -65,9 +57,8 @@ async def _newcomer(visit: Visit, offer: Offer) -> Answer:
 
 
 async def _join(visit: Visit, offer: Offer, user: User) -> User:
-    context = AuditContext(Actor("user", user.id), "invitations.accept", visit.request_id)
-    wanted, service = offer.invited.invitation, invitations_of(visit)
-    async with visit.dependencies.uow.begin(Tenant(wanted.org, True), context) as tx:
+    wanted, service = offer.invited.invitation, visit.console.invitations
+    async with acting_in(visit, wanted.org, user.id, "invitations.accept") as tx:
         await service.accept(tx, user, wanted)
     return await service.verified(user)
 

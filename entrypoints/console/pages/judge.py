@@ -4,8 +4,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from entrypoints.console.asked import Values
+from entrypoints.console.comparing import READ, WRITE
 from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.pages.matching import READ, WRITE
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 

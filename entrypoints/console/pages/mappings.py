@@ -14,8 +14,8 @@ from domain.runs.sheets import context_of
 from domain.sources.model import Source
 from entrypoints.console.asked import Values
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.refusals import Refused
+from entrypoints.console.source_fields import READ, WRITE, listed
 from entrypoints.console.visit import Visit
 
 AT_ONCE: Final = 120
@@ -37,10 +37,7 @@ REASONS: Final = {
 
 async def of_source(visit: Visit) -> Answer:
     """A source's header sets."""
-    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
-    cursor = visit.query.get("cursor") or None
-    found = await visit.api.get(f"/v1/sources/{source['id']}/mappings", limit=20, starting_after=cursor)
-    return visit.render("sources/mappings.html", source=source, found=found, cursor=cursor or "")
+    return await listed(visit, "mappings", "sources/mappings.html", 20)
 
 
 async def one(visit: Visit) -> Answer:

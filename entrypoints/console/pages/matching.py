@@ -6,14 +6,12 @@ from urllib.parse import urlencode
 
 from domain.kernel.paging import PageRequest
 from domain.matching.model import PairFilter, PairStatus
-from entrypoints.console.comparing import Item, item_of, rows_of
+from entrypoints.console.comparing import READ, WRITE, Item, item_of, rows_of
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.product_lines import origins_of
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 
-READ: Final = "products:read"
-WRITE: Final = "products:write"
 STATUSES: Final = ("open", "merged", "dismissed", "superseded")
 CONFLICTS: Final[Mapping[str, str]] = {
     "gtin": "Both have a valid GTIN, and they are different.",

@@ -10,7 +10,6 @@ from domain.people.model import User
 from domain.people.usecases.members import ROLES, MemberService
 from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.pages.invitations import invitations_of
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
@@ -74,7 +73,7 @@ async def _people(visit: Visit, page: Listed[Member]) -> Mapping[str, User]:
 @sudo(PLACE)
 async def invite(visit: Visit) -> Answer:
     """Invite somebody by mail."""
-    service = invitations_of(visit)
+    service = visit.console.invitations
     try:
         async with acting(visit, "invitations.create", livemode=True) as tx:
             made, secret = await service.invite(tx, visit.form["email"], visit.form.get("role", "viewer"))
@@ -88,7 +87,7 @@ async def invite(visit: Visit) -> Answer:
 async def take_back(visit: Visit) -> Answer:
     """End an invitation."""
     async with acting(visit, "invitations.revoke", livemode=True) as tx:
-        await invitations_of(visit).take_back(tx, visit.ids["invitation"])
+        await visit.console.invitations.take_back(tx, visit.ids["invitation"])
     return visit.redirect(PLACE, "The invitation is taken back; its link leads nowhere any more.")
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from entrypoints.console.comparing import READ, WRITE
 from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.pages.matching import READ, WRITE
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 

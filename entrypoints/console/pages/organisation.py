@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 from adapters.wire.versions import SUPPORTED
-from domain.kernel.errors import DomainError, PermissionDenied
-from domain.kernel.tenancy import AuditContext, Tenant
+from domain.kernel.errors import PermissionDenied
 from domain.orgs.model import MANAGERS
 from domain.people.usecases.organisations import OrgSettings
+from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.refusals import Refused, refused
+from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/organisation/settings"
@@ -36,13 +36,12 @@ async def save(visit: Visit) -> Answer:
     """Change them."""
     if visit.principal.role not in MANAGERS:
         raise PermissionDenied("Only owners and admins change the organisation's settings.")
-    context = AuditContext(visit.principal.actor, "orgs.change", visit.request_id)
     given = {"name": visit.form.get("name"), "api_version": visit.form.get("api_version")}
     try:
-        async with visit.dependencies.uow.begin(Tenant(visit.principal.tenant.org, True), context) as tx:
+        async with acting(visit, "orgs.change", livemode=True) as tx:
             await _SETTINGS.change(tx, given["name"], given["api_version"] or None)
-    except DomainError as error:
-        return await show(visit, refused(error, visit.request_id), given)
+    except Refused as error:
+        return await show(visit, error, given)
     return visit.redirect(PLACE, "Saved.")
 
 

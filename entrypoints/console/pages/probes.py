@@ -10,10 +10,10 @@ from domain.probes.model import Probe
 from entrypoints.console.answers import answered
 from entrypoints.console.asked import Values
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.sources import INTERVALS, LICENCES, READ, WRITE, schedule_given
 from entrypoints.console.previews import preview_of_pull
 from entrypoints.console.progress import followed
 from entrypoints.console.refusals import Refused
+from entrypoints.console.source_fields import INTERVALS, LICENCES, READ, WRITE, schedule_given
 from entrypoints.console.visit import Visit
 
 _OPEN: Final = frozenset({"queued", "running"})

@@ -9,7 +9,6 @@ from domain.catalogue import categories
 from domain.ingestion.reading import FoundRow
 from domain.kernel.errors import Unprocessable
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.catalogue import source_names
 from entrypoints.console.product_facts import Fact, facts_of, plain_facts
 from entrypoints.console.product_history import OfferHistory, history_of
 from entrypoints.console.product_lines import (
@@ -22,6 +21,7 @@ from entrypoints.console.product_lines import (
     span_of,
     title_of,
 )
+from entrypoints.console.source_fields import source_names
 from entrypoints.console.visit import Visit
 
 Json = Mapping[str, Any]

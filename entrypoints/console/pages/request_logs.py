@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS
+from entrypoints.console.moments import moment_of
 from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.pages.webhooks import moment_of
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 

@@ -15,9 +15,9 @@ from entrypoints.console.answers import answered
 from entrypoints.console.forms import LONGEST
 from entrypoints.console.handing_in import handed_in, name_of, pieces_of
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.progress import followed
 from entrypoints.console.refusals import Refused, refused
+from entrypoints.console.source_fields import READ, WRITE, listed
 from entrypoints.console.visit import Visit
 
 OPEN: Final = frozenset({"queued", "running", "waiting"})
@@ -42,10 +42,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 async def of_source(visit: Visit) -> Answer:
     """All runs of a source."""
-    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
-    cursor = visit.query.get("cursor") or None
-    found = await visit.api.get(f"/v1/sources/{source['id']}/runs", limit=25, starting_after=cursor)
-    return visit.render("sources/runs.html", source=source, found=found, cursor=cursor or "")
+    return await listed(visit, "runs", "sources/runs.html", 25)
 
 
 async def one(visit: Visit) -> Answer:

@@ -6,15 +6,12 @@ from typing import Final
 
 from domain.kernel.errors import DomainError, NotFound
 from domain.people.model import Purpose
-from domain.people.usecases.passkeys import Asked as Ceremony
 from domain.people.usecases.signing_in import Entered, StepOver
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import SIGN_IN, safe_place
-from entrypoints.console.policy import GUARDED
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.visit import Visit
 from entrypoints.console.visitors import device_of, entered_cookies, visitor_of
-from entrypoints.http.exchange import Response
 
 _SET: Final = "Your password is set. Sign in with it."
 
@@ -55,7 +52,7 @@ async def by_code(visit: Visit) -> Answer:
 
 async def passkey_options(visit: Visit) -> Answer:
     """What the browser is asked for."""
-    return ceremony(await visit.dependencies.accounts.passkeys.sign_in(visitor_of(visit)))
+    return visit.json((await visit.dependencies.accounts.passkeys.sign_in(visitor_of(visit))).options)
 
 
 async def by_passkey(visit: Visit) -> Answer:
@@ -107,12 +104,6 @@ async def set_password(visit: Visit) -> Answer:
             told = refused(error, visit.request_id)
     status = 410 if user is None else told.status if told else 200
     return visit.render("sign_in/set_password.html", status=status, user=user, error=told)
-
-
-def ceremony(asked: Ceremony) -> Answer:
-    """What `passkeys.js` asks for: the options of the ceremony, as JSON."""
-    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *GUARDED]
-    return Response(200, headers, asked.options.encode())
 
 
 async def _entered(visit: Visit, entered: Entered) -> Answer:

@@ -7,26 +7,8 @@ from entrypoints.console.health import health_of, wrong_of
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.schema_forms import credentials_given, settings_fields, settings_given, ways_of
+from entrypoints.console.source_fields import INTERVALS, LICENCES, READ, WRITE, schedule_given, with_senders
 from entrypoints.console.visit import Visit
-
-READ: Final = "sources:read"
-WRITE: Final = "sources:write"
-LICENCES: Final = (
-    ("unknown", "Not settled yet"),
-    ("vendor_agreement", "Agreement with the vendor"),
-    ("own_data", "Our own data"),
-    ("public_data", "Public data"),
-    ("feed_terms", "The feed's terms"),
-)
-INTERVALS: Final = (
-    ("", "Only when asked"),
-    ("15", "Every 15 minutes"),
-    ("60", "Every hour"),
-    ("360", "Every 6 hours"),
-    ("720", "Every 12 hours"),
-    ("1440", "Once a day"),
-    ("10080", "Once a week"),
-)
 
 
 async def list_all(visit: Visit) -> Answer:
@@ -126,26 +108,6 @@ async def save_settings(visit: Visit) -> Answer:
     except Refused as refusal:
         return await _settings(visit, refusal, "settings")
     return visit.redirect(f"/console/sources/{source['id']}", "Saved.")
-
-
-def schedule_given(form: Values) -> dict[str, Any]:
-    """The schedule as a form sends it; minutes that are no number go as they are, to be refused by the operation."""
-    names = ("interval_minutes", "stock_interval_minutes")
-    made: dict[str, Any] = {
-        name: text if (number := form.number(name)) is None else number for name in names if (text := form.get(name))
-    }
-    if form.get("adaptive"):
-        made["adaptive"] = True
-    return made
-
-
-def with_senders(config: dict[str, Any], text: str, *, asked: bool = True) -> dict[str, Any]:
-    """The settings with the addresses of a text, one a line; without any it takes no mail."""
-    if not asked:
-        return config
-    senders = [line.strip() for line in text.replace(",", "\n").splitlines() if line.strip()]
-    rest = {name: value for name, value in config.items() if name != "inbound"}
-    return rest | {"inbound": {"senders": senders}} if senders else rest
 
 
 async def save_credentials(visit: Visit) -> Answer:

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from domain.webhooks.model import EVERY_TYPE, AttemptFailure
 from domain.webhooks.subscription import SUBSCRIBABLE
 from entrypoints.console.asked import whole_number
+from entrypoints.console.moments import moment_of
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
@@ -195,17 +195,6 @@ def _number(text: str, otherwise: int) -> Any:
     """The number; what is none goes on as it is, for the operation to say what is wrong with it."""
     stripped = text.strip()
     return (stripped or otherwise) if (number := whole_number(stripped)) is None else number
-
-
-def moment_of(text: str) -> str:
-    """A moment as a field of date and time gives it, in UTC, as the API takes it; empty for none."""
-    if not text.strip():
-        return ""
-    try:
-        at = datetime.fromisoformat(text.strip())
-        return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError):
-        return text.strip()
 
 
 async def _form(

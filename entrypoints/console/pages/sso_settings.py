@@ -2,17 +2,19 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import wraps
 from typing import Any, Final
 
-from domain.access.model import Principal
-from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied, RateLimited
-from domain.kernel.tenancy import AuditContext, Tenant
+from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.tenancy import Tenant
 from domain.orgs.model import OWNER
 from domain.people.usecases.members import confirm_role
 from domain.sso.model import JOINING, Connection, Domain
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
-from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.acting import acting
+from entrypoints.console.pacing import take_turn
+from entrypoints.console.page import Answer, Entry, Page, View
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
@@ -24,6 +26,7 @@ PLACE: Final = "/console/organisation/single-sign-on"
 LOOKS: Final = 10
 """Looks at providers and name servers that an organisation may have done at once; then one every six seconds."""
 ROLES_IN_ORDER: Final = ("viewer", "editor", "developer", "billing", "admin")
+_FIELDS: Final = ("issuer", "client_id", "joins_as")
 _OWNERS: Final = "Only an owner sets up single sign-on: who is let in by it may become anybody of your domains."
 
 
@@ -35,7 +38,7 @@ async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) 
         connection, domains = await tx.sso.connection(), await tx.sso.domains()
         affected = len(await parts.sso.settings.affected(tx)) if connection else 0
     return visit.render(
-        "organisation/single_sign_on.html",
+        "sso/settings.html",
         status=refusal.status if refusal else 200,
         connection=connection,
         domains=domains,
@@ -50,30 +53,42 @@ async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) 
     )
 
 
-@sudo(PLACE)
+def _step(view: View) -> View:
+    """A change that an owner makes; a refusal of it is told on the page, beside what was typed."""
+
+    @wraps(view)
+    async def taken(visit: Visit) -> Answer:
+        _must_own(visit)
+        try:
+            return await view(visit)
+        except Refused as error:
+            refusal = error
+        except DomainError as error:
+            refusal = refused(error, visit.request_id)
+        typed = {name: visit.form.get(name) for name in _FIELDS} if "issuer" in visit.form else None
+        return await show(visit, refusal, typed)
+
+    return sudo(PLACE)(taken)
+
+
+@_step
 async def save(visit: Visit) -> Answer:
     """Set the provider up, once it answers as one does."""
-    _must_own(visit)
-    form, parts = visit.form, visit.dependencies
-    try:
-        wanted = Wanted(
-            await _issuer(visit, form.get("issuer")),
-            form.get("client_id"),
-            form.get("secret") or None,
-            form.get("joins_as") or None,
-        )
-        async with _changing(visit, "sso.set") as tx:
-            await parts.sso.settings.set(tx, wanted)
-    except DomainError as error:
-        given = {name: form.get(name) for name in ("issuer", "client_id", "joins_as")}
-        return await show(visit, refused(error, visit.request_id), given)
+    form = visit.form
+    wanted = Wanted(
+        await _issuer(visit, form.get("issuer")),
+        form.get("client_id"),
+        form.get("secret") or None,
+        form.get("joins_as") or None,
+    )
+    async with _changing(visit, "sso.set") as tx:
+        await visit.dependencies.sso.settings.set(tx, wanted)
     return visit.redirect(PLACE, "The provider is set up.")
 
 
-@sudo(PLACE)
+@_step
 async def switch(visit: Visit) -> Answer:
     """Enforce it, or not; turn it on or off; or forget it."""
-    _must_own(visit)
     settings, act = visit.dependencies.sso.settings, visit.form["act"]
     told = {
         "enforce": "Members of your domains come in by single sign-on alone now. Other sessions of theirs have ended.",
@@ -84,60 +99,45 @@ async def switch(visit: Visit) -> Answer:
     }
     if act not in told:
         raise InvalidRequest
-    try:
-        async with _changing(visit, f"sso.{act}") as tx:
-            if act == "remove":
-                await settings.remove(tx)
-            elif act in ("enable", "disable"):
-                await settings.enable(tx, act == "enable")
-            else:
-                await settings.enforce(tx, act == "enforce")
-        await _bar(visit)
-    except DomainError as error:
-        return await show(visit, refused(error, visit.request_id))
+    async with _changing(visit, f"sso.{act}") as tx:
+        if act == "remove":
+            await settings.remove(tx)
+        elif act in ("enable", "disable"):
+            await settings.enable(tx, act == "enable")
+        else:
+            await settings.enforce(tx, act == "enforce")
+    await _bar(visit)
     return visit.redirect(PLACE, told[act])
 
 
-@sudo(PLACE)
+@_step
 async def add_domain(visit: Visit) -> Answer:
     """Name a domain, to prove it."""
-    _must_own(visit)
-    try:
-        async with _changing(visit, "sso.add_domain") as tx:
-            await visit.dependencies.sso.settings.add_domain(tx, visit.form.get("domain"))
-    except DomainError as error:
-        return await show(visit, refused(error, visit.request_id))
+    async with _changing(visit, "sso.add_domain") as tx:
+        await visit.dependencies.sso.settings.add_domain(tx, visit.form.get("domain"))
     return visit.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
-@sudo(PLACE)
+@_step
 async def check_domain(visit: Visit) -> Answer:
     """Look for the domain's record now."""
-    _must_own(visit)
     proofs, name = visit.dependencies.sso.proofs, visit.form["domain"]
-    try:
-        await _take_turn(visit)
-        domain = await _domain(visit, name)
-        there = await proofs.is_there(domain)
-        if seen(domain, there, visit.dependencies.clock.now()) != domain:
-            async with _changing(visit, "sso.check_domain") as tx:
-                domain = await proofs.keep(tx, name, there)
-            await _bar(visit)
-    except DomainError as error:
-        return await show(visit, refused(error, visit.request_id))
+    await take_turn(visit, _look(visit))
+    domain = await _domain(visit, name)
+    there = await proofs.is_there(domain)
+    if seen(domain, there, visit.dependencies.clock.now()) != domain:
+        async with _changing(visit, "sso.check_domain") as tx:
+            domain = await proofs.keep(tx, name, there)
+        await _bar(visit)
     notice, tone = _seen(domain, there)
     return visit.redirect(f"{PLACE}#domains", notice, tone=tone)
 
 
-@sudo(PLACE)
+@_step
 async def remove_domain(visit: Visit) -> Answer:
     """Name it no more."""
-    _must_own(visit)
-    try:
-        async with _changing(visit, "sso.remove_domain") as tx:
-            await visit.dependencies.sso.settings.remove_domain(tx, visit.form["domain"])
-    except DomainError as error:
-        return await show(visit, refused(error, visit.request_id))
+    async with _changing(visit, "sso.remove_domain") as tx:
+        await visit.dependencies.sso.settings.remove_domain(tx, visit.form["domain"])
     return visit.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
 
 
@@ -159,7 +159,7 @@ def _seen(domain: Domain, there: bool | None) -> tuple[str, str]:
 
 async def _issuer(visit: Visit, text: str) -> str:
     """The issuer as its provider spells it. Raises InvalidRequest."""
-    await _take_turn(visit)
+    await take_turn(visit, _look(visit))
     try:
         return await visit.dependencies.sso.providers.issuer(text)
     except ProviderFault as error:
@@ -177,16 +177,13 @@ async def _domain(visit: Visit, name: str) -> Domain:
 @asynccontextmanager
 async def _changing(visit: Visit, operation: str) -> AsyncIterator[Tx]:
     """A unit of work of the person's."""
-    context = AuditContext(visit.principal.actor, operation, visit.request_id)
-    async with visit.dependencies.uow.begin(_tenant(visit), context) as tx:
+    async with acting(visit, operation, livemode=True) as tx:
         await confirm_role(tx, {OWNER}, _OWNERS)
         yield tx
 
 
-async def _take_turn(visit: Visit) -> None:
-    taken = await visit.dependencies.limits.take(Budget(f"sso-look:{visit.principal.tenant.org}", LOOKS, 1 / 6))
-    if not taken.allowed:
-        raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
+def _look(visit: Visit) -> Budget:
+    return Budget(f"sso-look:{visit.principal.tenant.org}", LOOKS, 1 / 6)
 
 
 def _must_own(visit: Visit) -> None:
@@ -195,8 +192,7 @@ def _must_own(visit: Visit) -> None:
 
 
 def _tenant(visit: Visit) -> Tenant:
-    principal: Principal = visit.principal
-    return Tenant(principal.tenant.org, True)
+    return Tenant(visit.principal.tenant.org, True)
 
 
 def _given(connection: Connection | None) -> dict[str, str]:

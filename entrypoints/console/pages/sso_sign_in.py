@@ -5,13 +5,14 @@ from secrets import token_hex
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.kernel.errors import NotFound, RateLimited
-from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.kernel.errors import NotFound
 from domain.people.model import Method
 from domain.people.usecases.signing_in import Entered
 from domain.people.usecases.throttling import network_of
-from domain.sso.usecases.signing_in import Answered
+from domain.sso.usecases.signing_in import Vouched
+from entrypoints.console.acting import acting_in
 from entrypoints.console.cookies import Header, set_cookie
+from entrypoints.console.pacing import take_turn
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import safe_place
 from entrypoints.console.visit import Visit
@@ -50,19 +51,18 @@ async def callback(visit: Visit) -> Answer:
     parts = visit.dependencies
     answer = {name: visit.query[name] for name in _ANSWER if name in visit.query}
     cookie = visit.asked.cookies.get(_name(visit), "")
-    answered = await parts.sso.sign_in.answered(visit.ids["org"], cookie, answer)
-    entered = await _admitted(visit, answered)
+    vouched = await parts.sso.sign_in.answered(visit.ids["org"], cookie, answer)
+    entered = await _admitted(visit, vouched)
     cookies = [*entered_cookies(visit, entered), _cookie(visit, "", 0), visit.console.cookies.look(token_hex(8))]
-    return visit.redirect(safe_place(answered.place), cookies=cookies)
+    return visit.redirect(safe_place(vouched.place), cookies=cookies)
 
 
-async def _admitted(visit: Visit, answered: Answered) -> Entered:
+async def _admitted(visit: Visit, vouched: Vouched) -> Entered:
     """A session of whoever was named; the one of before ends."""
-    parts, org = visit.dependencies, answered.connection.org
-    user = await parts.sso.sign_in.person(answered)
-    context = AuditContext(Actor("user", user.id), "sso.sign_in", visit.request_id)
-    async with parts.uow.begin(Tenant(org, True), context) as tx:
-        await parts.sso.sign_in.admit(tx, answered, user)
+    parts, org = visit.dependencies, vouched.connection.org
+    user = await parts.sso.sign_in.person(vouched)
+    async with acting_in(visit, org, user.id, "sso.sign_in") as tx:
+        await parts.sso.sign_in.admit(tx, vouched, user)
     entered = await parts.accounts.sign_in.enter(user, [Method.SSO], visitor_of(visit), device_of(visit), org)
     if visit.signed_in is not None:
         before = visit.signed_in.session
@@ -73,9 +73,7 @@ async def _admitted(visit: Visit, answered: Answered) -> Entered:
 
 async def _take_turn(visit: Visit) -> None:
     """Refuse who begins too many: each may ask a provider. Raises RateLimited."""
-    taken = await visit.dependencies.limits.take(Budget(f"sso:{network_of(visitor_of(visit).address)}", ATTEMPTS, RATE))
-    if not taken.allowed:
-        raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
+    await take_turn(visit, Budget(f"sso:{network_of(visitor_of(visit).address)}", ATTEMPTS, RATE))
 
 
 def _name(visit: Visit) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from entrypoints.console.page import Answer, Page
-from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.refusals import Refused
+from entrypoints.console.source_fields import READ, WRITE, listed
 from entrypoints.console.visit import Visit
 
 REASONS: Final[Mapping[str, str]] = {
@@ -25,10 +25,7 @@ REASONS: Final[Mapping[str, str]] = {
 
 async def of_source(visit: Visit) -> Answer:
     """The messages, newest first."""
-    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
-    cursor = visit.query.get("cursor") or None
-    found = await visit.api.get(f"/v1/sources/{source['id']}/inbound-messages", limit=25, starting_after=cursor)
-    return visit.render("sources/messages.html", source=source, found=found, cursor=cursor or "", reasons=REASONS)
+    return await listed(visit, "inbound-messages", "sources/mail.html", 25, reasons=REASONS)
 
 
 async def rotate(visit: Visit) -> Answer:

@@ -1,0 +1,146 @@
+"""Apps: those that an organisation makes, those that register themselves, and those that a document at a URL describes."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import quote, urlencode
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.web import MemoryWeb
+from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.tenancy import Tenant
+from domain.oauth.model import App, AppKind, Origin
+from domain.oauth.usecases.apps import AppChange, NewApp
+from entrypoints.oauth.services import oauth_services
+from tests.http.client import Client
+from tests.http.fakes import BASE, OPERATOR, running
+from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with running(web=MemoryWeb()) as world:
+        yield Stage(world)
+
+
+async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -> None:
+    org, apps = stage.world.orgs["Fjord"], oauth_services(stage.world.dependencies).apps
+    wanted = NewApp("  Stock   board ", AppKind.WEB, (CALLBACK,), frozenset({"products:read"}))
+    async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
+        for caller in (owner_of(org, "developer"), owner_of(org, session=False)):
+            with pytest.raises(PermissionDenied):
+                await apps.create_app(tx, caller, wanted)
+        admin = owner_of(org, "admin")
+        app, secret = await apps.create_app(tx, admin, wanted)
+        assert (
+            app.name == "Stock board" and secret is not None and app.last4 == secret[-4:] and app.made_by == admin.user
+        )
+        for wrong in (
+            replace(wanted, name=""),
+            replace(wanted, redirect_uris=()),
+            replace(wanted, redirect_uris=("http://app.example/cb",)),
+            replace(wanted, scopes=frozenset({"all"})),
+            replace(wanted, kind=AppKind.MACHINE),
+        ):
+            with pytest.raises(InvalidRequest):
+                await apps.create_app(tx, admin, wrong)
+        changed = await apps.change_app(
+            tx, admin, app.id, AppChange(name="Board", redirect_uris=("https://app.example/new",))
+        )
+        rotated, fresh = await apps.rotate_secret(tx, admin, app.id)
+        assert rotated.last4 == fresh[-4:] != secret[-4:] and rotated.name == changed.name
+        assert list(await apps.list_apps(tx)) == [rotated]
+        public, nothing = await apps.create_app(tx, admin, replace(wanted, kind=AppKind.SINGLE_PAGE))
+        assert nothing is None
+        await apps.delete_app(tx, admin, public.id)
+        with pytest.raises(NotFound):
+            await apps.get_app(tx, public.id)
+        told = [change for change in tx.recorded.changes if change.object == "oauth_app"]
+        assert [change.action for change in told] == ["create", "update", "update", "create", "delete"]
+        assert not any(secret in str(change) or fresh in str(change) for change in told)
+
+
+async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
+    app, person, apps = await stage.app(), await stage.person(), oauth_services(stage.world.dependencies).apps
+    body = await stage.signed_in(app, person)
+    org = stage.world.orgs["Fjord"]
+    async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
+        await apps.delete_app(tx, owner_of(org), app.id)
+    assert (await stage.client(body["access_token"]).get("/v1/products")).status == 401
+    assert (await stage.refresh(app, body["refresh_token"])).json()["error"] == "invalid_client"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"redirect_uris": []}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["data:text/html,x"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["http://evil.example/cb"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["https://app.example/cb#frag"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["https://*.example/cb"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": "https://app.example/cb"}, "invalid_redirect_uri"),
+        (
+            {"redirect_uris": ["cursor://x/cb"], "token_endpoint_auth_method": "client_secret_basic"},
+            "invalid_redirect_uri",
+        ),
+        ({"grant_types": ["client_credentials"]}, "invalid_client_metadata"),
+        ({"grant_types": ["password"]}, "invalid_client_metadata"),
+        ({"response_types": ["token"]}, "invalid_client_metadata"),
+        ({"scope": "everything"}, "invalid_client_metadata"),
+        ({"client_name": 7}, "invalid_client_metadata"),
+        ({"client_uri": "javascript:alert(1)"}, "invalid_client_metadata"),
+        ({"token_endpoint_auth_method": "private_key_jwt"}, "invalid_client_metadata"),
+    ],
+)
+async def test_what_registers_itself_is_judged(stage: Stage, said: dict[str, object], code: str) -> None:
+    answer = await stage.register(**said)
+    assert answer.status == 400 and answer.json()["error"] == code
+
+
+async def test_registrations_of_an_address_are_bounded(stage: Stage) -> None:
+    answers = [await stage.register() for _ in range(12)]
+    assert [answer.status for answer in answers] == [201] * 10 + [429] * 2
+    assert int(answers[-1].headers["retry-after"]) > 60 and answers[-1].json()["error"] == "temporarily_unavailable"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (
+            b'{"client_id": "https://other.example/app.json", "redirect_uris": ["http://localhost/cb"]}',
+            "application/json",
+            200,
+        ),
+        (
+            b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"], "client_secret": "x"}',
+            "application/json",
+            200,
+        ),
+        (
+            b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"], "token_endpoint_auth_method": "client_secret_post"}',
+            "application/json",
+            200,
+        ),
+        (b'{"client_id": "URL", "redirect_uris": []}', "application/json", 200),
+        (b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"]}', "text/html", 200),
+        (b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"]}', "application/json", 302),
+        (b'["URL"]', "application/json", 200),
+        (b"{" * 9_000, "application/json", 200),
+        (b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"]}' + b" " * 11_000, "application/json", 200),
+    ],
+)
+async def test_documents_of_apps_are_judged(stage: Stage, body: bytes, kind: str, status: int) -> None:
+    url = "https://editor.example/client.json"
+    stage.world.dependencies.web.serve(url, body.replace(b"URL", url.encode()), status, content_type=kind)
+    moment = stage.world.clock.now()
+    app = App("app", url, AppKind.NATIVE, Origin.DOCUMENT, "", ("http://localhost/cb",), frozenset(), moment, moment)
+    page = await stage.ask(await stage.person(), app)
+    assert page.status == 400 and page.header("location") is None
