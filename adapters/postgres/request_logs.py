@@ -110,16 +110,15 @@ def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tupl
         yield low, high
 
 
-_PROCESS = secrets.token_hex(4)
 _COUNTER = count()
 _DIGITS: Final = 13
 """Of the milliseconds that a position begins with."""
 
 
-def _position(log: RequestLog) -> str:
+def _position(log: RequestLog, process: str) -> str:
     """Ordered by time, then by the order of writing; unique over all processes."""
     milliseconds = int(log.created_at.timestamp() * 1000)
-    return f"{milliseconds:0{_DIGITS}d}-{next(_COUNTER):010d}-{_PROCESS}"
+    return f"{milliseconds:0{_DIGITS}d}-{next(_COUNTER):010d}-{process}"
 
 
 def _text(given: str | None) -> str | None:
@@ -127,11 +126,11 @@ def _text(given: str | None) -> str | None:
     return given if given is None or given.isprintable() else _UNSTORABLE.sub("", given)
 
 
-def _json(log: RequestLog) -> dict[str, Any]:
+def _json(log: RequestLog, process: str) -> dict[str, Any]:
     return {
         "org": log.tenant.org,
         "livemode": log.tenant.livemode,
-        "position": _position(log),
+        "position": _position(log, process),
         "id": log.id,
         "method": _text(log.method),
         "path": _text(log.path),
@@ -164,6 +163,7 @@ class PostgresRequestLogSink:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._process = secrets.token_hex(4)
         self._noted: dict[str, datetime] = {}
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
@@ -172,7 +172,7 @@ class PostgresRequestLogSink:
         for node, tenants in homes.items():
             own = set(tenants)
             theirs = [log for log in logs if log.tenant in own]
-            body = _ENCODE([_json(log) for log in theirs]).decode()
+            body = _ENCODE([_json(log, self._process) for log in theirs]).decode()
             try:
                 async with self._pool.at(node) as link:
                     if uses := self._uses(theirs):  # ahead of the rows, which a second attempt would write twice

@@ -4,6 +4,7 @@ The 22 characters are a UUIDv7 (RFC 9562) written in base62, so that ids sort by
 compared byte by byte, and keys stay index-friendly.
 """
 
+import os
 import re
 import secrets
 import time
@@ -100,6 +101,12 @@ class _Sequence:
     """Numbers that only rise within this process (RFC 9562 §6.2, method 2), whatever the clock does, in any thread."""
 
     def __init__(self) -> None:
+        self.begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.begin)
+
+    def begin(self) -> None:
+        """Begin anew: in a process that was forked, too, which would go through the same numbers as its parent."""
         self._lock = Lock()
         self._random = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
         self._milliseconds = 0

@@ -196,10 +196,10 @@ def _organisations(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     create.add_argument("--kind", required=True, choices=KINDS)
     create.add_argument("--plan", default="free", help="free, standard, high or max (default: free)")
     _store(create)
-    create.set_defaults(run="operators:create_org")
+    create.set_defaults(run="orgs:create_org")
     every = org.add_parser("list", help="every organisation: id, plan, kind, name")
     _store(every)
-    every.set_defaults(run="operators:list_orgs")
+    every.set_defaults(run="orgs:list_orgs")
     out = org.add_parser("export", help="write all of an organisation's data to a folder, as its API answers it")
     _org(out)
     out.add_argument("--to", required=True, type=Path, metavar="FOLDER", help="a new folder")
@@ -209,7 +209,7 @@ def _organisations(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     _org(again)
     again.add_argument("--mode", choices=("live", "test"), default="live", help="default: live")
     _store(again)
-    again.set_defaults(run="operators:rematch")
+    again.set_defaults(run="orgs:rematch")
     leave = org.add_parser("delete", help="delete an organisation and everything of it, for good")
     _org(leave)
     leave.add_argument("--confirm", metavar="NAME", help="its exact name")
@@ -221,7 +221,7 @@ def _organisations(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         "--plan", required=True, help="free, standard, high or max; GET /v1/plans tells what each includes"
     )
     _store(change)
-    change.set_defaults(run="operators:change_plan")
+    change.set_defaults(run="orgs:change_plan")
 
 
 def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -255,13 +255,13 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     make.add_argument("--expires-in-days", type=int, metavar="N")
     make.add_argument("--network", action="append", default=[], metavar="CIDR", help="may only be used from there")
     _store(make)
-    make.set_defaults(run="operators:create_key")
+    make.set_defaults(run="orgs:create_key")
     revoke = key.add_parser("revoke", help="end an API key at once")
     _org(revoke)
     revoke.add_argument("--mode", required=True, choices=("live", "test"))
     revoke.add_argument("--key", required=True, metavar="ID")
     _store(revoke)
-    revoke.set_defaults(run="operators:revoke_key")
+    revoke.set_defaults(run="orgs:revoke_key")
 
 
 def _apps(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -23,20 +23,16 @@ from tests.flows.api import Api
 from tests.flows.feeds import catalogue, record
 from tests.flows.stage import ROOT, eventually, free_port
 from tests.postgres.databases import fresh_database
+from tests.support.forkserver import joinery
 
+pytestmark = pytest.mark.soak
 _BARE = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
 _BARE |= {"PYTHONPATH": str(ROOT), "JOINERY_PLUGINS": str(ROOT / "plugins.toml")}
 
 
-def joinery(*words: object, **env: str) -> "subprocess.CompletedProcess[str]":
-    """A command, as an operator gives it."""
-    command = [sys.executable, "-P", "-m", "entrypoints.cli.main", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=_BARE | env, timeout=120, check=False)
-
-
 def answered(*words: object, **env: str) -> Any:
     """What a command that goes well answers."""
-    done = joinery(*words, "--json", **env)
+    done = joinery(*words, "--json", env=_BARE | env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -94,7 +90,7 @@ def first(home: Path) -> Iterator[dict[str, Any]]:
             eventually(lambda: rounds[0] >= 2, "it writes")
             cursor = busy.get("/v1/changes", cursor="now")["next_cursor"]
             told = answered("backup", home / "whole", "--data-dir", data)
-            said = joinery("backup", home / "whole.tar", "--data-dir", data, "--without-secret")
+            said = joinery("backup", home / "whole.tar", "--data-dir", data, "--without-secret", env=_BARE)
             assert said.returncode == 0 and "The secret is NOT in it" in said.stdout, said.stderr
             after = rounds[0]
             eventually(lambda: rounds[0] > after, "it goes on writing")
@@ -132,17 +128,17 @@ def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
     assert (home / "whole.tar").stat().st_mode & 0o777 == 0o600
     assert not list(home.glob("*.partial"))
-    again = joinery("backup", folder, "--data-dir", first["data"])
+    again = joinery("backup", folder, "--data-dir", first["data"], env=_BARE)
     assert again.returncode == 1 and "is there already" in again.stderr
 
 
-@pytest.mark.parametrize("kind", ["folder", pytest.param("tar", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kind", ["folder", "tar"])
 def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -> None:
     second = home / f"second-{kind}"
     if kind == "tar":
-        refused = joinery("restore", home / "whole.tar", "--data-dir", second)
+        refused = joinery("restore", home / "whole.tar", "--data-dir", second, env=_BARE)
         assert refused.returncode == 1 and "The backup has no secret" in refused.stderr
-        wrong = joinery("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET="x" * 40)
+        wrong = joinery("restore", home / "whole.tar", "--data-dir", second, env=_BARE | {"JOINERY_SECRET": "x" * 40})
         assert wrong.returncode == 1 and "not the secret that this data was made with" in wrong.stderr
         assert not second.exists()
         answered("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET=first["secret"])
@@ -167,7 +163,7 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
         assert busy.get("/v1/changes", cursor=events["next_cursor"])["data"], "and goes on"
         with psycopg.connect(attach(second)["JOINERY_DATABASE_URL"]) as owner:
             _closed(owner)
-    again = joinery("restore", home / "whole", "--data-dir", second)
+    again = joinery("restore", home / "whole", "--data-dir", second, env=_BARE)
     assert again.returncode == 1 and "holds data already" in again.stderr
 
 
@@ -206,18 +202,17 @@ def _closed(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
     assert owner.execute(parts).fetchone() == (False,)
 
 
-@pytest.mark.soak
 def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) -> None:
     env = {
         "JOINERY_DATABASE_URL": asyncio.run(fresh_database("Restored-To", migrated=False)),
         "JOINERY_OBJECTS_URL": (home / "own objects").as_uri(),
         "JOINERY_SECRET": first["secret"],
     }
-    wrong = joinery("restore", home / "whole", **env | {"JOINERY_SECRET": "y" * 40})
+    wrong = joinery("restore", home / "whole", env=_BARE | env | {"JOINERY_SECRET": "y" * 40})
     assert wrong.returncode == 1 and "not the secret" in wrong.stderr
     restored = answered("restore", home / "whole", **env)
     assert restored["tables"] == first["told"]["tables"]
-    again = joinery("restore", home / "whole", **env)
+    again = joinery("restore", home / "whole", env=_BARE | env)
     assert again.returncode == 1 and "The database is not empty" in again.stderr
     findings = {found["name"]: found["state"] for found in answered("doctor", **env)["findings"]}
     assert findings["database"] == findings["objects"] == "ok"
@@ -234,7 +229,7 @@ def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content[: -1 if name == "manifest.json" else None])
-        refused = joinery("restore", broken, "--data-dir", home / "third")
+        refused = joinery("restore", broken, "--data-dir", home / "third", env=_BARE)
         assert refused.returncode == 1 and "backup" in refused.stderr and "Traceback" not in refused.stderr, (
             refused.stderr
         )
@@ -243,11 +238,10 @@ def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any
     unfinished = home / "unfinished"
     shutil.copytree(home / "whole", unfinished)
     (unfinished / "manifest.json").unlink()
-    refused = joinery("restore", unfinished, "--data-dir", home / "third")
+    refused = joinery("restore", unfinished, "--data-dir", home / "third", env=_BARE)
     assert refused.returncode == 1 and "no finished backup" in refused.stderr
 
 
-@pytest.mark.soak
 def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home: Path) -> None:
     data = home / "fourth"
     command = [
@@ -264,9 +258,9 @@ def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home
     eventually(lambda: (data / "postgres" / "postmaster.pid").exists(), "its database starts", every=0.005)
     process.kill()
     process.wait(10)
-    refused = joinery("up", "--data-dir", data, "--port", free_port())
+    refused = joinery("up", "--data-dir", data, "--port", free_port(), env=_BARE)
     assert refused.returncode == 1 and "was broken off" in refused.stderr
-    assert joinery("backup", home / "half", "--data-dir", data).returncode == 1
+    assert joinery("backup", home / "half", "--data-dir", data, env=_BARE).returncode == 1
     answered("restore", home / "whole", "--data-dir", data)
     with running(data) as port:
         assert reads(Api(port, first["keys"]["quiet"])) == first["reads"]

@@ -77,6 +77,7 @@ def _another_epoch(api: Api, page: Any) -> None:
     assert api.get("/v1/changes", cursor=anew["next_cursor"])["data"] == []
 
 
+@pytest.mark.soak
 def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> None:
     primary = Postgres(homes[0], {"shared_buffers": "64MB"})
     process = asyncio.run(primary.start())

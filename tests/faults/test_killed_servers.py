@@ -7,6 +7,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from entrypoints.up.valkey import Valkey
 from tests.faults.conftest import TRAPS, Faults
 from tests.faults.states import state
 from tests.flows.feeds import catalogue, record
-from tests.flows.stage import Stage, eventually, free_port
+from tests.flows.stage import Stage, eventually, free_port, is_stopped
 from tests.postgres.databases import fresh_database
 
 FEED = catalogue(500)
@@ -34,6 +35,7 @@ def home() -> Iterator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
+@pytest.mark.soak
 def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
     server = Postgres(home, {"fsync": "off", "shared_buffers": "64MB"})
     process = asyncio.run(server.start())
@@ -74,6 +76,7 @@ def _settles(api: Any) -> None:
     raise AssertionError("the API does not come back")
 
 
+@pytest.mark.soak
 def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
     """The queue only wakes workers: what is to be done stands in the database."""
     server = Valkey(home)
@@ -154,7 +157,7 @@ def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
             target=lambda: first.append(tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="k")), daemon=True
         )
         asking.start()
-        os.waitid(os.P_PID, trapped.pid, os.WSTOPPED | os.WNOWAIT)
+        eventually(partial(is_stopped, trapped), "it stands still", within=90)
         other = type(tenancy.api)(faults.stage.port, tenancy.api.secret)
         answer = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
         assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")

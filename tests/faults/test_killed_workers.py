@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.faults.conftest import Faults
 from tests.faults.states import state
 from tests.flows.feeds import catalogue
-from tests.flows.stage import Tenancy, eventually
+from tests.flows.stage import Tenancy, eventually, is_stopped
 
 FIRST = catalogue(200)
 SECOND = catalogue(40) + b"".join(catalogue(150, first=40, price=130).splitlines(keepends=True)[1:])
@@ -80,7 +81,7 @@ def test_a_worker_that_wakes_up_too_late_changes_nothing(
     tenancy, source = _source(faults.organisation())
     with faults.trapped(place, "SIGSTOP") as trapped:
         run = tenancy.api.hand_in(source, FIRST)
-        os.waitid(os.P_PID, trapped.pid, os.WSTOPPED | os.WNOWAIT)
+        eventually(partial(is_stopped, trapped), "it stands still", within=90)
         if place.startswith("chunk"):
             _end_its_transaction(faults)
     ended = tenancy.api.ended(run)

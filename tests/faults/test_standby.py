@@ -39,6 +39,7 @@ def _scheduler(stage: Stage, name: str) -> "subprocess.Popen[bytes]":
     return stage.start(name, ("-m", "entrypoints.cli.main", "scheduler"))
 
 
+@pytest.mark.soak
 def test_idle_processes_hold_nothing_and_the_standby_takes_over(stage: Stage) -> None:
     first = _scheduler(stage, "first")
     eventually(lambda: _leads(stage, "first"), "the first one leads")

@@ -20,9 +20,9 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
-from entrypoints.up.lifeline import before_exec
 from tests.flows.api import Api
 from tests.support import builders
+from tests.support.forkserver import FORKS
 
 FEEDS = "127.0.0.2"
 """Where feeds are served from: a private address, which the operator allows; 127.0.0.1 stays refused."""
@@ -39,6 +39,12 @@ def eventually(look: Callable[[], T | None], what: str, within: float = 20.0, ev
             return found
         assert time.monotonic() < until, f"{what}: not within {within} s"
         time.sleep(every)
+
+
+def is_stopped(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether it stands still (SIGSTOP), as the kernel says."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(process.pid)], capture_output=True, text=True, check=True)
+    return shown.stdout.startswith("T")
 
 
 def free_port() -> int:
@@ -83,16 +89,20 @@ class Stage:
     def start(self, name: str, argv: Sequence[str] = (), **env: str) -> "subprocess.Popen[bytes]":
         """Start `joinery <name>` (or another program of this interpreter); it ends with this process at the latest."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
-        with self.log(name).open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", *(argv or ("-m", "entrypoints.cli.main", name))],
-                env={**kept, "PYTHONPATH": str(ROOT), **self.env, **env},
-                cwd=self.home,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                preexec_fn=before_exec(signal.SIGKILL),
-            )
+        told = {**kept, "PYTHONPATH": str(ROOT), **self.env, **env}
+        argv = argv or ("-m", "entrypoints.cli.main", name)
+        if sys.platform == "linux":
+            process: subprocess.Popen[bytes] = FORKS.start(argv, told, self.home, self.log(name))
+        else:
+            with self.log(name).open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-P", *argv],
+                    env=told,
+                    cwd=self.home,
+                    stdout=log,
+                    stderr=log,
+                    stdin=subprocess.DEVNULL,
+                )
         self.running.append(process)
         return process
 

@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-import subprocess
-import sys
 import time
 from typing import Any
 from urllib.error import HTTPError
@@ -15,17 +13,15 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 import pytest
 
 from domain.access.model import ROLES
+from tests.support.forkserver import joinery
 from tests.support.table import whole
 from tests.flows.api import Api
-from tests.flows.stage import ROOT, Stage
+from tests.flows.stage import Stage
 
 
 def _joinery(stage: Stage, *words: str) -> Any:
     """The JSON that a command prints."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "entrypoints.cli.main", *words, "--json"],
-        env={"PYTHONPATH": str(ROOT), **stage.env}, capture_output=True, timeout=30, check=False,
-    )  # fmt: skip
+    done = joinery(*words, "--json", env=stage.env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -135,10 +131,7 @@ def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
     before = stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]
     assert _traces(stage, text), "it was there"
     name = leaves.organisation.name
-    refused = subprocess.run(
-        [sys.executable, "-P", "-m", "entrypoints.cli.main", "org", "delete", "--org", leaves.tenant.org],
-        env={"PYTHONPATH": str(ROOT), **stage.env}, capture_output=True, timeout=30, check=False, text=True,
-    )  # fmt: skip
+    refused = joinery("org", "delete", "--org", leaves.tenant.org, env=stage.env)
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
     out = stage.home / "leaves"
     told = _joinery(stage, "org", "export", "--org", leaves.tenant.org, "--to", str(out))

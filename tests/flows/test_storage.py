@@ -18,6 +18,7 @@ from domain.storage.usecases.sweeping import StorageSweeper
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server, record
 from tests.flows.stage import ROOT, Stage
+from tests.support.forkserver import joinery
 from tests.support.postgres import database
 
 
@@ -201,9 +202,6 @@ def test_the_doctor_tells_what_lies_about_and_sweeps(stage: Stage) -> None:
 
 
 def _doctor(stage: Stage, *words: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "entrypoints.cli.main", "doctor", *words, "--json"],
-        env={"PYTHONPATH": str(ROOT), **stage.env}, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = joinery("doctor", *words, "--json", env=stage.env)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)

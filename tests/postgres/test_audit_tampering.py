@@ -23,6 +23,7 @@ from domain.kernel import retention
 from domain.kernel.tenancy import Actor, Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.forkserver import joinery
 from tests.tenancy.world import World, ask, OPERATIONS, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,11 +62,8 @@ class Place:
 
     def verified(self, *words: str) -> tuple[int, Any]:
         """What the command says, and its exit status."""
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "entrypoints.cli.main", "audit", "verify", *words, "--json"],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "JOINERY_DATABASE_URL": self.address, "JOINERY_SECRET": SECRET},
-            capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
+        settings = {"JOINERY_DATABASE_URL": self.address, "JOINERY_SECRET": SECRET}
+        done = joinery("audit", "verify", *words, "--json", env=settings)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)
 

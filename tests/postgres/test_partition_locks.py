@@ -87,7 +87,7 @@ class Place:
             await reader.rollback()
 
 
-@pytest_asyncio.fixture(params=["embedded", "server"])
+@pytest_asyncio.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.soak)])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """On the embedded server and on the machine's own."""
     if request.param == "server" and not await at_hand():

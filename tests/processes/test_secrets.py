@@ -23,6 +23,7 @@ from tests.flows.api import Api
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 from tests.flows.stage import FEEDS, ROOT, Stage, eventually, free_port
 from tests.postgres.databases import fresh_database
+from tests.support.forkserver import joinery
 
 CREDENTIALS = {"token": "Geheim-7f6e5d4c3b"}
 TABLES = (
@@ -32,15 +33,6 @@ TABLES = (
     ("idempotency_keys", "key", "body"),
     ("key_ring", "'key ring'", "sealed"),
 )
-
-
-def joinery(*words: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-    """One command, to its end."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "entrypoints.cli.main", *words],
-        env={**kept, "PYTHONPATH": str(ROOT), **(env or {})}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
 
 
 @dataclass

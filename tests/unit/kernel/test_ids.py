@@ -1,5 +1,6 @@
 """Identifiers are well formed, unique, and sort in the order of their making."""
 
+import os
 import string
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +19,17 @@ def test_one_process_makes_them_in_order_and_never_twice() -> None:
         made = [list(part) for part in pool.map(lambda _: [ids.new_id("evt") for _ in range(5_000)], range(4))]
     assert all(part == sorted(part) for part in made)
     assert len({one for part in made for one in part}) == 20_000
+
+
+def test_a_forked_process_makes_others() -> None:
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(write, " ".join(ids.new_id("evt") for _ in range(50)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(read, 65_536).decode().split()
+    assert len({*theirs, *(ids.new_id("evt") for _ in range(50))}) == 100
 
 
 def test_they_carry_the_time_of_rfc_9562() -> None:

@@ -1,0 +1,206 @@
+"""Programs of this project, forked from a process that has imported everything: a fiftieth of the time that starting Python takes.
+
+The process is its own in all that tests strike: pid, memory, files, signals. `tests/processes` start programs as operators do.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+COMMAND: Final = "entrypoints.cli.main"
+_IMPORTED: Final = ("cli.processes", "http.server", "worker.service", "scheduler.service", "mail.service", "cli.mirror")
+_MOST: Final = 200_000
+"""Bytes of a message."""
+
+
+class ForkedProcess(subprocess.Popen[bytes]):
+    """A process whose parent is the server: its end is asked of that."""
+
+    def __init__(self, server: "Forkserver", pid: int, argv: Sequence[str]) -> None:
+        self._server, self.pid, self.args = server, pid, list(argv)
+        self.returncode: Any = None
+        self.stdin = self.stdout = self.stderr = None
+        self._child_created = False  # nothing that Popen would have to look after
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self.returncode is None:
+            self.returncode = self._server.ended(self.pid)
+        code: int | None = self.returncode
+        return code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises TimeoutExpired."""
+        until = time.monotonic() + timeout if timeout is not None else None
+        while (code := self.poll()) is None:
+            if until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            time.sleep(0.005)
+        return code
+
+
+class Forkserver:
+    """The server, started with the first process that is wanted; it and all that it has forked end with this process."""
+
+    def __init__(self) -> None:
+        self._lock, self._ended = Lock(), dict[int, int]()
+        self._control: socket.socket | None = None
+
+    def start(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Path, errors: Path | None = None
+    ) -> ForkedProcess:
+        """A process that runs `-m MODULE …` or `-c PROGRAM …`, its output added to `out`, what it says of errors to `errors` or there, too."""
+        job = {"argv": argv, "env": env, "cwd": str(cwd), "outputs": [str(out), str(errors or out)]}
+        with self._lock:
+            control = self._control = self._control or _server()
+            control.send(json.dumps(job).encode())
+            while (pid := self._told(control)) is None:
+                pass
+            self._ended.pop(pid, None)
+        return ForkedProcess(self, pid, argv)
+
+    def ended(self, pid: int) -> int | None:
+        """The exit code of a process; None while it runs."""
+        with self._lock:
+            control = self._control
+            while control is not None and select.select([control], [], [], 0)[0]:
+                self._told(control)
+            return self._ended.get(pid)
+
+    def _told(self, control: socket.socket) -> int | None:
+        """Take one message: the pid of what was forked, or None for the end of another."""
+        message = control.recv(_MOST)
+        assert message, "the server of forks is gone"
+        said: dict[str, int] = json.loads(message)
+        if "code" in said:
+            self._ended[said["pid"]] = said["code"]
+            return None
+        return said["pid"]
+
+
+FORKS: Final = Forkserver()
+
+
+def joinery(
+    *words: object, env: Mapping[str, str] | None = None, timeout: float = 120
+) -> "subprocess.CompletedProcess[str]":
+    """One command to its end, with no settings but those of `env`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
+    told = kept | {"PYTHONPATH": str(ROOT)} | dict(env or {})
+    argv = ("-m", COMMAND, *map(str, words))
+    if sys.platform != "linux":
+        return subprocess.run(
+            [sys.executable, "-P", *argv], env=told, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        out, errors = Path(folder, "out"), Path(folder, "errors")
+        process = FORKS.start(argv, told, Path.cwd(), out, errors)
+        try:
+            process.wait(timeout)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(argv, process.returncode, out.read_text(), errors.read_text())
+
+
+def _server() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
+    command = [sys.executable, "-P", "-m", "tests.support.forkserver", str(theirs.fileno())]
+    subprocess.Popen(
+        command, env=env | {"PYTHONPATH": str(ROOT)}, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL
+    )
+    theirs.close()
+    return ours
+
+
+def _forked(control: socket.socket) -> dict[str, Any]:
+    """Fork for each message; returns in the forked process alone, with what it is to do."""
+    woken, wakes = socket.socketpair()
+    for end in (woken, wakes):
+        end.setblocking(False)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            with suppress(BlockingIOError):
+                woken.recv(4096)
+            _tell_ends(control)
+        if control not in ready:
+            continue
+        message = control.recv(_MOST)
+        if not message:
+            os._exit(0)
+        parent, pid = os.getpid(), os.fork()
+        if pid:
+            control.send(json.dumps({"pid": pid}).encode())
+            continue
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for one in (control, woken, wakes):
+            one.close()
+        return json.loads(message) | {"parent": parent}
+
+
+def _tell_ends(control: socket.socket) -> None:
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            control.send(json.dumps({"pid": ended[0], "code": os.waitstatus_to_exitcode(ended[1])}).encode())
+
+
+def _become(job: Mapping[str, Any]) -> None:
+    """Its output, folder and environment, and its end with the server's."""
+    from adapters.processes.lifeline import die_with_parent  # noqa: PLC0415  not where tests are collected
+
+    die_with_parent(signal.SIGKILL, job["parent"])
+    for number, place in enumerate(job["outputs"], 1):
+        file = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file always
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+
+
+def _run(argv: Sequence[str]) -> None:
+    kind, name, *rest = argv
+    sys.argv = [name if kind == "-m" else kind, *rest]
+    if kind == "-c":
+        exec(compile(name, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102  what Python does with -c
+    elif name == COMMAND:
+        sys.exit(importlib.import_module(COMMAND).main())
+    else:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    """Import, then fork for whoever asks on the socket that the argument names."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    importlib.import_module(COMMAND)
+    for name in _IMPORTED:
+        importlib.import_module(f"entrypoints.{name}")
+    gc.collect()
+    gc.freeze()
+    job = _forked(control)
+    _become(job)
+    _run(job["argv"])
+
+
+if __name__ == "__main__":
+    main()
