@@ -17,13 +17,16 @@ class IdentityProviders(Protocol):
         """The issuer as its own document spells it, once that says all that is needed. Raises ProviderFault."""
         ...
 
-    async def authorization_url(self, client: Client, attempt: Attempt, hint: str, *, again: bool = False) -> str:
+    async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
         """Where to send the browser; `hint` is the address that somebody said is theirs. Raises ProviderFault.
 
-        `again` has the provider ask who it is, also of somebody whom it remembers.
+        An attempt with `again_since` has the provider ask who it is, also of somebody whom it remembers.
         """
         ...
 
     async def identity(self, client: Client, attempt: Attempt, answer: Mapping[str, str]) -> Identity:
-        """Who somebody is, of the parameters that the browser brought back. Raises ProviderFault."""
+        """Who somebody is, of the parameters that the browser brought back. Raises ProviderFault.
+
+        Of an attempt with `again_since`, also when the provider tells that they have shown it before that.
+        """
         ...

@@ -31,6 +31,8 @@ _LONGEST: Final = 8192
 """Characters of a parameter that comes back."""
 _LONGEST_SUBJECT: Final = 255
 _LONGEST_NAME: Final = 100
+_ANEW: Final[Mapping[str, str]] = {"prompt": "login", "max_age": "0"}
+"""Who is remembered is asked all the same; with `max_age`, providers have to tell when that was (OpenID Connect Core §3.1.2.1)."""
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 _REFUSALS: Final = {
     "access_denied": "The provider did not let you in.",
@@ -54,7 +56,7 @@ class OidcProviders:
         await self._documents.keys(told)
         return told
 
-    async def authorization_url(self, client: Client, attempt: Attempt, hint: str, *, again: bool = False) -> str:
+    async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
         document = await self._documents.find(client.issuer)
         url: str = prepare_grant_uri(
             document["authorization_endpoint"],
@@ -67,7 +69,7 @@ class OidcProviders:
             code_challenge=create_s256_code_challenge(attempt.verifier),
             code_challenge_method="S256",
             login_hint=hint or None,
-            prompt="login" if again else None,
+            **(_ANEW if attempt.again_since is not None else {}),
         )
         return url
 
@@ -76,6 +78,7 @@ class OidcProviders:
         code = _code(document, client, attempt, answer)
         tokens = await self._exchange(document, client, attempt, code)
         claims = await self._claims(document, client, attempt, tokens)
+        _must_be_anew(attempt, claims)
         told = claims if "email" in claims else {**await self._userinfo(document, claims, tokens), "sub": claims["sub"]}
         return _identity(client.issuer, claims, told)
 
@@ -162,6 +165,13 @@ def _code(document: Mapping[str, Any], client: Client, attempt: Attempt, answer:
     except OAuth2Error:
         raise ProviderFault("The provider sent no code.") from None
     return str(found["code"])
+
+
+def _must_be_anew(attempt: Attempt, claims: Mapping[str, Any]) -> None:
+    """Somebody may have taken `prompt` out of the address: what counts is when the provider has asked, where it tells."""
+    since, shown = attempt.again_since, claims.get("auth_time")
+    if since is not None and isinstance(shown, int | float) and shown < since.timestamp() - LEEWAY:
+        raise ProviderFault("The provider has not asked who you are this time. Sign in there anew.")
 
 
 def _token_refusal(body: bytes) -> str:

@@ -104,11 +104,15 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What binds a sign-in to one browser: random texts that come back in the address, in the token, and in the exchange (PKCE)."""
+    """What binds a sign-in to one browser: random texts that come back in the address, in the token, and in the exchange (PKCE).
+
+    `again_since`: who is signed in already is to show who they are anew, after that moment.
+    """
 
     state: str
     nonce: str
     verifier: str
+    again_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

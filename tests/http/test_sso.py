@@ -325,7 +325,12 @@ async def test_who_came_in_by_a_provider_proves_who_they_are_there(world: World)
     world.provider.now = int(world.clock.now().timestamp())
     assert "Go on by single sign-on" in (await browser.get(f"/console/confirm?next={PLACE}")).text
     again = await begun(browser, place=PLACE)
-    assert "prompt=login" in again
+    assert "prompt=login" in again and "max_age=0" in again
+    world.provider.claims = {"auth_time": world.provider.now - 1200}
+    refused = await back(browser, org, world.provider.authorize(await begun(browser, place=PLACE)))
+    assert refused.status == 403 and "has not asked who you are this time" in refused.text
+    world.provider.claims = {}
+    again = await begun(browser, place=PLACE)
     assert (await back(browser, org, world.provider.authorize(again))).header("location") == PLACE
     now = world.clock.now()
     assert (await world.sessions.find(browser.cookies[COOKIE])).session.is_sudo(now) and await world.sessions.find(

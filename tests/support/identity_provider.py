@@ -108,7 +108,9 @@ class FakeProvider:
             return OutboundAnswer(401, b'{"error":"invalid_client"}', "application/json")
         about = {"sub": self.person["sub"]} if self.by_userinfo else self.person
         claims = {"iss": self.issuer, "aud": asked["client_id"], "iat": self.now, "exp": self.now + 300}
-        claims |= {"nonce": asked["nonce"]} | about | self.claims
+        claims |= (
+            {"nonce": asked["nonce"]} | ({"auth_time": self.now} if "max_age" in asked else {}) | about | self.claims
+        )
         said = {name: value for name, value in claims.items() if value is not None}
         return _json({"access_token": "at-1", "token_type": "Bearer", "id_token": self._signed(said)})
 

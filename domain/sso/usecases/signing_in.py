@@ -92,7 +92,9 @@ class SsoSignIn:
             connection = await tx.sso.connection()
         if connection is None or not connection.enabled or connection.issuer != told["issuer"]:
             raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
-        attempt = Attempt(told["state"], told["nonce"], told["verifier"])
+        since = told.get("again_since")
+        again_since = datetime.fromisoformat(since) if since else None
+        attempt = Attempt(told["state"], told["nonce"], told["verifier"], again_since)
         try:
             identity = await self._providers.identity(self._client(connection), attempt, answer)
         except ProviderFault as error:
@@ -144,9 +146,10 @@ class SsoSignIn:
         return member
 
     async def _begun(self, connection: Connection, email: str, place: str, *, again: bool) -> Begun:
-        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
+        now = self._clock.now()
+        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)), again_since=now if again else None)
         try:
-            url = await self._providers.authorization_url(self._client(connection), attempt, email, again=again)
+            url = await self._providers.authorization_url(self._client(connection), attempt, email)
         except ProviderFault as error:
             raise SignInRefused(str(error)) from None
         told = {
@@ -156,7 +159,8 @@ class SsoSignIn:
             "nonce": attempt.nonce,
             "verifier": attempt.verifier,
             "place": place[:LONGEST_PLACE],
-            "until": (self._clock.now() + ATTEMPT_LASTS).isoformat(),
+            "until": (now + ATTEMPT_LASTS).isoformat(),
+            "again_since": now.isoformat() if again else "",
         }
         cookie = base64.urlsafe_b64encode(self._vault.seal(told, OWNER)).decode().rstrip("=")
         return Begun(url, cookie, int(ATTEMPT_LASTS.total_seconds()))
