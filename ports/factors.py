@@ -14,12 +14,15 @@ class Factors(Protocol):
         """The person's, confirmed or not."""
         ...
 
-    async def enrol(self, authenticator: Authenticator) -> bool:
-        """Keep one that is not confirmed yet, in the place of such a one; False where one is confirmed."""
+    async def enrol(self, authenticator: Authenticator) -> Authenticator:
+        """Keep one that is not confirmed yet, unless there is one; answers the person's, confirmed or not."""
         ...
 
-    async def confirm(self, user: str, step: int, now: datetime) -> bool:
-        """A first code was right: it counts from now on; False when another call was faster."""
+    async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
+        """A first code was right: it counts from now on, with these recovery codes' keyed hashes, and no others.
+
+        False, and nothing, when another call was faster, or it is not the person's any more.
+        """
         ...
 
     async def take_step(self, user: str, step: int) -> bool:
@@ -30,8 +33,8 @@ class Factors(Protocol):
         """Forget the app and the recovery codes; False when there was none."""
         ...
 
-    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> None:
-        """Keep these recovery codes' keyed hashes, and no others."""
+    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
+        """Keep these recovery codes' keyed hashes, and no others; False, and nothing, where no app is confirmed."""
         ...
 
     async def use_code(self, user: str, digest: bytes, now: datetime) -> bool:

@@ -22,19 +22,18 @@ class MemoryFactors:
     async def authenticator(self, user: str) -> Authenticator | None:
         return self._store.committed(AUTHENTICATORS, EVERYWHERE).get(user)
 
-    async def enrol(self, authenticator: Authenticator) -> bool:
+    async def enrol(self, authenticator: Authenticator) -> Authenticator:
         known = await self.authenticator(authenticator.user)
-        if known is not None and known.confirmed_at is not None:
-            return False
-        self._store.write(AUTHENTICATORS, EVERYWHERE, authenticator)
-        return True
+        if known is None:
+            self._store.write(AUTHENTICATORS, EVERYWHERE, authenticator)
+        return known or authenticator
 
-    async def confirm(self, user: str, step: int, now: datetime) -> bool:
-        known = await self.authenticator(user)
-        if known is None or known.confirmed_at is not None:
+    async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
+        known = await self.authenticator(authenticator.user)
+        if known is None or known.confirmed_at is not None or known.sealed != authenticator.sealed:
             return False
         self._store.write(AUTHENTICATORS, EVERYWHERE, replace(known, confirmed_at=now, last_step=step))
-        return True
+        return await self.replace_codes(authenticator.user, digests)
 
     async def take_step(self, user: str, step: int) -> bool:
         known = await self.authenticator(user)
@@ -49,8 +48,12 @@ class MemoryFactors:
         self._codes.pop(user, None)
         return there
 
-    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> None:
+    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
+        known = await self.authenticator(user)
+        if known is None or known.confirmed_at is None:
+            return False
         self._codes[user] = dict.fromkeys(digests)
+        return True
 
     async def use_code(self, user: str, digest: bytes, now: datetime) -> bool:
         codes = self._codes.get(user, {})

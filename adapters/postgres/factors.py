@@ -5,6 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 
 from adapters.postgres.coordinator_store import CoordinatorStore, Row
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.sqlfile import statements
 from domain.people.factors import Authenticator, Passkey
 
@@ -27,24 +28,33 @@ class PostgresFactors(_Store):
         whose, sealed, confirmed_at, last_step = rows[0]
         return Authenticator(whose, bytes(sealed), confirmed_at, last_step)
 
-    async def enrol(self, authenticator: Authenticator) -> bool:
-        return await self._run("enrol", user=authenticator.user, sealed=authenticator.sealed) == 1
+    async def enrol(self, authenticator: Authenticator) -> Authenticator:
+        await self._run("enrol", user=authenticator.user, sealed=authenticator.sealed)
+        return await self.authenticator(authenticator.user) or authenticator
 
-    async def confirm(self, user: str, step: int, now: datetime) -> bool:
-        return await self._run("confirm", user=user, step=step, now=now) == 1
+    async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
+        values = {"user": authenticator.user, "sealed": authenticator.sealed, "step": step, "now": now}
+        async with self._pool.system() as link, link.connection.transaction():
+            if (await link.cursor.execute(SQL["confirm"], values)).rowcount != 1:
+                return False
+            await _replace_codes(link, authenticator.user, digests)
+        return True
 
     async def take_step(self, user: str, step: int) -> bool:
         return await self._run("take_step", user=user, step=step) == 1
 
     async def disenrol(self, user: str) -> bool:
         async with self._pool.system() as link, link.connection.transaction():
+            ended = (await link.cursor.execute(SQL["disenrol"], {"user": user})).rowcount == 1
             await link.cursor.execute(SQL["drop_codes"], {"user": user})
-            return (await link.cursor.execute(SQL["disenrol"], {"user": user})).rowcount == 1
+        return ended
 
-    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> None:
+    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
         async with self._pool.system() as link, link.connection.transaction():
-            await link.cursor.execute(SQL["drop_codes"], {"user": user})
-            await link.cursor.execute(SQL["add_codes"], {"user": user, "digests": list(digests)})
+            if (await link.cursor.execute(SQL["hold"], {"user": user})).rowcount != 1:
+                return False
+            await _replace_codes(link, user, digests)
+        return True
 
     async def use_code(self, user: str, digest: bytes, now: datetime) -> bool:
         return await self._run("use_code", user=user, digest=digest, now=now) == 1
@@ -52,6 +62,11 @@ class PostgresFactors(_Store):
     async def codes_left(self, user: str) -> int:
         rows = await self._rows("codes_left", user=user)
         return int(rows[0][0])
+
+
+async def _replace_codes(link: PooledConnection, user: str, digests: Sequence[bytes]) -> None:
+    await link.cursor.execute(SQL["drop_codes"], {"user": user})
+    await link.cursor.execute(SQL["add_codes"], {"user": user, "digests": list(digests)})
 
 
 class PostgresPasskeys(_Store):

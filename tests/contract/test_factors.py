@@ -30,22 +30,31 @@ def _passkey(user: str, **changes: object) -> Passkey:
 async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend: Backend) -> None:
     user, factors = await _user(backend), backend.factors
     assert await factors.authenticator(user) is None
-    assert await factors.enrol(Authenticator(user, b"first", None))
-    assert await factors.enrol(Authenticator(user, b"second", None)), "not confirmed: another takes its place"
-    assert await factors.take_step(user, 10) is False
-    assert await factors.confirm(user, 10, NOW) is True and await factors.confirm(user, 11, NOW) is False
-    assert await factors.authenticator(user) == Authenticator(user, b"second", NOW, 10)
-    assert await factors.enrol(Authenticator(user, b"third", None)) is False
+    first = Authenticator(user, b"first", None)
+    assert await factors.replace_codes(user, [b"a"]) is False, "there is no app"
+    assert await factors.enrol(first) == first
+    assert await factors.enrol(Authenticator(user, b"second", None)) == first, "who begins at once is given the same"
+    assert await factors.take_step(user, 10) is False and await factors.replace_codes(user, [b"a"]) is False
+    assert await factors.confirm(Authenticator(user, b"second", None), 10, [b"a"], NOW) is False, "another app"
+    tries = [factors.confirm(first, 10, [b"%d" % number, b"%d too" % number], NOW) for number in range(4)]
+    done = await asyncio.gather(*tries)
+    assert sorted(done) == [False] * 3 + [True] and await factors.codes_left(user) == 2
+    assert await factors.use_code(user, b"%d" % done.index(True), NOW), "the codes of who was first count"
+    assert await factors.authenticator(user) == Authenticator(user, b"first", NOW, 10)
+    assert await factors.enrol(Authenticator(user, b"third", None)) == Authenticator(user, b"first", NOW, 10)
     assert await factors.take_step(user, 10) is False and await factors.take_step(user, 9) is False
     assert sorted(await asyncio.gather(*(factors.take_step(user, 11) for _ in range(4)))) == [False] * 3 + [True]
-    await factors.replace_codes(user, [b"a"])
+    assert await factors.replace_codes(user, [b"a"])
     assert await factors.disenrol(user) is True and await factors.disenrol(user) is False
     assert await factors.authenticator(user) is None and await factors.codes_left(user) == 0
 
 
 async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
     user, other, factors = await _user(backend), await _user(backend), backend.factors
-    await factors.replace_codes(user, [b"gone"])
+    app = await factors.enrol(Authenticator(user, b"app", None))
+    assert await factors.confirm(app, 1, [b"gone"], NOW)
+    await asyncio.gather(*(factors.replace_codes(user, [b"%d" % number]) for number in range(4)))
+    assert await factors.codes_left(user) == 1, "of several at once the last ones count"
     await factors.replace_codes(user, [b"a", b"b"])
     assert await factors.codes_left(user) == 2
     assert await factors.use_code(user, b"gone", NOW) is False and await factors.use_code(other, b"a", NOW) is False

@@ -3,10 +3,15 @@ SELECT "user", secret, confirmed_at, last_step FROM authenticators WHERE "user" 
 
 -- enrol --
 INSERT INTO authenticators ("user", secret) VALUES (%(user)s, %(sealed)s)
-ON CONFLICT ("user") DO UPDATE SET secret = excluded.secret, last_step = 0 WHERE authenticators.confirmed_at IS NULL
+ON CONFLICT ("user") DO NOTHING
 
 -- confirm --
-UPDATE authenticators SET confirmed_at = %(now)s, last_step = %(step)s WHERE "user" = %(user)s AND confirmed_at IS NULL
+UPDATE authenticators SET confirmed_at = %(now)s, last_step = %(step)s
+WHERE "user" = %(user)s AND secret = %(sealed)s AND confirmed_at IS NULL
+
+-- hold --
+-- Whoever replaces the codes holds the app: of two at once the later sees what the earlier has kept.
+SELECT 1 FROM authenticators WHERE "user" = %(user)s AND confirmed_at IS NOT NULL FOR UPDATE
 
 -- take_step --
 UPDATE authenticators SET last_step = %(step)s

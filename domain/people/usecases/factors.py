@@ -17,6 +17,11 @@ from ports.secrets import Vault
 
 _WRONG: Final = "That code is not right. Check that the clock of your device is, then type the code that it shows now."
 _ON: Final = "One-time codes are on already; turn them off first."
+_ELSEWHERE: Final = (
+    "One-time codes were turned on elsewhere, in another tab perhaps: the recovery codes that were shown there are those that count. "
+    "If you have not kept them, make new ones."
+)
+_OFF: Final = "Recovery codes stand in for one-time codes; turn those on first."
 
 
 class FactorService:
@@ -44,12 +49,12 @@ class FactorService:
         return await self._factors.codes_left(user)
 
     async def enrol(self, user: User) -> Enrolment:
-        """A new secret for an app, which counts once it is confirmed. Raises Conflict where one is confirmed."""
-        secret = self._codes.secret()
-        sealed = self._vault.seal({"secret": secret}, user.id)
-        if not await self._factors.enrol(Authenticator(user.id, sealed, None)):
+        """What an app is given that counts once it is confirmed: the same to all who begin at once. Raises Conflict where one is confirmed."""
+        sealed = self._vault.seal({"secret": self._codes.secret()}, user.id)
+        found = await self._factors.enrol(Authenticator(user.id, sealed, None))
+        if found.confirmed_at is not None:
             raise Conflict(_ON)
-        return self._codes.enrolment(secret, user.email)
+        return self._codes.enrolment(self._secret(found), user.email)
 
     async def enrolling(self, user: User) -> Enrolment | None:
         """What the app that is not confirmed yet is given; None when there is none."""
@@ -62,16 +67,16 @@ class FactorService:
         """The app's first code: from now on it is asked for. Answers the recovery codes. Raises InvalidRequest, Conflict."""
         found = await self._factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
-            raise Conflict(_ON if found else "There is no app to confirm; begin once more.")
+            raise Conflict(_ELSEWHERE if found else "There is no app to confirm; begin once more.")
         now = self._clock.now()
         step = self._codes.step(self._secret(found), typed_code(code), now)
         if step is None:
             raise InvalidRequest.of("code", "invalid_value", _WRONG)
-        codes = await self._new_codes(user)
-        if not await self._factors.confirm(user.id, step, now):
-            raise Conflict(_ON)
+        codes = _new_codes()
+        if not await self._factors.confirm(found, step, self._digests(user, codes), now):
+            raise Conflict(_ELSEWHERE)
         await self._notices.tell(user, "authenticator_added", visitor)
-        return codes
+        return [shown_code(code) for code in codes]
 
     async def disenrol(self, user: User, visitor: Visitor) -> None:
         """No second step any more; recovery codes go, too."""
@@ -80,11 +85,11 @@ class FactorService:
 
     async def renew_codes(self, user: User, visitor: Visitor) -> Sequence[str]:
         """Ten other recovery codes, told once; the ones before count no more. Raises Conflict where no app is confirmed."""
-        if not await self.asks_for_code(user.id):
-            raise Conflict("Recovery codes stand in for one-time codes; turn those on first.")
-        codes = await self._new_codes(user)
+        codes = _new_codes()
+        if not await self._factors.replace_codes(user.id, self._digests(user, codes)):
+            raise Conflict(_OFF)
         await self._notices.tell(user, "recovery_codes_made", visitor)
-        return codes
+        return [shown_code(code) for code in codes]
 
     async def proved(self, user: User, code: str) -> Method | None:
         """How that code proves who they are, and it is used up; None when it does not."""
@@ -100,13 +105,16 @@ class FactorService:
             return None
         return Method.TOTP
 
-    async def _new_codes(self, user: User) -> Sequence[str]:
-        made = ["".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)) for _ in range(RECOVERY_CODES)]
-        await self._factors.replace_codes(user.id, [self._digest(user.id, code) for code in made])
-        return [shown_code(code) for code in made]
+    def _digests(self, user: User, codes: Sequence[str]) -> Sequence[bytes]:
+        return [self._digest(user.id, code) for code in codes]
 
     def _secret(self, authenticator: Authenticator) -> str:
         return str(self._vault.open(authenticator.sealed, authenticator.user)["secret"])
 
     def _digest(self, user: str, code: str) -> bytes:
         return self._access.digest(f"joinery recovery code\n{user}\n{code}")
+
+
+def _new_codes() -> Sequence[str]:
+    """Ten recovery codes, as they are typed."""
+    return ["".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)) for _ in range(RECOVERY_CODES)]

@@ -87,7 +87,7 @@ async def codes(visit: Visit) -> Answer:
             told = refused(error, visit.request_id)
     if await factors.asks_for_code(user.id):
         left = await factors.codes_left(user.id)
-        return _shown(visit, "account/codes_on.html", codes_left=left)
+        return _shown(visit, "account/codes_on.html", told, codes_left=left)
     enrolment = await factors.enrolling(user) or await factors.enrol(user)
     return _shown(visit, "account/codes.html", told, enrolment=enrolment)
 
