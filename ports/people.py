@@ -27,6 +27,10 @@ class People(Protocol):
         """Keep a new user; answers the one who has that address already, if there is one."""
         ...
 
+    async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
+        """Keep a new user and the hash of their password, in one step; False, and nothing, where somebody has that address."""
+        ...
+
     async def change(self, user: User) -> None:
         """Keep another name, or that the address was verified."""
         ...

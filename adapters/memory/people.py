@@ -40,6 +40,13 @@ class MemoryPeople:
         self._store.write(USERS, EVERYWHERE, user)
         return user
 
+    async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
+        if await self.by_email(user.email) is not None:
+            return False
+        self._store.write(USERS, EVERYWHERE, user)
+        self._passwords[user.id] = encoded
+        return True
+
     async def change(self, user: User) -> None:
         if (known := await self.get(user.id)) is not None:
             self._store.write(USERS, EVERYWHERE, replace(known, name=user.name, verified_at=user.verified_at))

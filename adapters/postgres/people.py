@@ -51,6 +51,10 @@ class PostgresPeople(_People):
             return user
         return await self.by_email(user.email) or user
 
+    async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
+        values = {field.name: getattr(user, field.name) for field in fields(user)}
+        return await self._run("set_up_user", **values, email_key=user.email_key, password=encoded, now=now) == 1
+
     async def change(self, user: User) -> None:
         await self._run("change_user", id=user.id, name=user.name, verified_at=user.verified_at)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -277,6 +277,13 @@ async def _tx(house: House, user: User) -> AsyncIterator[Tx]:
         yield tx
 
 
+async def _set_up(house: House, made: Invitation) -> User:
+    user = await house.invitations.newcomer(made, "Bo")
+    assert await house.backend.people.get(user.id) is None
+    assert await house.backend.people.set_up(user, "$argon2id$one", builders.MOMENT)
+    return user
+
+
 async def test_a_newcomer_accepts_by_the_mailed_link(house: House) -> None:
     email = f"{new_id('usr')}@Oak.example"
     made = await _invite(house, "admin", f"  {email} ")
@@ -284,7 +291,7 @@ async def test_a_newcomer_accepts_by_the_mailed_link(house: House) -> None:
     offer = await house.invitations.look(secret)
     assert offer is not None and offer.invited.invitation == made and offer.invited.organisation == house.org
     assert not offer.known and offer.by == house.people["admin"].called
-    user = await house.invitations.newcomer(made, "Bo")
+    user = await _set_up(house, made)
     assert user.verified_at is None and user.name == "Bo"
     async with _tx(house, user) as tx:
         member = await house.invitations.accept(tx, user, made)
@@ -311,9 +318,11 @@ async def test_an_invitation_is_for_its_address_alone(house: House) -> None:
         assert await house.invitations.look(wrong) is None
 
 
-async def test_an_account_is_signed_in_to_and_never_set_up_anew(house: House) -> None:
+@pytest.mark.parametrize("verified_at", [None, builders.MOMENT])
+async def test_an_account_is_signed_in_to_and_never_set_up_anew(house: House, verified_at: datetime | None) -> None:
+    """Also one that an operator has made, to which nobody has signed in yet."""
     known = await house.backend.people.add(
-        User(new_id("usr"), f"{new_id('usr')}@oak.example", "Ola", builders.MOMENT, builders.MOMENT)
+        User(new_id("usr"), f"{new_id('usr')}@oak.example", "Ola", verified_at, builders.MOMENT)
     )
     made = await _invite(house, "owner", known.email)
     offer = await house.invitations.look(await house.secret_mailed_to(known.email))
@@ -357,7 +366,7 @@ async def test_invitations_end(house: House) -> None:
     await _refused(house, "owner", lambda tx: house.invitations.take_back(tx, gone.id), NotFound)
     async with house.acts("owner") as tx:
         await house.members.remove(tx, house.people["admin"].id)
-    user = await house.invitations.newcomer(again, "Bo")
+    user = await _set_up(house, again)
     async with _tx(house, user) as tx:
         with pytest.raises(NotFound):
             await house.invitations.accept(tx, user, again)

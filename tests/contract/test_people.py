@@ -1,5 +1,6 @@
 """People, their sessions and links for one use (ports/people.py)."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -57,6 +58,19 @@ async def test_a_password_is_kept(backend: Backend) -> None:
     assert await backend.people.password(user.id) is None
     await backend.people.set_password(user.id, "$argon2id$one", backend.now())
     assert await backend.people.password(user.id) == "$argon2id$one"
+
+
+async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
+    id_, now = new_id("usr"), backend.now()
+    wanted = [User(new_id("usr"), f"{id_}@Fjord.example", "Bo", None, builders.MOMENT) for _ in range(4)]
+    done = await asyncio.gather(*(backend.people.set_up(user, f"hash of {user.id}", now) for user in wanted))
+    assert sorted(done) == [False] * 3 + [True]
+    won = wanted[done.index(True)]
+    assert await backend.people.by_email(won.email) == won
+    assert await backend.people.password(won.id) == f"hash of {won.id}"
+    known = await _user(backend)
+    assert await backend.people.set_up(replace(won, id=new_id("usr"), email=known.email.upper()), "other", now) is False
+    assert await backend.people.password(known.id) is None and await backend.people.get(known.id) == known
 
 
 async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -> None:

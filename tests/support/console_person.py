@@ -72,3 +72,47 @@ class Person:
             return self._asked("GET", answer.headers["Location"], b"", {})
         assert answer.status == 200, (answer.status, text)
         return text
+
+
+@dataclass
+class Asked:
+    """An answer as it comes."""
+
+    status: int
+    text: str
+    location: str = ""
+
+
+class Tab:
+    """One tab of a browser: keeps cookies, follows nothing, one connection a page."""
+
+    def __init__(self, port: int, cookie: str | None = None) -> None:
+        self._port = port
+        self.cookies: dict[str, str] = {COOKIE: cookie} if cookie else {}
+
+    def get(self, path: str) -> Asked:
+        """A page."""
+        return self._asked("GET", path, b"")
+
+    def submit(self, form: Asked, path: str, **fields: str) -> Asked:
+        """Send a form of that page."""
+        known = {
+            name: unescape(re.search(rf'name="{name}" value="([^"]*)"', form.text)[1]) for name in ("csrf", "once")
+        }  # type: ignore[index]
+        return self._asked("POST", path, urlencode(known | fields).encode())
+
+    def _asked(self, method: str, path: str, body: bytes) -> Asked:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        headers = {"Sec-Fetch-Site": "same-origin"}
+        if self.cookies:
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        if body:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        connection.request(method, path, body or None, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        for header in answer.headers.get_all("Set-Cookie") or ():
+            name, _, value = header.partition(";")[0].partition("=")
+            self.cookies[name] = value
+        return Asked(answer.status, text, answer.headers.get("Location", ""))

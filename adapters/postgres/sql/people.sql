@@ -12,6 +12,11 @@ INSERT INTO users (id, email, email_key, name, verified_at, created_at)
 VALUES (%(id)s, %(email)s, %(email_key)s, %(name)s, %(verified_at)s, %(created_at)s)
 ON CONFLICT (email_key) DO NOTHING
 
+-- set_up_user --
+INSERT INTO users (id, email, email_key, name, verified_at, created_at, password, password_changed_at)
+VALUES (%(id)s, %(email)s, %(email_key)s, %(name)s, %(verified_at)s, %(created_at)s, %(password)s, %(now)s)
+ON CONFLICT (email_key) DO NOTHING
+
 -- change_user --
 UPDATE users SET name = %(name)s, verified_at = %(verified_at)s WHERE id = %(id)s
 

@@ -14,6 +14,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
+from domain.people.usecases.passwords import THERE
 from domain.people.usecases.members import managing, refuse_beyond, refuse_unknown
 from ports.clock import Clock
 from ports.orgs import Memberships
@@ -34,7 +35,7 @@ _OVER: Final = "This invitation is over: it was used, taken back, or is more tha
 class Offer:
     """What an open invitation tells whoever holds its secret: `by` is what to call who invites.
 
-    `known`: there is an account of that address which one can sign in to, so that nobody may set one up.
+    `known`: there is an account of that address, so that nobody may set one up.
     """
 
     invited: Invited
@@ -118,22 +119,17 @@ class InvitationService:
         if invited is None or not invited.invitation.is_open(self._clock.now()):
             return None
         by = await self._people.get(invited.invitation.invited_by)
-        user = await self._people.by_email(invited.invitation.email)
-        known = user is not None and await self._is_account(user)
+        known = await self._people.by_email(invited.invitation.email) is not None
         return Offer(invited, by.called if by is not None else "An administrator", known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
-        """The person of the invited address: new, or known to an operator by that address alone.
+        """The person of the invited address, to be kept by `PasswordService.set_up`.
 
-        Raises Conflict where there is an account to sign in to: a link in a mail is no password of an existing one.
+        Raises Conflict where there is an account: an invitation is no password of one that was there before it.
         """
-        known = await self._people.by_email(invitation.email)
-        if known is not None and await self._is_account(known):
-            raise Conflict("There is an account of this address already; sign in to it to accept.")
-        user = await self._people.add(User(new_id("usr"), invitation.email, name, None, self._clock.now()))
-        named = replace(user, name=name)
-        await self._people.change(named)
-        return named
+        if await self._people.by_email(invitation.email) is not None:
+            raise Conflict(THERE)
+        return User(new_id("usr"), invitation.email, name, None, self._clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
         """The person becomes a member; their address counts as verified, for the secret came by mail to it.
@@ -163,10 +159,6 @@ class InvitationService:
         changed = replace(user, verified_at=self._clock.now())
         await self._people.change(changed)
         return changed
-
-    async def _is_account(self, user: User) -> bool:
-        """Whether somebody has shown that the address is theirs, or has set a password."""
-        return user.verified_at is not None or await self._people.password(user.id) is not None
 
     @staticmethod
     async def _refuse_withdrawn(tx: Tx, invitation: Invitation) -> None:

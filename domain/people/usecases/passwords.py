@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from domain.kernel.errors import InvalidRequest
+from domain.kernel.errors import Conflict, InvalidRequest
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import normalised, refusal, typed
@@ -18,6 +18,7 @@ from ports.passwords import Passwords
 from ports.people import People
 
 SET_PASSWORD: Final = "/console/set-password/"  # noqa: S105  a page
+THERE: Final = "There is an account of this address already; sign in to it to accept. If you have no password yet, have a link mailed to you."
 _MAIL: Final = (
     "Hello {name},\n\nsomebody, hopefully you, has asked to set another password for your Joinery account. Do so here, within "
     "an hour and once:\n\n{url}\n\nIf it was not you, there is nothing to do: without this link nobody sets anything.\n"
@@ -60,6 +61,17 @@ class PasswordService:
         ended = await self._sessions.revoke_all(user.id, but=session.id if session else None)
         await self._notices.tell(user, "password_changed", visitor)
         return ended
+
+    async def set_up(self, user: User, first: str) -> None:
+        """Keep an account that nobody has yet, with its password, in one step: of several who do so at once, one does.
+
+        Raises InvalidRequest; Conflict where somebody has that address.
+        """
+        if (reason := refusal(first, user.email, user.name)) is not None:
+            raise InvalidRequest.of("password", "invalid_value", reason)
+        encoded = await self._passwords.hash(normalised(first))
+        if not await self._people.set_up(user, encoded, self._clock.now()):
+            raise Conflict(THERE)
 
     async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
         """Sudo: the person proves once more who they are, by password or code. Raises WrongPassword, RateLimited, Overloaded."""

@@ -5,7 +5,6 @@ from typing import Final
 
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
 from domain.people.model import LONGEST_NAME, Method, User
-from domain.people.passwords import refusal
 from domain.people.usecases.invitations import PAGE, Offer
 from entrypoints.console.acting import acting_in
 from entrypoints.console.page import Answer, Page
@@ -29,7 +28,10 @@ async def invitation(visit: Visit) -> Answer:
             return await _newcomer(visit, offer)
         return await _accepted(visit, offer)
     except DomainError as error:
-        return _page(visit, offer, refused(error, visit.request_id))
+        # Somebody else may have been faster: what is there by now says what can be done yet.
+        return _page(
+            visit, await visit.console.invitations.look(visit.ids["secret"]) or offer, refused(error, visit.request_id)
+        )
 
 
 async def _accepted(visit: Visit, offer: Offer) -> Answer:
@@ -45,13 +47,11 @@ async def _newcomer(visit: Visit, offer: Offer) -> Answer:
     wanted, service, parts = offer.invited.invitation, visit.console.invitations, visit.dependencies
     if not name or not name.isprintable():
         raise InvalidRequest.of("name", "required", "Tell your colleagues what to call you.")
-    if (reason := refusal(password, wanted.email, name)) is not None:
-        raise InvalidRequest.of("password", "invalid_value", reason)
-    user, visitor = await service.newcomer(wanted, name), visitor_of(visit)
-    await parts.accounts.passwords.change(user, password, None, visitor)
+    user = await service.newcomer(wanted, name)
+    await parts.accounts.passwords.set_up(user, password)
     user = await _join(visit, offer, user)
     entered = await parts.accounts.sign_in.enter(
-        user, (Method.PASSWORD,), visitor, device_of(visit), offer.invited.organisation.id
+        user, (Method.PASSWORD,), visitor_of(visit), device_of(visit), offer.invited.organisation.id
     )
     return visit.redirect("/console", _welcome(offer), cookies=entered_cookies(visit, entered))
 

@@ -1,0 +1,140 @@
+"""Two who set up the same account, or turn codes on, at the same moment, on a real API: one does, and the other is told."""
+
+import re
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyotp
+import pytest
+
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.orgs.model import Member
+from domain.people.model import User
+from domain.people.usecases.invitations import PAGE, InvitationService
+from entrypoints.container import Container
+from tests.flows.stage import Stage, Tenancy
+from tests.support.console_person import Asked, Tab, signed_in
+from tests.support import builders
+
+T = TypeVar("T")
+PASSWORDS = ("four walnut drawers and a lamp", "seven oak shelves and a chair", "two ash stools and a mirror")
+CODES = "/console/account/codes"
+
+
+def at_once(*deeds: Callable[[], T]) -> list[T]:
+    """What each answers; all begin at the same moment."""
+    start, found = threading.Barrier(len(deeds)), dict[int, T]()
+
+    def do(number: int) -> None:
+        start.wait()
+        found[number] = deeds[number]()
+
+    threads = [threading.Thread(target=do, args=(number,)) for number in range(len(deeds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [found[number] for number in range(len(deeds))]
+
+
+async def _invited(container: Container, tenancy: Tenancy, email: str) -> str:
+    """The page of a new invitation, which a new owner sends."""
+    clock = container.clock()
+    owner = await container.people().add(
+        User(new_id("usr"), f"{new_id('usr').lower()}@fjord.test", "Ada", clock.now(), clock.now())
+    )
+    async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+        await tx.orgs.add_member(Member(owner.id, tenancy.tenant.org, owner.email, "owner", clock.now()))
+    service = InvitationService(
+        container.memberships(), container.people(), container.access(), container.outgoing_mail(), clock, "http://x"
+    )
+    async with container.uow().begin(tenancy.tenant, AuditContext(Actor("user", owner.id), "invite")) as tx:
+        _, secret = await service.invite(tx, email, "editor")
+    return PAGE + secret
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_two_newcomers_by_one_invitation(stage: Stage, fjord: Tenancy, round_: int) -> None:
+    email = f"{new_id('usr').lower()}@oak.test"
+    place = stage.within(lambda container: _invited(container, fjord, email))
+    tabs = [Tab(stage.port) for _ in PASSWORDS]
+    forms = [tab.get(place) for tab in tabs]
+    deeds = [
+        lambda tab=tab, form=form, password=password: tab.submit(form, place, name="Bo", password=password)
+        for tab, form, password in zip(tabs, forms, PASSWORDS, strict=True)
+    ]
+    answers = at_once(*deeds)
+    [won] = [number for number, answer in enumerate(answers) if answer.status == 303]
+    for number, answer in enumerate(answers):
+        if number != won:
+            assert answer.status in (404, 409) and "Bo</" not in answer.text, answer.text
+            assert "There is an account" in answer.text or "is over" in answer.text
+            assert tabs[number].get("/console").status == 303, "nobody is signed in there"
+    assert tabs[won].get("/console").status == 200, "the session of who was first is in force"
+    (user,) = stage.rows("SELECT id FROM users WHERE email = %(email)s", email=email)
+    assert stage.value('SELECT count(*) FROM sessions WHERE "user" = %(id)s AND revoked_at IS NULL', id=user[0]) == 1
+    for number, password in enumerate(PASSWORDS):
+        tab = Tab(stage.port)
+        entered = tab.submit(tab.get("/console/sign-in"), "/console/sign-in", email=email, password=password)
+        assert (entered.status == 303) is (number == won), "the password of who was first is the one that counts"
+
+
+def _codes_on(answer: Asked) -> list[str]:
+    """The recovery codes that the page shows."""
+    found = re.search(r"<pre[^>]*>([^<]*)</pre>", answer.text)
+    return found[1].split() if found else []
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_two_first_codes_of_an_app(stage: Stage, fjord: Tenancy, round_: int) -> None:
+    cookie = stage.within(lambda container: signed_in(container, fjord.tenant))
+    tabs = [Tab(stage.port, cookie) for _ in range(4)]
+    forms = at_once(*(lambda tab=tab: tab.get(CODES) for tab in tabs))
+    keys = [re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)[0] for form in forms]
+    assert len(set(keys)) == 1, "all tabs show one key"
+    code = pyotp.TOTP(keys[0]).now()
+    answers = at_once(
+        *(lambda tab=tab, form=form: tab.submit(form, CODES, code=code) for tab, form in zip(tabs, forms, strict=True))
+    )
+    [told] = [codes for answer in answers if (codes := _codes_on(answer))]
+    assert len(told) == 10 and sorted(answer.status for answer in answers) == [200, 409, 409, 409]
+    assert all("elsewhere" in answer.text for answer in answers if answer.status == 409)
+    (user,) = stage.rows(
+        'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_owner(stage, cookie)
+    )
+    held = stage.within(lambda container: _all_count(container, user[0], told))
+    assert held == [True] * 10 + [0]
+
+
+def _owner(stage: Stage, cookie: str) -> str:
+    async def found(container: Container) -> str:
+        signed = await container.sessions().find(cookie)
+        assert signed is not None
+        return signed.user.id
+
+    return str(stage.within(found))
+
+
+async def _all_count(container: Container, user: str, codes: list[str]) -> list[object]:
+    """Which of the codes let somebody in, and how many others would."""
+    person, factors = await container.people().get(user), container.accounts().factors
+    assert person is not None
+    used: list[object] = [await factors.proved(person, code) is not None for code in codes]
+    return [*used, await factors.codes_left(user)]
+
+
+def test_recovery_codes_made_twice_at_once(stage: Stage, fjord: Tenancy) -> None:
+    cookie = stage.within(lambda container: signed_in(container, fjord.tenant))
+    tab = Tab(stage.port, cookie)
+    form = tab.get(CODES)
+    [key] = re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)
+    assert _codes_on(tab.submit(form, CODES, code=pyotp.TOTP(key).now()))
+    form, user = tab.get(CODES), _owner(stage, cookie)
+    for _ in range(5):
+        answers = at_once(*(lambda: Tab(stage.port, cookie).submit(form, f"{CODES}/recovery") for _ in range(4)))
+        shown = [set(_codes_on(answer)) for answer in answers]
+        assert all(len(codes) == 10 for codes in shown)
+        left = stage.value('SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s', user=user)
+        assert left == 10, "those that were made last count, and no others"
