@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Final
 
 from adapters.memory.orgs import MEMBERS, ORGS
+from adapters.memory.sso import obliged
 from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table
 from domain.access.model import ROLES, Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
 from domain.people.model import OneTimeLink, Purpose, SecurityEvent, Session, SessionKind, SignedIn, User, email_key
+from domain.sso.model import is_barred
 
 USERS: Final = Table[User]("users", lambda user: user.id)
 SESSIONS: Final = Table[Session]("sessions", lambda session: session.id)
@@ -167,6 +169,9 @@ class MemorySessions:
         orgs = self._store.committed(ORGS, EVERYWHERE)
         member = self._store.committed(MEMBERS, EVERYWHERE).get(f"{session.org}/{session.user}")
         if session.org is None or member is None or session.org not in orgs:
+            return None
+        earlier = session.kind is SessionKind.TOKEN and session.created_at < member.created_at
+        if earlier or (obliged(self._store, member) and is_barred(member.role, session.methods)):
             return None
         return Principal(
             tenant=Tenant(session.org, session.livemode), actor=Actor("user", session.user), via="console", role=member.role,

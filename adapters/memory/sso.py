@@ -21,6 +21,14 @@ DOMAINS: Final = Table[Domain](
 SUBJECTS: Final = Table[Subject]("sso_subjects", lambda one: f"{one.org}\0{one.issuer}\0{one.subject}")
 
 
+def obliged(store: MemoryDatabase, member: Member) -> bool:
+    """Whether the member has to come in by their organisation's provider."""
+    connection, domain = store.committed(CONNECTIONS, EVERYWHERE).get(member.org), domain_of(member.email)
+    proven = store.committed(DOMAINS, EVERYWHERE).get(f"{member.org}/{domain}")
+    demanded = connection is not None and connection.enforced and connection.enabled
+    return demanded and proven is not None and proven.proven_at is not None
+
+
 class MemorySsoStore:
     """SsoStore."""
 

@@ -21,6 +21,7 @@ from domain.people.model import (
     User,
     email_key,
 )
+from domain.sso.model import is_barred
 
 SQL = statements("people")
 
@@ -108,7 +109,9 @@ class PostgresSessions(_People):
         return await self._run("forget_sessions", before=before) + await self._run("forget_links", before=before)
 
     async def _found(self, digests: Collection[bytes]) -> list[SignedIn]:
-        return [_signed_in(row) for row in await self._rows("found", digests=list(digests))]
+        return [
+            _signed_in(row) for row in await self._rows("found", digests=list(digests), token=str(SessionKind.TOKEN))
+        ]
 
 
 class PostgresOneTimeLinks(_People):
@@ -150,10 +153,10 @@ def _session(row: Row) -> Session:
 
 
 def _signed_in(row: Row) -> SignedIn:
-    session, user, role = _session(row[:14]), User(*row[14:19]), row[19]
-    if role is None:
+    session, user, role, obliged = _session(row[:14]), User(*row[14:19]), row[19], row[20]
+    if role is None or (obliged and is_barred(role, session.methods)):
         return SignedIn(session, user, None)
     return SignedIn(session, user, Principal(
-        tenant=Tenant(row[20], session.livemode), actor=Actor("user", user.id), via="console", role=role, scopes=ROLES[role],
-        organisation=organisation_of(row[20:]), person=True, session=True, mode_fixed=False,
+        tenant=Tenant(row[21], session.livemode), actor=Actor("user", user.id), via="console", role=role, scopes=ROLES[role],
+        organisation=organisation_of(row[21:]), person=True, session=True, mode_fixed=False,
     ))  # fmt: skip

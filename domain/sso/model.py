@@ -1,12 +1,15 @@
 """An organisation's connection to its identity provider, the domains it has proven, and whom it knows (docs/sso.md)."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from domain.access.model import ROLES
 from domain.kernel.mail_addresses import address_key
+from domain.orgs.model import OWNER
+from domain.people.model import Method
 
 OBJECT: Final = "sso_connection"
 """What the audit log calls a connection; a domain is an `sso_domain`."""
@@ -24,6 +27,26 @@ LONGEST_DOMAIN: Final = 253
 JOINING: Final = frozenset(ROLES) - {"owner"}
 """Roles that somebody may be given by signing in for the first time; never that of an owner."""
 _LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+SECOND: Final = frozenset({Method.TOTP, Method.RECOVERY_CODE})
+"""What, beside a password, shows that it is really an owner."""
+
+
+def is_strong(methods: Collection[Method]) -> bool:
+    """Whether somebody has shown who they are by two things: a passkey, or a password and a second factor."""
+    return Method.PASSKEY in methods or (Method.PASSWORD in methods and not SECOND.isdisjoint(methods))
+
+
+def passes_by(role: str, methods: Collection[Method]) -> bool:
+    """Whether a member may act without the provider's word where that is asked of them: an owner who has shown two things."""
+    return role == OWNER and is_strong(methods)
+
+
+def is_barred(role: str, methods: Collection[Method]) -> bool:
+    """Whether a session of a member who has to come in by the provider lets them in no more; operators' tokens do as before."""
+    vouched = Method.SSO in methods or Method.OPERATOR in methods
+    return not vouched and not passes_by(role, methods)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Member
 from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Session, SessionKind, User
+from domain.sso.model import Connection, Domain
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -82,6 +83,96 @@ async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -
         await backend.people.note(event)
     assert list(await backend.people.events(user.id, 2)) == [made[2], made[1]]
     assert list(await backend.people.events(other.id, 2)) == []
+
+
+async def _leaves(backend: Backend, user: User, org: str) -> None:
+    """The membership ends, and the process is killed before it does anything more."""
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.orgs.remove_member(user.id)
+
+
+async def _joins(backend: Backend, user: User, org: str, role: str = "editor") -> None:
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.orgs.add_member(Member(user.id, org, user.email, role, tx.now))
+
+
+async def test_a_token_ends_with_the_membership_that_it_was_made_for(backend: Backend) -> None:
+    user = await _user(backend)
+    org = await _member(backend, user)
+    token, browser = (_session(backend, user, org, kind=kind) for kind in (SessionKind.TOKEN, SessionKind.CONSOLE))
+    for one in (token, browser):
+        await backend.sessions.add(one)
+    assert list(await backend.sessions.proofs([token.digest])) == [token.digest]
+    await _leaves(backend, user, org)
+    assert await backend.sessions.proofs([token.digest]) == {}
+    await backend.pass_time(timedelta(seconds=1.1))
+    await _joins(backend, user, org)
+    assert await backend.sessions.proofs([token.digest]) == {}, "it stays ended when that person comes back"
+    found = await backend.sessions.find(browser.digest)
+    assert found is not None and found.principal is not None, "who is signed in is"
+    again = _session(backend, user, org, kind=SessionKind.TOKEN, created_at=backend.now())
+    await backend.sessions.add(again)
+    assert list(await backend.sessions.proofs([again.digest])) == [again.digest]
+
+
+async def _provider(backend: Backend, org: str, domain: str, **changes: bool) -> None:
+    """The organisation has the people of a domain come in by its provider."""
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        flags = {"enforced": True, "enabled": True} | changes
+        await tx.sso.save(
+            Connection(
+                org,
+                "https://id.example",
+                "joinery",
+                b"sealed",
+                None,
+                **flags,
+                tried_at=tx.now,
+                created_at=tx.now,
+                updated_at=tx.now,
+            )
+        )
+        await tx.sso.put_domain(Domain(org, domain, "token", tx.now, None, tx.now, tx.now))
+
+
+PASSWORD, CODE, PASSKEY, SSO, OPERATOR = (
+    (Method.PASSWORD,),
+    (Method.PASSWORD, Method.TOTP),
+    (Method.PASSKEY,),
+    (Method.SSO,),
+    (Method.OPERATOR,),
+)
+
+
+async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherwise(backend: Backend) -> None:
+    """By what is in store, whatever became of the process that was to end them; a role that is lowered counts as well."""
+    domain = f"{new_id('usr')[4:].lower()}.example"
+    user = await backend.people.add(User(new_id("usr"), f"Ada@{domain}", "", None, builders.MOMENT))
+    org = await _member(backend, user, "owner")
+    made = {
+        methods: _session(backend, user, org, methods=methods) for methods in (PASSWORD, CODE, PASSKEY, SSO, OPERATOR)
+    }
+    for one in made.values():
+        await backend.sessions.add(one)
+
+    async def let_in() -> set[tuple[Method, ...]]:
+        found = {methods: await backend.sessions.find(one.digest) for methods, one in made.items()}
+        return {methods for methods, one in found.items() if one is not None and one.principal is not None}
+
+    assert await let_in() == set(made)
+    await _provider(backend, org, domain, enforced=False)
+    assert await let_in() == set(made)
+    await _provider(backend, org, domain)
+    assert await let_in() == {CODE, PASSKEY, SSO, OPERATOR}
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.orgs.change_role(user.id, "admin")
+    assert await let_in() == {SSO, OPERATOR}
+    await _provider(backend, org, domain, enabled=False)
+    assert await let_in() == set(made)
+    await _provider(backend, org, domain)
+    async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
+        await tx.sso.remove_domain(domain)
+    assert await let_in() == set(made), "nobody of that domain is asked to"
 
 
 async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> None:

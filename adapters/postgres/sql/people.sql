@@ -47,11 +47,15 @@ VALUES (%(id)s, %(user)s, %(org)s, %(livemode)s, %(digest)s, %(kind)s, %(methods
 SELECT s.id, s."user", s.organisation, s.livemode, s.digest, s.kind, s.methods, s.address, s.user_agent, s.created_at, s.seen_at,
        s.confirmed_at, s.expires_at, s.revoked_at,
        u.id, u.email, u.name, u.verified_at, u.created_at, m.role,
+       EXISTS (SELECT FROM sso_connections c JOIN sso_domains d ON d.org = c.org
+               WHERE c.org = m.org AND c.enforced AND c.enabled AND d.proven_at IS NOT NULL
+                   AND d.domain = split_part(m.email_key, '@', 2)),
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
 FROM sessions s
 JOIN users u ON u.id = s."user"
-LEFT JOIN members m ON m."user" = s."user" AND m.org = s.organisation
+-- A token ends with the membership that it was made for: one that comes later is another.
+LEFT JOIN members m ON m."user" = s."user" AND m.org = s.organisation AND (s.kind <> %(token)s OR m.created_at <= s.created_at)
 LEFT JOIN organisations o ON o.id = m.org
 LEFT JOIN plans p ON p.code = o.plan
 WHERE s.digest = ANY(%(digests)s)

@@ -14,8 +14,8 @@ from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
-from domain.people.usecases.passwords import THERE
 from domain.people.usecases.members import managing, refuse_beyond, refuse_unknown
+from domain.people.usecases.passwords import THERE
 from ports.clock import Clock
 from ports.orgs import Memberships
 from ports.people import People

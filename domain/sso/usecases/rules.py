@@ -6,19 +6,12 @@ from typing import Final
 from domain.audit.model import Change
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.people.model import Method
-from domain.sso.model import OBJECT, domain_of
+from domain.sso.model import OBJECT, domain_of, passes_by
 from ports.people import Sessions
 from ports.sso import SsoDirectory
 from ports.unit_of_work import Tx, UnitOfWork
 
-SECOND: Final = frozenset({Method.TOTP, Method.RECOVERY_CODE})
-"""What, beside a password, shows that it is really an owner."""
 PROVIDERS: Final = frozenset({Method.SSO})
-
-
-def is_strong(methods: Collection[Method]) -> bool:
-    """Whether somebody has shown who they are by two things: a passkey, or a password and a second factor."""
-    return Method.PASSKEY in methods or (Method.PASSWORD in methods and not SECOND.isdisjoint(methods))
 
 
 class SsoRules:
@@ -40,7 +33,7 @@ class SsoRules:
             own = await self._own(tx, member.email)
         if Method.SSO in methods:
             return own or bool(set(methods) - PROVIDERS)
-        return not obliged or (member.role == "owner" and is_strong(methods))
+        return not obliged or passes_by(member.role, methods)
 
     async def note(self, user: str, org: str, methods: Collection[Method]) -> None:
         """Tell in the audit log that an owner has come in beside the provider; nothing for everybody else."""

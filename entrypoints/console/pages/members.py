@@ -117,6 +117,7 @@ async def remove(visit: Visit) -> Answer:
             removed = await (service.leave(tx) if leaves else service.remove(tx, visit.ids["member"]))
     except Refused as error:
         return visit.render("members/remove.html", status=error.status, member=member, leaves=leaves, refused=error)
+    # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
     await visit.dependencies.sessions.end_tokens(removed.user, removed.org)
     if leaves:
         return visit.redirect("/console/organisations", "You have left the organisation.", tone="info")
