@@ -8,6 +8,11 @@ from typing import Final
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+_OF_PROXIES: Final = frozenset(
+    {"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip"}
+    | {"fastly-client-ip", "client-ip", "proxy-connection"}
+)
+"""Headers that proxies add (RFC 9110, section 7.6.3; RFC 7239), beside all of `X-Forwarded-…`: whoever asks directly has none."""
 LONGEST: Final = 45
 """Characters of an address: IPv6 with an IPv4 address inside. A zone, which may be any text, is no client's."""
 
@@ -49,7 +54,7 @@ class Proxies:
     @staticmethod
     def is_local(peer: str, headers: Mapping[str, str]) -> bool:
         """Whether the request comes from this very machine, not through a proxy on it."""
-        if "x-forwarded-for" in headers or "forwarded" in headers:
+        if any(name in _OF_PROXIES or name.startswith("x-forwarded") for name in headers):
             return False
         try:
             return ipaddress.ip_address(peer).is_loopback
