@@ -1,0 +1,155 @@
+"""Calls of any kind of every tool over MCP on a real API: each has a structured result or an error of the protocol, and never a fault."""
+
+import asyncio
+import http.client
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from domain.agents.model import AgentTool
+from entrypoints.mcp.tools import KEY, manifest_of
+from tests.flows.stage import Stage, Tenancy
+from tests.fuzz.exploring import Effort, efforts, explore
+from tests.fuzz.values import HOSTILE, JSON, mutated, of_schema
+from tests.postgres.databases import fresh_database
+from tests.support.processes import memory
+from tests.support.table import whole
+
+TOOLS = {tool.name: tool for tool in manifest_of(whole())}
+MEMORY = 400
+"""MiB that the API may come to hold."""
+SLOWEST = 30.0
+OF_THE_PROTOCOL = frozenset({-32700, -32600, -32601, -32602, -32020, -32021, -32022})
+"""Codes of errors that JSON-RPC and MCP name; -32603, an internal error, is none of them."""
+METHODS = (
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/list",
+    "completion/complete",
+    "ping",
+    "initialize",
+    "nothing",
+    "",
+)
+VERSIONS = ("2026-07-28", "2025-11-25", "2025-03-26", "1999-01-01", "")
+
+
+@dataclass
+class Edge:
+    """A real /mcp, asked on one connection a message."""
+
+    stage: Stage
+    pid: int
+    tenancy: Tenancy
+
+    def ask(self, message: bytes, **headers: str) -> tuple[int, bytes]:
+        """Status and body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.stage.port, timeout=SLOWEST + 10)
+        own = {"Authorization": f"Bearer {self.tenancy.api.secret}", "Content-Type": "application/json"}
+        own |= {"Accept": "application/json, text/event-stream"} | headers
+        began = time.monotonic()
+        connection.request("POST", "/mcp", message, own)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        assert time.monotonic() - began < SLOWEST
+        return answer.status, body
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """One API with one organisation in test mode, whose log tells of no fault in the end."""
+    stage = Stage(asyncio.run(fresh_database("tools")), tmp_path_factory.mktemp("tools"))
+    try:
+        process = stage.api()
+        made = Edge(stage, process.pid, stage.organisation(livemode=False))
+        yield made
+        assert process.poll() is None and made.tenancy.api.is_ready()
+        log = stage.log("api").read_text()
+        assert "Traceback" not in log, log[log.index("Traceback") - 500 :][:4_000]
+    finally:
+        stage.stop()
+
+
+def _calls(tool: AgentTool) -> st.SearchStrategy[Any]:
+    """Arguments as the tool's own schema allows them, nearly so, and not at all; nobody waits."""
+    known = {name: dict(given) for name, given in tool.input_schema["properties"].items()}
+    known |= {"wait": {"const": 0}} if "wait" in known else {}
+    good = of_schema({**tool.input_schema, "properties": known}).map(lambda given: {**given, **_fresh(tool, given)})
+    return st.one_of(good, good.flatmap(mutated), good.flatmap(mutated), JSON, st.sampled_from(HOSTILE))
+
+
+def _fresh(tool: AgentTool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A key of its own for some calls that name one, so that not all are repetitions of the first."""
+    return {KEY: f"k{time.time_ns()}"} if KEY in given and len(given) % 2 else {}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+@efforts(examples=12, parts=len(TOOLS))
+def test_calls(edge: Edge, name: str, effort: Effort) -> None:
+    tool = TOOLS[name]
+    described = Draft202012Validator(tool.output_schema or True)
+
+    def check(arguments: Any, id_: Any) -> None:
+        params = {"name": name, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
+        status, body = edge.ask(json.dumps(message).encode())
+        _answered(status, body, id_, described)
+        assert memory(edge.pid) < MEMORY
+
+    explore(effort, check, _calls(tool), st.sampled_from([1, 2, "a", 2**62, "é"]))
+
+
+@efforts(examples=150, parts=4)
+def test_messages(edge: Edge, effort: Effort) -> None:
+    """Of which nothing holds but that they are JSON."""
+    params = st.one_of(
+        JSON,
+        st.fixed_dictionaries(
+            {"name": st.one_of(JSON, st.sampled_from(sorted(TOOLS)))}, optional={"arguments": JSON, "_meta": JSON, "cursor": JSON, "uri": JSON}
+        ),
+    )  # fmt: skip
+    whole_ones = st.fixed_dictionaries(
+        {},
+        optional={"jsonrpc": st.one_of(st.just("2.0"), JSON), "id": JSON, "method": st.one_of(st.sampled_from(METHODS), JSON), "params": params, "result": JSON},
+    )  # fmt: skip
+
+    def check(message: Any, version: str, named: bool) -> None:
+        headers = {"Mcp-Protocol-Version": version} | ({"Mcp-Method": "tools/call", "Mcp-Name": "x"} if named else {})
+        status, body = edge.ask(json.dumps(message).encode(), **headers)
+        _answered(status, body, None, Draft202012Validator(True))
+
+    messages = st.one_of(whole_ones, whole_ones.flatmap(mutated), JSON)
+    explore(effort, check, messages, st.sampled_from(VERSIONS), st.booleans())
+
+
+def _answered(status: int, body: bytes, id_: Any, described: Draft202012Validator) -> None:
+    """What is a result is structured, and as the tool says; what is none is a refusal in words."""
+    assert status < 500, body
+    assert b"Traceback" not in body and b'File \\"' not in body, body
+    if status == 202 and not body:
+        return
+    value = json.loads(body)
+    if "jsonrpc" not in value:
+        assert status >= 400 and value["code"], body
+        return
+    if "error" in value:
+        assert value["error"]["code"] in OF_THE_PROTOCOL, body
+        return
+    result = value["result"]
+    if id_ is None:
+        return
+    assert value["id"] == id_
+    told = result["structuredContent"]
+    assert json.loads(result["content"][0]["text"]) == told if result["content"][0]["text"] != "Done." else told
+    assert result.get("isError", False) is (result["_meta"]["joinery/status"] >= 400)
+    assert result["_meta"]["joinery/status"] < 500 or told["code"] in ("unavailable", "overloaded"), body
+    faults = [fault.message for fault in described.iter_errors(told)]
+    assert not faults, (faults[:3], body)
