@@ -64,3 +64,30 @@ async def test_tiers_follow_the_plan(world: World) -> None:
 async def test_windows(tier: str, windows: dict[str, int]) -> None:
     told = {rate: int(charge_of("o", True, tier, rate).policy.rpartition(b"=")[2]) for rate in TIERS[tier]}
     assert told == windows
+
+
+async def test_people_and_programs_lock_each_other_out_of_nothing(world: World) -> None:
+    """A thousand pages of one person leave keys and colleagues all they have, and a program that spends all leaves people theirs."""
+    busy, colleague, program = await world.browser(), await world.browser(), await world.client()
+    pages = [(await busy.get("/console/catalogue")).status for _ in range(1_000)]
+    assert pages.count(200) > 50 and set(pages) == {200, 429}, "their own budget is spent"
+    assert (await program.get("/v1/sources")).headers["ratelimit"] == '"standard.read";r=199;t=1'
+    assert (await colleague.get("/console/catalogue")).status == 200
+    for _ in range(200):
+        spent = await program.get("/v1/sources")
+    assert spent.status == 429 and (await colleague.get("/console/catalogue")).status == 200
+    writes = [
+        await program.send_json("POST", "/v1/sources", {}, idempotency_key=f"k{number}")
+        for number in range(41)
+    ]
+    assert writes[-1].status == 429
+    form = await colleague.get("/console/sources/new/push")
+    assert (await colleague.submit(form, "/console/sources/new/push", name="Ash")).status == 303
+
+
+async def test_larger_work_counts_alike_whoever_starts_it() -> None:
+    for tier, rates in TIERS.items():
+        for rate in rates:
+            own = charge_of("o", True, tier, rate, "usr_1").budget.key
+            shared = rate in ("expensive", "export")
+            assert (own == charge_of("o", True, tier, rate).budget.key) is shared, rate

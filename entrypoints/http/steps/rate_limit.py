@@ -1,4 +1,4 @@
-"""Sixth step: one request out of the organisation's budget of the rate class (docs/conventions.md#rate-limits)."""
+"""Sixth step: one request out of the organisation's, or a signed-in person's, budget of the rate class (docs/conventions.md#rate-limits)."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -14,6 +14,8 @@ TIERS: Final[dict[str, dict[str, tuple[float, int]]]] = {
     "max": {"read": (2000, 4000), "write": (400, 800), "expensive": (40, 80), "export": (0.5, 60), "stream": (20, 50)},
 }
 """Tier to class to (requests a second, burst)."""
+SHARED: Final = frozenset({"expensive", "export"})
+"""Classes of larger work, which presses the machine alike whoever starts it; of the others, each person who is signed in has a budget."""
 _MOST_BUDGETS: Final = 20_000
 
 
@@ -26,10 +28,11 @@ class _Charge:
     policy: bytes
 
 
-def charge_of(org: str, livemode: bool, tier: str, rate: str) -> _Charge:
-    """The budget of an organisation's mode and class."""
+def charge_of(org: str, livemode: bool, tier: str, rate: str, user: str | None = None) -> _Charge:
+    """The budget of an organisation's mode and class; of a person of its own, where theirs does not count alike."""
     per_second, burst = TIERS[tier][rate]
-    budget = Budget(f"{org}:{'live' if livemode else 'test'}:{rate}", burst, per_second)
+    whose = f":{user}" if user is not None and rate not in SHARED else ""
+    budget = Budget(f"{org}:{'live' if livemode else 'test'}:{rate}{whose}", burst, per_second)
     name = f"{tier}.{rate}"
     return _Charge(budget, name, f'"{name}";q={burst};w={ceil(round(burst / per_second, 6))}'.encode())
 
@@ -39,7 +42,7 @@ class RateLimit:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._charges: dict[tuple[str, bool, str, str], _Charge] = {}
+        self._charges: dict[tuple[str, bool, str, str, str | None], _Charge] = {}
 
     async def __call__(self, state: RequestState) -> None:
         """Raises RateLimited when the budget is spent."""
@@ -56,7 +59,8 @@ class RateLimit:
         caller, route = state.caller, state.match.route
         tier = caller.organisation.plan.tier
         rate = route.operation.rate if route else "read"
-        key = (caller.tenant.org, caller.tenant.livemode, tier if tier in TIERS else "standard", rate)
+        user = caller.user if caller.session else None
+        key = (caller.tenant.org, caller.tenant.livemode, tier if tier in TIERS else "standard", rate, user)
         charge = self._charges.get(key)
         if charge is None:
             if len(self._charges) >= _MOST_BUDGETS:
