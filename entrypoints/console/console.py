@@ -60,6 +60,9 @@ class Console:
         self.guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
         self._files_in_hand = FilesInHand()
         self._rules = _rules_of(self.pages)
+        self._spool = dependencies.settings.work_dir
+        if self._spool is not None:
+            self._spool.mkdir(parents=True, exist_ok=True)
 
     @cached_property
     def object_origins(self) -> tuple[str, ...]:
@@ -171,7 +174,8 @@ class Console:
         if not changes:
             return await page.view(visit)
         with self._files_in_hand.counted(visit.principal.tenant.org) if page.most > LONGEST else nullcontext():
-            form = await read_form(asked, page.most if visit.signed_in is not None else STRANGERS)
+            most = page.most if visit.signed_in is not None else STRANGERS
+            form = await read_form(asked, most, self._spool)
             visit.form, visit.files = form.values, form.files
             self.forgery.check_token(asked, form.values, visit.signed_in.session.id if visit.signed_in else "")
             return await page.view(visit)

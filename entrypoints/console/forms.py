@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Final, cast
 
@@ -51,8 +52,11 @@ class Form:
     files: Mapping[str, Upload] = field(default_factory=dict)
 
 
-async def read_form(asked: Asked, most: int) -> Form:
-    """The form of a request. Raises InvalidRequest when it is none, PayloadTooLarge beyond `most` bytes, or LONGEST without files."""
+async def read_form(asked: Asked, most: int, folder: Path | None = None) -> Form:
+    """The form of a request; files lie in the folder (the system's temporary one) without a name, so that they go with the process.
+
+    Raises InvalidRequest when it is none, PayloadTooLarge beyond `most` bytes, or LONGEST without files.
+    """
     kind, options = parse_options_header(asked.headers.get("content-type", "")[:_LONGEST_KIND])
     if kind == "application/x-www-form-urlencoded" or not kind:
         raw = await asked.body.read(min(most, LONGEST))
@@ -62,7 +66,7 @@ async def read_form(asked: Asked, most: int) -> Form:
         raise InvalidRequest(
             "This page takes what a form sends: application/x-www-form-urlencoded or multipart/form-data."
         )
-    return await _Parts(boundary.encode("latin-1", "replace"), most).read(asked)
+    return await _Parts(boundary.encode("latin-1", "replace"), most, folder).read(asked)
 
 
 def _decoded(raw: bytes) -> Values:
@@ -79,9 +83,9 @@ _BLANK: Final = re.compile(rb"\r\n\r\n|\r\r|\n\n")
 class _Parts:
     """Takes a multipart body piece by piece (RFC 7578)."""
 
-    def __init__(self, boundary: bytes, most: int) -> None:
+    def __init__(self, boundary: bytes, most: int, folder: Path | None) -> None:
         self._decoder = MultipartDecoder(boundary, max_form_memory_size=LONGEST, max_parts=_MOST_PARTS)
-        self._most = most
+        self._most, self._folder = most, folder
         self._pairs: list[tuple[str, str]] = []
         self._files: dict[str, Upload] = {}
         self._part: Field | File | None = None
@@ -113,7 +117,8 @@ class _Parts:
         while not isinstance(event := self._decoder.next_event(), NeedData | Epilogue):
             if isinstance(event, Field | File):
                 # It holds what is sent from the disk, once it is large; whoever reads the form closes it by forgetting it.
-                self._part, self._sink = event, cast("IO[bytes]", SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115
+                spool = SpooledTemporaryFile(max_size=_IN_MEMORY, dir=self._folder)  # noqa: SIM115  whoever reads it closes it
+                self._part, self._sink = event, cast("IO[bytes]", spool)
             elif isinstance(event, Data):
                 self._add(event)
             self._check_headers()

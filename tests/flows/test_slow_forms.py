@@ -1,0 +1,99 @@
+"""Two hundred who send a file to the console a byte a second: everybody else is answered, they are ended, and no file is left."""
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flows.stage import Stage, eventually
+from tests.flows.test_trickling import answered, slowest
+from tests.postgres.databases import fresh_database
+from tests.support.console_person import COOKIE, Tab, signed_in
+
+SENDERS, ORGANISATIONS = 200, 20
+PATIENCE = 45.0
+"""Seconds by which a file that comes a byte a second is given up: thirty, and some for a busy machine."""
+HELD_UP = 5.0
+PLACE = "/console/sources/new/file"
+
+
+@pytest.fixture
+def spooling(tmp_path: Path) -> Iterator[Stage]:
+    """An API whose work has a folder of its own, which nobody has made yet."""
+    work = tmp_path / "deep" / "work"
+    stage = Stage(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
+    try:
+        stage.api()
+        yield stage
+    finally:
+        stage.stop()
+
+
+def _begun(stage: Stage, cookie: str, token: str, size: int) -> socket.socket:
+    """A connection on which so much of a file was sent, and more is announced."""
+    part = "--edge\r\nContent-Disposition: form-data; name="
+    head = f'{part}"csrf"\r\n\r\n{token}\r\n{part}"file"; filename="a.csv"\r\n\r\n'.encode()
+    line = socket.create_connection(("127.0.0.1", stage.port), timeout=10)
+    line.sendall(
+        f"POST {PLACE} HTTP/1.1\r\nHost: 127.0.0.1:{stage.port}\r\nSec-Fetch-Site: same-origin\r\nCookie: {COOKIE}={cookie}\r\n"
+        f"Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: {32 << 20}\r\n\r\n".encode()
+        + head
+    )
+    with contextlib.suppress(OSError):
+        line.sendall(b"x" * size)
+    return line
+
+
+def _spooled(pid: int) -> list[str]:
+    """Files without a name that the process holds."""
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(entry))
+    return [name for name in found if name.endswith("(deleted)") and "memfd" not in name and "/dev/" not in name]
+
+
+def test_files_that_trickle_hold_nobody_up(spooling: Stage) -> None:
+    stage, work = spooling, Path(spooling.env["JOINERY_WORK_DIR"])
+    [api] = stage.running
+    tenancies = [stage.organisation() for _ in range(ORGANISATIONS)]
+    reader = stage.organisation()
+    cookies = [stage.within(lambda container, one=one: signed_in(container, one.tenant)) for one in tenancies]  # type: ignore[misc]
+    tokens = [
+        re.findall(r'name="csrf" value="([^"]*)"', Tab(stage.port, cookie).get(PLACE).text)[0] for cookie in cookies
+    ]
+    lines = [_begun(stage, cookies[n % ORGANISATIONS], tokens[n % ORGANISATIONS], 10) for n in range(SENDERS)]
+    began, over, longest, pages = time.monotonic(), dict[int, str](), 0.0, 0.0
+    while len(over) < SENDERS and time.monotonic() < began + PATIENCE:
+        for number, line in enumerate(lines):
+            if number not in over and (status := answered(line)) is not None:
+                over[number] = status
+            elif number not in over:
+                with contextlib.suppress(OSError):
+                    line.send(b"x")
+        longest = max(longest, slowest(reader, 5))
+        asked = time.perf_counter()
+        assert Tab(stage.port, cookies[0]).get("/console/sources").status == 200
+        pages = max(pages, time.perf_counter() - asked)
+        time.sleep(0.5)
+    for line in lines:
+        line.close()
+    statuses = sorted(over.values())
+    print(f"slowest read {longest:.3f} s, slowest page {pages:.3f} s, all over after {time.monotonic() - began:.1f} s")
+    assert len(over) == SENDERS and longest < HELD_UP and pages < HELD_UP
+    assert statuses.count("HTTP/1.1 400 ") == 64, "as many are taken at a time"
+    assert sum(" 429" in status or " 503" in status for status in statuses) == SENDERS - 64
+    held = [_begun(stage, cookies[n], tokens[n], 2 << 20) for n in range(8)]
+    eventually(lambda: len(_spooled(api.pid)) == 8, "what is large lies on the disk")
+    assert all(name.startswith(str(work)) for name in _spooled(api.pid)), _spooled(api.pid)
+    assert [entry for entry in work.iterdir() if entry.is_file()] == [], "under no name"
+    for line in held:
+        line.close()
+    eventually(lambda: not _spooled(api.pid), "what broke off is gone")
+    assert Tab(stage.port, cookies[0]).get("/console/sources").status == 200
