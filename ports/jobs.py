@@ -53,8 +53,8 @@ class Dispatch(Protocol):
         """Give an unfinished job back, to be claimed again at that time."""
         ...
 
-    async def backlog(self) -> Sequence[Backlog]:
-        """What is open now, by kinds of lanes; what nobody waits for yet is left out."""
+    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
+        """What is open now, by kinds of lanes; what nobody waits for yet is left out. Of each node at most so many jobs are looked at."""
         ...
 
     async def reset_dispatched(self) -> None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby, islice
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
@@ -164,7 +165,7 @@ class MemoryDispatch:
             self._write(row.again(run_at))
             self._store.notify(Channel.JOBS, "")
 
-    async def backlog(self) -> Sequence[Backlog]:
+    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
         now, found = self._clock.now(), defaultdict[str, list[Backlog]](list)
         for row in self._open():
             lanes = kind_of(row.job.lane)
@@ -172,7 +173,9 @@ class MemoryDispatch:
                 found[lanes].append(Backlog(lanes, 0, 1, None))
             elif row.run_at <= now:
                 found[lanes].append(Backlog(lanes, 1, 0, row.run_at))
-        return [Backlog.of(parts) for _, parts in sorted(found.items())]
+        parts = islice((one for parts in found.values() for one in parts), most)
+        kept = groupby(sorted(parts, key=lambda one: one.lanes), key=lambda one: one.lanes)
+        return [Backlog.of(list(same)) for _, same in kept]
 
     async def reset_dispatched(self) -> None:
         for row in self._open():

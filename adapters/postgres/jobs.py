@@ -139,9 +139,9 @@ class PostgresDispatch:
         await self._pool.run(job.tenant, SQL["put_off"], _of(job) | {"run_at": run_at})
         await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
-    async def backlog(self) -> Sequence[Backlog]:
+    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
-        for rows in await self._pool.each(reading(SQL["backlog"])):
+        for rows in await self._pool.each(reading(SQL["backlog"], most=most)):
             for row in rows:
                 found.setdefault(row[0], []).append(Backlog(*row))
         return [Backlog.of(parts) for _, parts in sorted(found.items())]

@@ -12,6 +12,8 @@ LOOKED_AT: Final = 300
 """So many organisations are looked at: those that used or kept anything today."""
 COUNTED: Final = 2_000
 """Up to so many requests or deliveries of each are counted, so that looking costs the same whatever there is."""
+JOBS: Final = 50_000
+"""Up to so many open jobs of a node are looked at."""
 SOURCES: Final = 15
 LOOKED_SOURCES: Final = 5_000
 

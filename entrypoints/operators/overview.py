@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, TypeVar, cast
 
 from domain.outbox.model import OutgoingMessage
 from domain.platform.usecases import PlatformService
+from domain.platform.workload import JOBS
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.health import Ready
 
@@ -15,6 +16,8 @@ T = TypeVar("T")
 SECONDS: Final = 4.0
 """How long a part may take."""
 MESSAGES: Final = 30
+FRESH: Final = timedelta(seconds=2)
+"""How long what was found is shown again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,11 @@ class Overview:
     mail: Part[Sequence[Message]]
     sends: bool
 
+    @property
+    def cut(self) -> bool:
+        """Whether more work may wait than was looked at."""
+        return sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS
+
 
 class Looking:
     """Finds it out."""
@@ -54,15 +62,24 @@ class Looking:
     def __init__(self, dependencies: Dependencies) -> None:
         self._parts = dependencies
         self._ready = Ready(dependencies.readiness)
+        self._turn, self._seen = asyncio.Lock(), cast("Overview | None", None)
         self._platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
 
     async def look(self) -> Overview:
+        """Everything; whoever asks at once, or a moment later, is shown the same, so that looking costs what one look does."""
+        async with self._turn:
+            now = self._parts.clock.now()
+            if self._seen is None or not self._seen.now <= now < self._seen.now + FRESH:
+                self._seen = await self._look(now)
+            return self._seen
+
+    async def _look(self, now: datetime) -> Overview:
         """Everything, side by side."""
-        parts, now = self._parts, self._parts.clock.now()
+        parts = self._parts
         asked: list[Awaitable[Part[Any]]] = [
             _part(self._ready.look()),
             _part(self._platform.status()),
-            _part(parts.dispatch.backlog()),
+            _part(parts.dispatch.backlog(JOBS)),
             _part(parts.workload.tenants(now)),
             _part(parts.workload.slowest()),
             _part(parts.workload.troubled()),

@@ -27,7 +27,7 @@ PAGES = ("single-sign-on", "audit", "usage", "exports", "settings")
 class Lanes:
     """A dispatch that tells of what waits."""
 
-    async def backlog(self) -> list[Backlog]:
+    async def backlog(self, most: int | None = None) -> list[Backlog]:
         return [Backlog("source", 3, 1, datetime.now(UTC)), Backlog("exports", 0, 1, None)]
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import RunStatus
@@ -49,3 +50,13 @@ async def test_tenants_by_what_they_had_done(backend: Backend) -> None:
     loads = {(one.org, one.livemode): one for one in await backend.workload.tenants(now)}
     found = loads[org.id, True]
     assert (found.name, found.records, found.requests, found.deliveries) == ("Busy", 7, 2, 0)
+
+
+async def test_open_work_is_looked_at_within_bounds(backend: Backend) -> None:
+    tenant, lane = await backend.tenant(), f"backlog{new_id('src')}"
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        for number in range(3):
+            await tx.jobs.add(NewJob("runs.execute", f"{lane}:{number}", tenant))
+    (found,) = (one for one in await backend.dispatch.backlog() if one.lanes == lane)
+    assert (found.waiting, found.held) == (3, 0) and found.oldest is not None
+    assert sum(one.waiting + one.held for one in await backend.dispatch.backlog(2)) == 2

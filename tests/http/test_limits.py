@@ -76,10 +76,7 @@ async def test_people_and_programs_lock_each_other_out_of_nothing(world: World) 
     for _ in range(200):
         spent = await program.get("/v1/sources")
     assert spent.status == 429 and (await colleague.get("/console/catalogue")).status == 200
-    writes = [
-        await program.send_json("POST", "/v1/sources", {}, idempotency_key=f"k{number}")
-        for number in range(41)
-    ]
+    writes = [await program.send_json("POST", "/v1/sources", {}, idempotency_key=f"k{number}") for number in range(41)]
     assert writes[-1].status == 429
     form = await colleague.get("/console/sources/new/push")
     assert (await colleague.submit(form, "/console/sources/new/push", name="Ash")).status == 303

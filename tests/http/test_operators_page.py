@@ -1,6 +1,8 @@
 """The operators' page: what it shows, to whom it answers, and that nothing in it runs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest_asyncio
 
 from domain.jobs.model import Backlog
 from domain.kernel.errors import Unavailable
+from domain.platform.workload import JOBS
 from entrypoints.operators.service import OperatorsPage, operators_page
 from tests.http.fakes import World, running
 
@@ -18,7 +21,7 @@ PORT = 8091
 class Lanes:
     """A dispatch that tells of what waits."""
 
-    async def backlog(self) -> Sequence[Backlog]:
+    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
         return [Backlog("source", 3, 1, None)]
 
 
@@ -37,7 +40,7 @@ async def _down() -> bool:
 
 
 async def asked(
-    world: World, *, path: str = "/", method: str = "GET", peer: str = "127.0.0.1", **headers: str
+    world: World, *, path: str = "/", method: str = "GET", peer: str = "127.0.0.1", by: Any = None, **headers: str
 ) -> tuple[int, dict[str, str], str]:
     """Status, headers and text."""
     sent: list[Any] = []
@@ -53,7 +56,7 @@ async def asked(
         "type": "http", "method": method, "path": path, "client": (peer, 1),
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }  # fmt: skip
-    await OperatorsPage(world.dependencies, PORT)(scope, receive, send)
+    await (by or OperatorsPage(world.dependencies, PORT))(scope, receive, send)
     start, body = sent
     return start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, body["body"].decode()
 
@@ -92,6 +95,25 @@ async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
     object.__setattr__(world.dependencies, "workload", Broken())
     status, _, text = await asked(world)
     assert status == 200 and text.count("The database is out of reach.") == 3 and "Mail to people" in text
+
+
+async def test_looking_often_costs_what_one_look_does(world: World) -> None:
+    class Counting:
+        asked, waiting = 0, 3
+
+        async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
+            self.asked += 1
+            await asyncio.sleep(0.01)
+            return [Backlog("source", self.waiting, 0, None)]
+
+    counting, page = Counting(), OperatorsPage(world.dependencies, PORT)
+    object.__setattr__(world.dependencies, "dispatch", counting)
+    await asyncio.gather(*(asked(world, by=page) for _ in range(20)))
+    assert counting.asked == 1
+    world.clock.advance(timedelta(seconds=3))
+    counting.waiting = JOBS
+    _, _, text = await asked(world, by=page)
+    assert counting.asked == 2 and "More waits than was looked at" in text
 
 
 STRANGE: list[dict[str, str]] = [
@@ -134,7 +156,6 @@ async def test_it_is_one_page_that_is_looked_at(world: World) -> None:
 
 
 async def test_it_is_served_on_a_port_or_not_at_all(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    import asyncio
     import socket
 
     with socket.socket() as probe:

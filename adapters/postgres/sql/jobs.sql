@@ -45,7 +45,9 @@ SELECT min(coalesce(j.lease_until, j.run_at)) FROM here.jobs AS j WHERE j.dispat
 -- backlog --
 SELECT split_part(j.lane, ':', 1), count(*) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now()),
     count(*) FILTER (WHERE j.lease_until >= now()), min(j.run_at) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now())
-FROM here.jobs AS j WHERE j.run_at <= now() OR j.lease_until >= now() GROUP BY 1
+FROM (
+    SELECT o.lane, o.lease_until, o.run_at FROM here.jobs AS o WHERE o.run_at <= now() OR o.lease_until >= now() LIMIT %(most)s
+) j GROUP BY 1
 
 -- orgs_of_lane --
 SELECT DISTINCT j.org FROM here.jobs AS j WHERE j.lane = %(lane)s
