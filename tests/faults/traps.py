@@ -3,7 +3,7 @@
 Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `counted` (its snapshot
 is, and not written), `written` (it is), `fetched` (that is committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
 `end` (the run's end is written, not committed), `ended` (it is). Of an API: `write` and `written`, around the commit of
-the first POST /v1/sources. Of an export: `exporting` (half of a file is written), `exported` (every file is, and its end not committed).
+the first POST /v1/sources; `before:OPERATION` and `after:OPERATION`, around any that is no dry run; `exporting` (half of a file is stored). Of an export: `exporting` (half of a file is written), `exported` (every file is, and its end not committed).
 `none` is nowhere.
 """
 
@@ -114,10 +114,13 @@ class Units(_Wrapped):
             yield tx
             if call.operation == "sources.create":
                 self._trap.at("write")
+            if not tx.dry:
+                self._trap.at(f"before:{call.operation}")
         if call.operation == "sources.create":
             self._trap.at("written")
         if tx.dry:
             return
+        self._trap.at(f"after:{call.operation}")
         if jobs.ending:
             self._trap.at("ended")
         elif runs.stage == "parse":
@@ -186,6 +189,7 @@ async def worker(container: Container, settings: Settings, trap: Trap) -> None:
 async def api(container: Container, settings: Settings, trap: Trap) -> None:
     """The API process."""
     container.uow.override(providers.Object(Units(container.uow(), trap)))
+    container.objects.override(providers.Object(Objects(container.objects(), trap)))
     await serve(container, settings)
 
 
