@@ -66,7 +66,7 @@ async def read_form(asked: Asked, most: int, folder: Path | None = None) -> Form
         raise InvalidRequest(
             "This page takes what a form sends: application/x-www-form-urlencoded or multipart/form-data."
         )
-    return await _Parts(boundary.encode("latin-1", "replace"), most, folder).read(asked)
+    return await _Parts(boundary.encode("latin-1", "replace"), most, str(folder) if folder else None).read(asked)
 
 
 def _decoded(raw: bytes) -> Values:
@@ -83,7 +83,7 @@ _BLANK: Final = re.compile(rb"\r\n\r\n|\r\r|\n\n")
 class _Parts:
     """Takes a multipart body piece by piece (RFC 7578)."""
 
-    def __init__(self, boundary: bytes, most: int, folder: Path | None) -> None:
+    def __init__(self, boundary: bytes, most: int, folder: str | None) -> None:
         self._decoder = MultipartDecoder(boundary, max_form_memory_size=LONGEST, max_parts=_MOST_PARTS)
         self._most, self._folder = most, folder
         self._pairs: list[tuple[str, str]] = []

@@ -53,7 +53,7 @@ class Overview:
     @property
     def cut(self) -> bool:
         """Whether more work may wait than was looked at."""
-        return sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS
+        return bool(sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS)
 
 
 class Looking:
