@@ -4,7 +4,6 @@ The 22 characters are a UUIDv7 (RFC 9562) written in base62, so that ids sort by
 compared byte by byte, and keys stay index-friendly.
 """
 
-import os
 import re
 import secrets
 import time
@@ -102,11 +101,9 @@ class _Sequence:
 
     def __init__(self) -> None:
         self.begin()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.begin)
 
     def begin(self) -> None:
-        """Begin anew: in a process that was forked, too, which would go through the same numbers as its parent."""
+        """Begin with other numbers."""
         self._lock = Lock()
         self._random = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
         self._milliseconds = 0
@@ -126,6 +123,11 @@ class _Sequence:
 
 
 _SEQUENCE: Final = _Sequence()
+
+
+def begin_anew() -> None:
+    """Make other identifiers from now on: a process that was forked has to, for it would make those of its parent."""
+    _SEQUENCE.begin()
 
 
 def new_id(prefix: str) -> str:

@@ -166,8 +166,10 @@ def _tell_ends(control: socket.socket) -> None:
 def _become(job: Mapping[str, Any]) -> None:
     """Its output, folder and environment, and its end with the server's."""
     from adapters.processes.lifeline import die_with_parent  # noqa: PLC0415  not where tests are collected
+    from domain.kernel.ids import begin_anew  # noqa: PLC0415  the same
 
     die_with_parent(signal.SIGKILL, job["parent"])
+    begin_anew()
     for number, place in enumerate(job["outputs"], 1):
         file = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, number)

@@ -147,7 +147,8 @@ class SsoSignIn:
 
     async def _begun(self, connection: Connection, email: str, place: str, *, again: bool) -> Begun:
         now = self._clock.now()
-        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)), again_since=now if again else None)
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        attempt = Attempt(state, nonce, verifier, now if again else None)
         try:
             url = await self._providers.authorization_url(self._client(connection), attempt, email)
         except ProviderFault as error:

@@ -25,6 +25,7 @@ def test_a_forked_process_makes_others() -> None:
     read, write = os.pipe()
     child = os.fork()
     if not child:
+        ids.begin_anew()
         os.write(write, " ".join(ids.new_id("evt") for _ in range(50)).encode())
         os._exit(0)
     os.waitpid(child, 0)
