@@ -45,9 +45,9 @@ class ConsoleApi:
         """GET; of the parameters, those that are None are left out and lists are joined by commas."""
         return self._decoded(await self._ask("GET", path, query))
 
-    async def body(self, path: str) -> bytes:
+    async def body(self, path: str, **query: Any) -> bytes:
         """GET, undecoded: of something large only what a page shows need be read. Raises Refused."""
-        response = await self._ask("GET", path, {})
+        response = await self._ask("GET", path, query)
         if response.status >= 400:
             raise _refusal(response)
         return response.body

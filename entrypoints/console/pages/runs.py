@@ -2,8 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Final
+
+import msgspec
 
 from adapters.wire import runs as wire
 from adapters.wire.resource import View
@@ -63,14 +66,18 @@ async def one(visit: Visit) -> Answer:
 
 
 async def _one(visit: Visit, refusal: Refused | None = None) -> Answer:
-    run = await visit.api.get(f"/v1/runs/{visit.ids['id']}")
+    # Problems and columns are many and few of them are shown: those alone are made ready for the template.
+    found = msgspec.json.decode(await visit.api.body(f"/v1/runs/{visit.ids['id']}"))
+    problems, columns = found.pop("problems"), found.pop("columns", None) or []
+    run = answered(found)
     source = await visit.api.get(f"/v1/sources/{run['source']}")
     return visit.render(
         "sources/run.html",
         status=refusal.status if refusal else 200,
         source=source,
         kinds=KINDS,
-        **_told(visit, run),
+        **_told(visit, problems, columns),
+        problem_count=len(problems),
         refused=refusal,
         **_state(run),
     )
@@ -87,28 +94,29 @@ def _state(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(visit: Visit, run: Mapping[str, Any]) -> dict[str, Any]:
+def _told(visit: Visit, problems: Sequence[Mapping[str, Any]], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The problems by kind and field, those of one of them word by word, and the columns: each in portions."""
-    query, groups = visit.query, _grouped(run["problems"])
+    query, groups = visit.query, _grouped(problems)
     asked = query.get("kind"), query.get("field")
     chosen = next((group for group in groups if group[:2] == asked), groups[0] if groups else None)
     listed = portion(groups, query.number("groups"), _GROUPS)
     told = portion(chosen[2] if chosen else [], query.number("from"), _SHOWN, _weight)
+    shown = portion(columns, query.number("columns"), _COLUMNS, _column_weight)
     return {
         "groups": listed,
         "chosen": chosen,
-        "told": told,
-        "columns": portion(run["columns"] or [], query.number("columns"), _COLUMNS, _column_weight),
+        "told": replace(told, items=answered(list(told.items))),
+        "columns": replace(shown, items=answered(list(shown.items))),
         "query": {"kind": chosen[0], "field": chosen[1], "groups": listed.start} if chosen else {},
     }
 
 
 def _weight(problem: Mapping[str, Any]) -> int:
-    return sum(weight_of(str(problem[name] or "")) for name in ("detail", "sheet", "column", "external_id")) + 150
+    return sum(weight_of(str(problem.get(name) or "")) for name in ("detail", "sheet", "column", "external_id")) + 150
 
 
 def _column_weight(column: Mapping[str, Any]) -> int:
-    return sum(weight_of(str(column[name] or "")) for name in ("sheet", "header", "field")) + 60
+    return sum(weight_of(str(column.get(name) or "")) for name in ("sheet", "header", "field")) + 60
 
 
 def _grouped(problems: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[Mapping[str, Any]]]]:

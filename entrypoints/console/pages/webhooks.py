@@ -28,7 +28,6 @@ FAILURES: Final = {
     AttemptFailure.ABORTED: "It asked for no more, or nothing was left to send.",
 }
 _API: Final = "/v1/webhook-endpoints"
-_STRIP: Final = 60
 _EMPTY: Final[Any] = {"data": [], "has_more": False, "next_cursor": None}
 _LIMIT: Final = 20
 _BODY: Final = 16_000
@@ -66,8 +65,6 @@ async def endpoint(visit: Visit) -> Answer:
     except Refused as error:
         refused = error
     newest = listed["data"] if not filters else []
-    if not filters and not visit.query.get("cursor"):
-        newest = (await visit.api.get(f"{_API}/{found['id']}/deliveries", limit=_STRIP))["data"]
     return visit.render(
         "webhooks/endpoint.html",
         endpoint=found,
