@@ -21,7 +21,21 @@ from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Invitation, Member, Organisation
 from domain.people.model import User
-from domain.probes.model import Estimate, Evidence, PlatformFeed, Probe, Report, Robots, Sample, SampledPage, Sitemap
+from domain.probes.model import (
+    Effort,
+    Estimate,
+    Evidence,
+    Platform,
+    PlatformFeed,
+    Probe,
+    Report,
+    Robots,
+    RobotsState,
+    Sample,
+    SampledPage,
+    Sitemap,
+    Way,
+)
 from domain.request_logs.model import RequestLog
 from domain.runs.model import KEPT_COLUMNS, KEPT_PROBLEMS, Run, RunColumn
 from domain.webhooks.model import Endpoint, SealedSecrets
@@ -206,9 +220,9 @@ def _message(source: str, number: int, now: datetime) -> InboundMessage:
 
 def _probe() -> Probe:
     report = Report(
-        "https://vendor.example/", Robots("parsed", 1.0, tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200))), "shopify", 0.9,
-        Estimate("low", "platform_feed", (PROSE,) * 10), 40, tuple(Evidence("shopify", f"{PROSE[:60]} {n}", 0.5) for n in range(60)), None,
-        PlatformFeed("shopify", "https://vendor.example/products.json", 200, 30, 4000, tuple(f"field_{n}" for n in range(200))),
+        "https://vendor.example/", Robots(RobotsState.PARSED, 1.0, tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200))), Platform.SHOPIFY, 0.9,
+        Estimate(Effort.LOW, Way.PLATFORM_FEED, (PROSE,) * 10), 40, tuple(Evidence(Platform.SHOPIFY, f"{PROSE[:60]} {n}", 0.5) for n in range(60)), None,
+        PlatformFeed(Platform.SHOPIFY, "https://vendor.example/products.json", 200, 30, 4000, tuple(f"field_{n}" for n in range(200))),
         Sitemap(tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200)), 90_000, truncated=True),
         Sample(tuple(SampledPage(f"https://vendor.example/{n}", 200, 1) for n in range(60)), 3, {f"field_{n}": 0.5 for n in range(60)}),
         tuple(f"https://vendor.example/private/{n}" for n in range(200)), (PROSE,) * 30,
@@ -278,7 +292,9 @@ async def _events(parts: Dependencies, tenant: Tenant, product: Product) -> Even
     events = []
     for number in range(300):
         offer = offers[number % len(offers)]
-        fields = [{"path": f"attributes.field_{n}", "old": PROSE, "new": PROSE[::-1]} for n in range(40)]
+        fields: list[dict[str, Any]] = [
+            {"path": f"attributes.field_{n}", "old": PROSE, "new": PROSE[::-1]} for n in range(40)
+        ]
         fields.append({"path": "price", "old": 50_000 + number, "new": 50_001 + number})
         data = {"id": offer.id, "variant": offer.variant, "product": product.id, "source": offer.source, "fields": fields, "facets": ["price"]}  # fmt: skip
         events.append(Event(type="offer.changed", subject=offer.id, version=2 + number, data=data))

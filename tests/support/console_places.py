@@ -28,7 +28,8 @@ def places_of(made: Large) -> Iterator[str]:
             continue
         rule = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.rule)
         for value in known[_stem(rule)] if "<" in rule else ("",):
-            place = re.sub(r"<(\w+)>", lambda name, value=value: _NOBODYS.get(name[1], value), rule, count=1)
+            named = re.search(r"<(\w+)>", rule)
+            place = rule if named is None else rule.replace(named[0], _NOBODYS.get(named[1], value), 1)
             place = place.replace("<delivery>", made.deliveries[0]).replace("/<event>", "")
             yield place
             yield from (place + query for query in further.get(rule, ()))
