@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-browser clients test-clients check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -90,4 +90,6 @@ bench-exports: ## what an export costs beside moving the same bytes alone
 bench-merges: ## what merging costs, and merged products their readers
 bench-usage: ## what counting usage costs
 bench-console: ## what the console's pages cost, and a key press in its search of 100,000 products
+bench-console-pages: install ## what every page of the console costs a large customer (ARGS=--every)
+	@$(BIN)/python -m benchmarks.console_pages $(ARGS)
 bench-audit: ## what the audit log costs a change, and what undoing and checking it take

@@ -28,7 +28,7 @@ from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 
 PORT: Final = 18_971
-_ADDRESS: Final = f"http://127.0.0.1:{PORT}"
+ADDRESS: Final = f"http://127.0.0.1:{PORT}"
 _TYPED: Final = ("oak dining table", "halden sofa", "walnut", "lm-10", "bench zzz", "grey armchair")
 _PAINT: Final = "() => (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime"
 
@@ -53,7 +53,7 @@ class Asking:
 
     async def _get(self, path: str, headers: Mapping[str, str] | None) -> bytes:
         while True:
-            async with self.session.get(_ADDRESS + path, headers=headers, auto_decompress=False) as answer:
+            async with self.session.get(ADDRESS + path, headers=headers, auto_decompress=False) as answer:
                 body = await answer.read()
                 if answer.status != 429:
                     assert answer.status == 200, (path, answer.status)
@@ -141,18 +141,18 @@ def paint(cookie: str, paths: Mapping[str, str]) -> None:
     with sync_playwright() as api:
         browser = api.chromium.launch(executable_path=program, args=["--headless", "--no-sandbox", "--disable-gpu"])
         context = browser.new_context(viewport={"width": 1280, "height": 900})
-        context.add_cookies([{"name": "joinery", "value": cookie, "url": _ADDRESS}])
+        context.add_cookies([{"name": "joinery", "value": cookie, "url": ADDRESS}])
         page: Any = context.new_page()
         for name, path in paths.items():
             seen = []
             for _ in range(7):
-                page.goto(_ADDRESS + path, wait_until="networkidle")
+                page.goto(ADDRESS + path, wait_until="networkidle")
                 seen.append(page.evaluate(_PAINT) or 0.0)
             line(f"first paint, {name}", f"median {statistics.median(seen):.0f} ms, first visit {seen[0]:.0f} ms")
         browser.close()
 
 
-async def _ready(api: "subprocess.Popen[bytes]") -> None:
+async def ready(api: "subprocess.Popen[bytes]") -> None:
     """Until the API answers, however busy the machine is."""
     for _ in range(600):
         assert api.poll() is None, "the API has ended"
@@ -172,7 +172,7 @@ async def main(products: int, tries: int, rounds: int) -> None:
         cookie, product = await prepare(parts, products)
         api = parts.process("api")
         try:
-            await _ready(api)
+            await ready(api)
             async with aiohttp.ClientSession(headers={"cookie": f"joinery={cookie}"}) as session:
                 asking = Asking(session, api.pid)
                 await pages(asking, product, tries)

@@ -16,6 +16,7 @@ from adapters.s3.address import parse
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import new_id
 from domain.people.usecases.invitations import InvitationService
+from domain.runs.usecases.excerpting import Excerpting
 from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import Cookies
@@ -78,6 +79,12 @@ class Console:
         """Where the rows are found that products were read from."""
         made = self.dependencies
         return OriginRows(made.uow, made.objects, made.feed_readers, made.workspaces)
+
+    @cached_property
+    def excerpting(self) -> Excerpting:
+        """Where lines of feeds are read that something was wrong with."""
+        made = self.dependencies
+        return Excerpting(made.objects, made.feed_readers, made.workspaces)
 
     @cached_property
     def oauth(self) -> OAuthServices:

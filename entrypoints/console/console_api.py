@@ -45,6 +45,13 @@ class ConsoleApi:
         """GET; of the parameters, those that are None are left out and lists are joined by commas."""
         return self._decoded(await self._ask("GET", path, query))
 
+    async def body(self, path: str, **query: Any) -> bytes:
+        """GET, undecoded: of something large only what a page shows need be read. Raises Refused."""
+        response = await self._ask("GET", path, query)
+        if response.status >= 400:
+            raise _refusal(response)
+        return response.body
+
     async def post(self, path: str, body: Any = None, *, dry_run: str | None = None, version: int | None = None) -> Any:
         """POST under an Idempotency-Key of this form and body; `dry_run` is `true` or `explain`."""
         sent = b"" if body is None else _encode(body)

@@ -1,14 +1,18 @@
 """What changed, as people read it: a line for each field, long and nested values opened up."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from entrypoints.console.portions import Portion, portion, shortened, weight_of
 
 DEEPEST: Final = 4
 MOST: Final = 200
 """Lines of one change."""
 LONGEST: Final = 600
+_LINE: Final = 180
+"""Bytes of a line of a table beside its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +24,20 @@ class Difference:
     new: str | None
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """The fields that differ, in order; objects are opened up to a depth, lists are shown whole."""
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], longest: int = LONGEST, most: int = MOST
+) -> list[Difference]:
+    """The fields that differ, in order; objects are opened up to a depth, lists are shown whole.
+
+    Of a value `longest` characters are told, of a change `most` lines.
+    """
     old, new = _flat(before), _flat(after)
     found = [
-        Difference(path, _written(old, path), _written(new, path))
+        Difference(path, _written(old, path, longest), _written(new, path, longest))
         for path in dict.fromkeys((*old, *new))
         if path not in old or path not in new or old[path] != new[path]
     ]
-    return found[:MOST]
+    return found[:most]
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[str, Any]:
@@ -42,7 +51,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[st
     return found
 
 
-def _written(values: Mapping[str, Any], path: str) -> str | None:
+def _written(values: Mapping[str, Any], path: str, longest: int) -> str | None:
     if path not in values or values[path] is None:
         return None
     value = values[path]
@@ -54,4 +63,17 @@ def _written(values: Mapping[str, Any], path: str) -> str | None:
         text = ", ".join(map(str, value)) or "(none)"
     else:
         text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
+def lines_of(items: Sequence[Difference], start: int | None, value: int, room: int) -> Portion[Difference]:
+    """As many of the lines as there is room for, their values in so many bytes of a page each."""
+    cut = [
+        Difference(
+            shortened(one.path, 200),
+            None if one.old is None else shortened(one.old, value),
+            None if one.new is None else shortened(one.new, value),
+        )
+        for one in items
+    ]
+    return portion(cut, start, len(cut), lambda one: _LINE + sum(map(weight_of, (one.old or "", one.new or ""))), room)

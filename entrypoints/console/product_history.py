@@ -15,7 +15,9 @@ from entrypoints.console.product_lines import ASKED, asked_of
 Json = Mapping[str, Any]
 KEPT: Final = timedelta(days=30)
 """For how long events are kept."""
-_TOLD: Final = 30
+_TOLD: Final = 15
+_POINTS: Final = 40
+"""Changes that a chart draws, of all of its lines together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class OfferHistory:
     currency: str
     changes: Sequence[Change]
     whole: bool
+    thinned: bool
     since: datetime
 
     def priced(self, value: float) -> str:
@@ -66,12 +69,14 @@ def history_of(
             prices.append(Series(name, _points(own, path, offer.get(path), since, 10**places)))
         if offer.get("quantity") is not None:
             stocks.append(Series(name, _points(own, "quantity", offer["quantity"], since, 1)))
+    room = max(6, _POINTS // max(len(prices), len(stocks), 1))
     return OfferHistory(
-        price=plot(prices, since, now),
-        stock=plot(stocks, since, now, whole=True),
+        price=plot(_thinned(prices, room), since, now),
+        stock=plot(_thinned(stocks, room), since, now, whole=True),
         currency=currency,
         changes=_changes(told, names, currency),
         whole=whole,
+        thinned=any(len(line.points) > room for line in (*prices, *stocks)),
         since=since,
     )
 
@@ -99,6 +104,16 @@ def _points(
     if (before := _number(own[0][1].get("old"), unit)) is not None:
         found.append((since, before))
     found += [(at, _number(one.get("new"), unit)) for at, one in own]
+    return found
+
+
+def _thinned(lines: Sequence[Series], room: int) -> list[Series]:
+    """The lines with so many points at most: the first, the last, and some between at even distances."""
+    found = []
+    for line in lines:
+        count = len(line.points)
+        places = range(count) if count <= room else [round(at * (count - 1) / (room - 1)) for at in range(room)]
+        found.append(Series(line.name, [line.points[place] for place in places]))
     return found
 
 

@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Macro
 
 from entrypoints.console import formatting
+from entrypoints.console.portions import shortened
 from entrypoints.console.static_files import static_files
 
 COMPONENTS: Final = ("icons", "parts", "forms", "charts", "products")
@@ -26,6 +27,7 @@ def environment() -> Environment:
         cache_size=-1,
     )
     made.filters.update(formatting.FILTERS)
+    made.filters["shortened"] = shortened
     for name in COMPONENTS:
         # Macros are there in every template under their names: a block that is rendered alone runs no import of its template.
         module = made.get_template(f"components/{name}.html").module

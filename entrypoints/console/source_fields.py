@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from entrypoints.console.asked import Values
 from entrypoints.console.page import Answer
 from entrypoints.console.visit import Visit
@@ -26,11 +28,27 @@ INTERVALS: Final = (
 )
 
 
+class _Named(msgspec.Struct):
+    """A source, as far as its name needs it."""
+
+    id: str
+    name: str
+
+
+class _NamedSources(msgspec.Struct):
+    """A list of them."""
+
+    data: list[_Named]
+
+
+_named: Final = msgspec.json.Decoder(_NamedSources).decode
+
+
 async def source_names(visit: Visit) -> dict[str, str]:
     """The names of the organisation's sources, by id; of a role that may not see sources, none."""
     if not visit.may("sources:read"):
         return {}
-    return {source["id"]: source["name"] for source in (await visit.api.get("/v1/sources", limit=100))["data"]}
+    return {source.id: source.name for source in _named(await visit.api.body("/v1/sources", limit=100)).data}
 
 
 async def listed(visit: Visit, part: str, template: str, limit: int, **more: Any) -> Answer:

@@ -9,7 +9,8 @@ import pytest_asyncio
 from domain.kernel.tenancy import Tenant
 from entrypoints.console.bars import HEIGHT, bars
 from entrypoints.console.differences import differences
-from tests.http.fakes import World, running
+from tests.http.fakes import OPERATOR, World, running
+from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 AUDIT = "/console/organisation/audit"
@@ -82,6 +83,9 @@ async def test_an_export_is_started_and_watched(world: World) -> None:
     assert bad.status == 400 and "filters.updated_since" not in bad.text and "f-since-error" in bad.text
     started = await elm.follow(await elm.submit(page, place, kind="products", since="2026-11-01"))
     assert "changed since 1 Nov 2026" in started.text and 'hx-trigger="every 3s"' in started.text
+    async with world.uow.begin(Tenant(world.orgs["Elm"].id, True), OPERATOR) as tx:
+        await tx.exports.add(builders.export())
+    assert (await elm.get(place)).status == 200, "one of everything, which names no day and is not done"
     part = await elm.get(place, hx_request="true", hx_target="exports")
     assert part.text.lstrip().startswith('<div id="exports"') and "<html" not in part.text
     seen = await oak.get(place)

@@ -229,7 +229,7 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
     listed = await desk.owner.get("/console/sources")
     assert "The address refuses us: 403" in listed.text and 'class="bad" title="20 Nov: 1 failed"' in listed.text
     sheet = await desk.owner.get(f"/console/runs/{run.id}/sheet?kind=unreadable&field=price")
-    assert 'class="cell-wrong"' in sheet.text and ">4</th>" in sheet.text
+    assert 'class="cell-wrong"' in sheet.text and ">4</a></th>" in sheet.text
     for path in ("/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings",
                  f"/console/sources/{source['id']}/runs", f"/console/runs/{run.id}", f"/console/runs/{run.id}/sheet"):  # fmt: skip
         page = await desk.owner.get(path)

@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import OfferFilter, Product, ProductFilter, Stream, Variant
@@ -110,7 +110,7 @@ class Shop:
             await tx.catalogue.take_turn()
             reconciler = self.reconciler(source, tx.now, await tx.catalogue.load(source.id, [key]))
             product = reconciler.products[key]
-            stated = [VariantStatement(one.key, {**one.data, **data}) for one in product.variants]
+            stated = [VariantStatement(one.key, cast("Any", {**one.data, **data})) for one in product.variants]
             reconciler.product(ProductStatement(key, product.data, stated))
             events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
             await tx.events.append(events)

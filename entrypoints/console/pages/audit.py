@@ -3,15 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from entrypoints.console.differences import differences
+from domain.kernel.errors import NotFound
+from entrypoints.console.differences import Difference, differences, lines_of
 from entrypoints.console.formatting import words
 from entrypoints.console.moments import beginning_of_day
 from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.portions import portion, shortened
 from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 
 PLACE: Final = "/console/organisation/audit"
-_PAGE: Final = 100
+_PAGE: Final = 20
+_ROOM: Final = 16_000
+"""Bytes of a page that all differences of a list may fill."""
+_VALUE: Final = 300
+"""Bytes of a page that a value may fill beside others."""
+_NESTED: Final = 2_000
+"""Lines that nested values of an entry may open up to."""
+_WHOLE: Final = 12_000
+"""Bytes of a page that it may fill where an entry is shown alone."""
 _KINDS: Final = {"api_key": "API key", "app": "App", "agent": "Agent", "service": "Joinery"}
 _TITLES: Final = {
     "members.add": "Add a member",
@@ -62,13 +72,30 @@ async def show(visit: Visit) -> Answer:
         "organisation/audit.html",
         status=refusal.status if refusal else 200,
         found=found,
-        acts=_acts([_entry(visit, one) for one in entries]),
+        acts=_acts([_entry(visit, one, _ROOM // len(entries)) for one in entries]),
         people=await _people(visit, entries),
         given=given,
         objects=[(one, words(one)) for one in _OBJECTS],
         place=PLACE,
         refusal=refusal,
         may_undo=visit.may("audit:write"),
+    )
+
+
+async def entry(visit: Visit) -> Answer:
+    """One entry, with every field before and after."""
+    async with visit.reading() as tx:
+        found = await tx.audit.get(visit.ids["id"])
+    if found is None:
+        raise NotFound
+    change = found.change
+    every = differences(change.before, change.after, _WHOLE, len(change.before) + len(change.after) + _NESTED)
+    return visit.render(
+        "organisation/entry.html",
+        entry=found,
+        title=_title(visit, found.context.operation),
+        lines=lines_of(every, visit.query.number("from"), _WHOLE, _ROOM),
+        place=PLACE,
     )
 
 
@@ -108,18 +135,23 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
     return asked
 
 
-def _entry(visit: Visit, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry with what it is called, and its differences, field by field."""
-    named = {operation.id: operation.summary for operation in visit.console.pipeline.table.operations}
+def _entry(visit: Visit, entry: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """An entry with what it is called, and as many of its differences as there is room for."""
     before, after = entry["before"], entry["after"]
     name = after.get("name") or before.get("name") or after.get("email") or before.get("email")
     return {
         **entry,
-        "title": named.get(entry["action"]) or _TITLES.get(entry["action"]) or words(entry["action"]),
-        "name": name if isinstance(name, str) else "",
-        "differences": differences(before, after),
+        "title": _title(visit, entry["action"]),
+        "name": shortened(name, 200) if isinstance(name, str) else "",
+        "differences": lines_of(differences(before, after), 0, min(_VALUE, room // 2), room),
         "kind": _KINDS.get(entry["actor"]["kind"], ""),
     }
+
+
+def _title(visit: Visit, action: str) -> str:
+    """What people call an operation, of the API or not."""
+    table = visit.console.pipeline.table.operations
+    return next((one.summary for one in table if one.id == action), None) or _TITLES.get(action) or words(action)
 
 
 def _acts(entries: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -136,17 +168,19 @@ def _acts(entries: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def _told(preview: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if preview is None:
         return None
+    shown = portion(preview["changes"], 0, _PAGE)
     changes = [
-        {
-            **change,
-            "differences": differences(
-                {field["path"]: field["old"] for field in change["fields"] if field.get("old") is not None},
-                {field["path"]: field["new"] for field in change["fields"] if field.get("new") is not None},
-            ),
-        }
-        for change in preview["changes"]
+        {**change, "differences": lines_of(_differing(change["fields"]), 0, _VALUE, _ROOM // len(shown.items))}
+        for change in shown.items
     ]
-    return {**preview, "changes": changes}
+    return {**preview, "changes": changes, "further": shown.total - len(changes)}
+
+
+def _differing(fields: Sequence[Mapping[str, Any]]) -> list[Difference]:
+    return differences(
+        {field["path"]: field["old"] for field in fields if field.get("old") is not None},
+        {field["path"]: field["new"] for field in fields if field.get("new") is not None},
+    )
 
 
 async def _people(visit: Visit, entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -159,6 +193,7 @@ async def _people(visit: Visit, entries: Sequence[Mapping[str, Any]]) -> dict[st
 
 PAGES: Final = (
     Page(PLACE, show, scope="audit:read", menu=Entry("Organisation", "Audit log")),
+    Page(f"{PLACE}/<id>", entry, scope="audit:read", menu="Organisation"),
     Page(f"{PLACE}/<id>/undo", preview, scope="audit:write", menu="Organisation"),
     Page(f"{PLACE}/<id>/undo", undo, methods=("POST",), scope="audit:write", menu="Organisation"),
 )

@@ -10,7 +10,7 @@ from entrypoints.console.refusals import Refused
 from entrypoints.console.source_fields import READ, WRITE
 from entrypoints.console.visit import Visit
 
-AT_ONCE: Final = 100
+AT_ONCE: Final = 50
 """Paths of one form."""
 _GLUE: Final = " › "
 

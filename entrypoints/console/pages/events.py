@@ -14,10 +14,11 @@ from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
 from domain.events.model import LoggedEvent
 from domain.kernel.bounds import STREAM_BYTES
-from domain.kernel.errors import CursorExpired
+from domain.kernel.errors import CursorExpired, NotFound
 from domain.kernel.paging import PageRequest
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.policy import GUARDED
+from entrypoints.console.portions import piece_of, shortened
 from entrypoints.console.progress import counted, is_full
 from entrypoints.console.refusals import Refused
 from entrypoints.console.rendering import environment
@@ -33,6 +34,14 @@ _PAUSE: Final = 0.5
 """Seconds between two showings, however much happens."""
 _LIFETIME: Final = 3600.0
 """Seconds after which a stream ends; browsers come again by themselves."""
+_JSON: Final = 40_000
+"""Bytes of a page that an event's JSON may fill."""
+_FIELDS: Final = 4
+"""Fields of an event that are told in its line."""
+_VALUE: Final = 60
+"""Bytes of a page that a value of them may fill."""
+_LATEST: Final = 200
+"""Events of one subject among which one is looked for."""
 _SCOPE: Final = "products:read"
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 _decode: Final = msgspec.json.Decoder(dict, float_hook=Decimal).decode
@@ -61,21 +70,47 @@ async def events(visit: Visit) -> Answer:
 
 
 def shown(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event with what of it is told in a line, and as JSON."""
+    """An event with what of it is told in a line: the first of its changed fields, and how many there are more."""
+    changed = event["data"].get("fields") or ()
     fields = [
-        {"path": one["path"], "old": _said(one.get("old")), "new": _said(one.get("new"))}
-        for one in event["data"].get("fields", ())
+        {"path": one["path"], "old": _said(one.get("old")), "new": _said(one.get("new"))} for one in changed[:_FIELDS]
     ]
-    return {"event": event, "fields": fields, "json": msgspec.json.format(_encode(event), indent=2).decode()}
+    return {"event": event, "fields": fields, "more": len(changed) - len(fields)}
+
+
+async def event(visit: Visit) -> Answer:
+    """One event, with all that it says."""
+    subject, id = visit.ids["subject"], visit.ids["event"]
+    found = await _found(visit, subject, id)
+    text = msgspec.json.format(found, indent=2).decode()
+    return visit.render(
+        "events/event.html",
+        one=shown(_decode(found)),
+        json=piece_of(text, visit.query.number("from"), _JSON),
+        id=id,
+    )
+
+
+async def _found(visit: Visit, subject: str, id: str) -> bytes:
+    """The event's JSON: among its subject's own, or else the newest that others publish. Raises NotFound."""
+    tenant = visit.principal.tenant
+    own = await visit.dependencies.events.later(tenant, subject, 0, _LATEST)
+    if (found := next((one.body for one in own if one.id == id), None)) is not None:
+        return found
+    newest = await visit.api.get("/v1/changes/recent", limit=100)
+    published = next((one for one in newest["data"] if one["id"] == id), None)
+    if published is None:
+        raise NotFound("The event is not there, or lies further back than is looked through here.")
+    return _encode(published)
 
 
 def _said(value: Any) -> str | None:
     """A value in a line."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return ", ".join(value)
-    return _encode(value).decode()
+        value = ", ".join(value)
+    return shortened(value if isinstance(value, str) else _encode(value).decode(), _VALUE)
 
 
 async def stream(visit: Visit) -> Answer:
@@ -139,5 +174,6 @@ def piece(event: str, text: str) -> bytes:
 
 PAGES: Final = (
     Page(PLACE, events, scope=_SCOPE, menu=Entry("Developers", "Events")),
+    Page(f"{PLACE}/<subject>/<event>", event, scope=_SCOPE, menu="Developers"),
     Page(f"{PLACE}/stream/<types>", stream, scope=_SCOPE, menu="Developers"),
 )

@@ -17,6 +17,8 @@ _DAYS: Final = 14
 _PAIRS: Final = 50
 """Open pairs that are counted."""
 _SOURCES: Final = 100
+_SHOWN: Final = 10
+"""Tasks of one kind, and sources, that are shown at once; the list of sources has all of them."""
 _FAILING: Final = ("degraded", "blocked", "disabled")
 _TOLD: Final = (
     ("product.created", "New products"),
@@ -75,17 +77,27 @@ async def home(visit: Visit) -> Answer:
         return visit.render("home/empty.html")
     now = visit.dependencies.clock.now()
     counts, tasks, lines, meters = await asyncio.gather(
-        _today(visit, now), _tasks(visit, sources), _lines(visit, sources, now.astimezone(UTC).date()), _meters(visit)
+        _today(visit, now),
+        _tasks(visit, sources),
+        _lines(visit, _first(sources), now.astimezone(UTC).date()),
+        _meters(visit),
     )
     return visit.render(
         "home/home.html",
         changes=_changes(counts) if counts else [],
         whole=counts is None or counts.whole,
-        tasks=tasks,
+        tasks=tasks[:_SHOWN],
+        further_tasks=max(0, len(tasks) - _SHOWN),
         lines=lines,
+        source_count=len(sources),
         meters=meters,
         days=_DAYS,
     )
+
+
+def _first(sources: Sequence[Json]) -> Sequence[Json]:
+    """Those that are shown: the ones in trouble before the others."""
+    return sorted(sources, key=lambda source: source["status"] not in _FAILING)[:_SHOWN]
 
 
 async def _today(visit: Visit, now: datetime) -> EventCounts | None:

@@ -25,7 +25,7 @@ REASONS: Final[Mapping[str, str]] = {
 
 async def of_source(visit: Visit) -> Answer:
     """The messages, newest first."""
-    return await listed(visit, "inbound-messages", "sources/mail.html", 25, reasons=REASONS)
+    return await listed(visit, "inbound-messages", "sources/mail.html", 8, reasons=REASONS)
 
 
 async def rotate(visit: Visit) -> Answer:

@@ -14,12 +14,17 @@ from domain.runs.sheets import context_of
 from domain.sources.model import Source
 from entrypoints.console.asked import Values
 from entrypoints.console.page import Answer, Page
+from entrypoints.console.portions import Portion, portion
 from entrypoints.console.refusals import Refused
 from entrypoints.console.source_fields import READ, WRITE, listed
 from entrypoints.console.visit import Visit
 
-AT_ONCE: Final = 120
-"""Columns of a form; the others are confirmed as they are."""
+AT_ONCE: Final = 20
+"""Columns of a form; what was chosen of others goes with it, unseen."""
+_CELLS: Final = 80
+"""Bytes of a page that a cell may fill beside others."""
+_WHOLE: Final = 6_000
+"""Bytes of a page that a cell may fill where one column is shown alone."""
 TIERS: Final = {
     "built_in": "read by its words and values",
     "fuzzy": "resembles known headers",
@@ -48,20 +53,20 @@ async def one(visit: Visit) -> Answer:
 async def _one(visit: Visit, given: Values | None = None, refusal: Refused | None = None) -> Answer:
     mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
     source = await visit.api.get(f"/v1/sources/{mapping['source']}")
-    start = (given or visit.query).number("from") or 0
     stored, settings = await _stored(visit, mapping["id"])
-    rows = [
-        _row(mapping, stored, settings, position, given)
-        for position in range(start, min(start + AT_ONCE, len(mapping["headers"])))
-    ]
+    shown, alone = _shown(mapping, given or visit.query)
+    rows = [_row(mapping, stored, settings, position, given) for position in shown.items]
     return visit.render(
         "sources/mapping.html",
         status=refusal.status if refusal else 200,
         mapping=mapping,
         source=source,
         rows=rows,
-        start=start,
+        shown=shown,
+        alone=alone,
         at_once=AT_ONCE,
+        room=_WHOLE if alone else _CELLS,
+        unseen=_unseen(mapping, given, shown.items) if given else [],
         refused=refusal,
         fields=FIELDS,
         offered=OFFERED,
@@ -69,6 +74,22 @@ async def _one(visit: Visit, given: Values | None = None, refusal: Refused | Non
         reasons=REASONS,
         editable=visit.may(WRITE),
     )
+
+
+def _shown(mapping: Mapping[str, Any], asked: Values) -> tuple[Portion[int], bool]:
+    """The positions of the columns that are shown, and whether it is one that was asked for alone."""
+    every, column = range(len(mapping["headers"])), asked.number("column")
+    if column is not None and column in every:
+        return Portion([column], column, len(every)), True
+    start = asked.number("to") if "to" in asked else asked.number("from")
+    return portion(every, start, AT_ONCE), False
+
+
+def _unseen(mapping: Mapping[str, Any], given: Values, shown: Sequence[int]) -> list[tuple[str, str]]:
+    """What was chosen of columns that are not shown, where it differs from what they are read as."""
+    rest = Values([(name, value) for name, value in given.pairs if name.rpartition(".")[2] not in set(map(str, shown))])
+    edited = {edit["position"] for edit in edits_of(mapping, rest)}
+    return [(f"{name}.{at}", given.get(f"{name}.{at}")) for at in sorted(edited) for name in ("field", "settings")]
 
 
 async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
@@ -93,7 +114,7 @@ def _row(
     return {
         "position": position,
         "header": mapping["headers"][position],
-        "cells": [row[position] if position < len(row) else "" for row in mapping["samples"]],
+        "cells": [row[position] if position < len(row) else "" for row in mapping["samples"]][:3],
         "column": column,
         "reason": left["reason"] if left else None,
         "field": chosen,
@@ -137,7 +158,9 @@ async def reading(visit: Visit) -> Answer:
 
 
 async def confirm(visit: Visit) -> Answer:
-    """Confirm it, with what was changed in the form."""
+    """Confirm it, with what was changed in the form; or only go on to other columns, which confirms nothing."""
+    if "to" in visit.form:
+        return await _one(visit, visit.form)
     mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
     edits = edits_of(mapping, visit.form)
     try:

@@ -23,7 +23,7 @@ MEANINGS: Final = {
     "billing": "Subscription, invoices and usage alone",
     "viewer": "See products, sources, exports",
 }
-_LIMIT: Final = 50
+_LIMIT: Final = 20
 _SCOPE: Final = "org:read"
 
 
@@ -36,9 +36,11 @@ async def _shown(visit: Visit, refused: Refused | None = None) -> Answer:
     request = PageRequest(limit=_LIMIT, key=visit.query.get("cursor") or None)
     async with visit.reading() as tx:
         page = await tx.orgs.members(request)
-        waiting: Sequence[Invitation] = ()
+        waiting: Listed[Invitation] = Listed((), False, None)
         if _manages(visit):
-            waiting = (await tx.orgs.invitations(tx.now, PageRequest(limit=100))).items
+            waiting = await tx.orgs.invitations(
+                tx.now, PageRequest(limit=_LIMIT, key=visit.query.get("invited") or None)
+            )
     people = await _people(visit, page)
     return visit.render(
         "members/list.html",
@@ -48,7 +50,8 @@ async def _shown(visit: Visit, refused: Refused | None = None) -> Answer:
         members=page.items,
         found={"has_more": page.has_more, "next_cursor": page.next_key},
         people=people,
-        waiting=waiting,
+        waiting=waiting.items,
+        waiting_found={"has_more": waiting.has_more, "next_cursor": waiting.next_key},
         manages=_manages(visit),
         owns=visit.principal.role == OWNER,
         roles=[(role, MEANINGS[role]) for role in _given(visit)],

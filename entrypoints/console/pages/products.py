@@ -8,7 +8,9 @@ from typing import Any, Final
 from domain.catalogue import categories
 from domain.ingestion.reading import FoundRow
 from domain.kernel.errors import Unprocessable
+from entrypoints.console.large_product import LargeProduct
 from entrypoints.console.page import Answer, Page
+from entrypoints.console.portions import Portion, portion, shortened, weight_of
 from entrypoints.console.product_facts import Fact, facts_of, plain_facts
 from entrypoints.console.product_history import OfferHistory, history_of
 from entrypoints.console.product_lines import (
@@ -26,8 +28,21 @@ from entrypoints.console.visit import Visit
 
 Json = Mapping[str, Any]
 _AMOUNTS: Final = (("price", "Price"), ("compare_at", "Compare at"), ("msrp", "MSRP"), ("map", "MAP"), ("cost", "Cost"))
-_MOST_OFFERS: Final = 12
-"""Offers side by side; of more, those that were observed last."""
+_MOST_OFFERS: Final = 8
+"""Offers side by side, those first that were observed last."""
+_VARIANTS: Final = 20
+"""Variants that are listed at once."""
+_PICTURES: Final = 9
+"""Pictures that are shown before one asks for the others."""
+_MOST_PICTURES: Final = 60
+_ARRIVALS: Final = 3
+"""Deliveries on their way that are told of an offer beside others."""
+_WHOLE: Final = 8_000
+"""Bytes of a page that it may fill where fields are asked for."""
+_CELLS: Final = 12_000
+"""Bytes of a page that the cells of a row may fill."""
+_VALUE: Final = 300
+"""Bytes of a page that a value may fill beside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,61 +72,96 @@ class OfferColumn:
 
 @dataclass(frozen=True, slots=True)
 class OriginShown:
-    """Rows of a source's feed as they are shown, or why there are none."""
+    """Rows of a source's feed as they are shown, one by one with as many of its cells as there is room for, or why there are none."""
 
     source: str
     run: str | None
-    rows: Sequence[FoundRow]
+    rows: Portion[FoundRow]
+    cells: Portion[tuple[str, str]]
     why: str
+
+
+_NO_ROWS: Final[Portion[Any]] = Portion((), 0, 0)
 
 
 async def product(visit: Visit) -> Answer:
     """The page, or the part of it that htmx asks for."""
-    shown = await visit.api.get(f"/v1/products/{visit.ids['id']}")
-    names = await source_names(visit)
-    variant = _chosen(shown, visit.query["variant"])
+    found = LargeProduct(await visit.api.body(f"/v1/products/{visit.ids['id']}"))
+    shown, names = found.data, await source_names(visit)
+    place = found.place(visit.query["variant"])
+    variant = found.variant(place) if place is not None else None
     offers = list(variant["offers"]) if variant else []
     part = visit.asked.partial or visit.query["part"]
     now = visit.dependencies.clock.now()
-    history = await _history(visit, shown, offers, names, now) if part == "history" and offers else None
+    listed = _offers(visit, offers)
+    history = await _history(visit, shown, listed["offers"].items, names, now) if part == "history" and offers else None
     origin = await _origin(visit, variant) if part == "origin" and variant else None
-    pictures = pictures_of([*(variant or {"data": {}})["data"].get("media", ()), *shown["data"].get("media", ())])
-    own_source = _own_source(shown)
+    own_source = _own_source(shown, variant)
+    whole = part == "fields"
     return visit.render(
         "catalogue/product.html",
-        pictures=(*origins_of(pictures), *visit.console.object_origins),
+        **_gallery(visit, shown, variant, every=part == "pictures"),
+        **_variants(visit, found, place),
+        **listed,
         product=shown,
         title=title_of(shown),
         category=categories.everything().get(shown["data"].get("category", "")),
-        gallery=list({picture.large: picture for picture in pictures}.values()),
         variant=variant,
-        variants=[_row(one, variant) for one in shown["variants"]],
-        columns=_columns(offers, names),
+        columns=_columns(listed["offers"].items, offers, names),
         amounts=[(name, title) for name, title in _AMOUNTS if any(offer.get(name) is not None for offer in offers)],
-        left_out=max(0, len(offers) - _MOST_OFFERS),
-        product_facts=plain_facts(shown),
-        variant_facts=plain_facts(variant) if variant else [],
+        product_facts=_facts(shown, whole=whole),
+        variant_facts=_facts(variant, whole=whole) if variant else [],
         origins=_origins(shown, variant, own_source, names),
+        room=_WHOLE if whole else _VALUE,
+        whole=whole,
         history=history,
         origin=origin,
-        feeds=_feeds(offers, names) if visit.may("sources:read") else [],
+        feeds=_feeds(listed["offers"].items, names) if visit.may("sources:read") else [],
         names=names,
+        variant_name=variant_name,
         own_source=own_source,
     )
 
 
-def _chosen(product: Json, id: str) -> Json | None:
-    variants = product["variants"]
-    return next(
-        (one for one in variants if one["id"] == id or id in one.get("merged_from", ())), next(iter(variants), None)
-    )
+def _facts(thing: Json, *, whole: bool) -> list[tuple[str, str]]:
+    """The fields of a list of facts; where all of a field is asked for, it is told with its origin."""
+    return [] if whole else [(name, shortened(value, _VALUE)) for name, value in plain_facts(thing)]
 
 
-def _own_source(product: Json) -> str:
+def _gallery(visit: Visit, product: Json, variant: Json | None, *, every: bool) -> dict[str, Any]:
+    """The pictures that are shown, how many there are, and the servers that they come from."""
+    found = pictures_of([*(variant or {"data": {}})["data"].get("media", ()), *product["data"].get("media", ())])
+    gallery = list({picture.large: picture for picture in found}.values())
+    shown = gallery[: _MOST_PICTURES if every else _PICTURES]
+    return {
+        "gallery": shown,
+        "picture_count": min(len(gallery), _MOST_PICTURES),
+        "pictures": (*origins_of(shown), *visit.console.object_origins),
+    }
+
+
+def _variants(visit: Visit, product: LargeProduct, place: int | None) -> dict[str, Any]:
+    """The portion of the variants that is asked for, or in which the chosen one stands."""
+    start = visit.query.number("variants")
+    if start is None and place is not None:
+        start = place - place % _VARIANTS
+    listed = portion(range(product.count), start, _VARIANTS)
+    rows = [_row(product.variant(at), chosen=at == place) for at in listed.items]
+    return {"listed": listed, "variants": rows, "variant_count": product.count}
+
+
+def _offers(visit: Visit, offers: Sequence[Json]) -> dict[str, Any]:
+    """The portion of a variant's offers that stands side by side; of one that is asked for alone, everything is told."""
+    alone = [offer for offer in offers if offer["id"] == visit.query["offer"]]
+    newest = sorted(offers, key=lambda offer: offer["observed_at"], reverse=True)
+    shown = portion(alone or newest, visit.query.number("offers"), _MOST_OFFERS)
+    return {"offers": shown, "alone": bool(alone), "arrivals": None if alone else _ARRIVALS}
+
+
+def _own_source(product: Json, variant: Json | None) -> str:
     """The source that an unmerged product comes from: that of its offers."""
-    provenance = product.get("provenance", {})
-    told = [origin["source"] for origin in provenance.values() if origin.get("reason") == "own"]
-    offered = [offer["source"] for variant in product["variants"] for offer in variant["offers"]]
+    told = [origin["source"] for origin in product.get("provenance", {}).values() if origin.get("reason") == "own"]
+    offered = [offer["source"] for offer in variant["offers"]] if variant else []
     return next(iter((*told, *offered)), "")
 
 
@@ -122,7 +172,7 @@ def variant_name(variant: Json) -> str:
     return data.get("title") or axes or data.get("sku") or variant.get("external_id") or variant["id"]
 
 
-def _row(variant: Json, chosen: Json | None) -> VariantRow:
+def _row(variant: Json, *, chosen: bool) -> VariantRow:
     offers = [offer for offer in variant["offers"] if not offer.get("withdrawn_at")]
     return VariantRow(
         id=variant["id"],
@@ -132,15 +182,15 @@ def _row(variant: Json, chosen: Json | None) -> VariantRow:
         price=span_of(map(asked_of, offers)),
         availability=best_availability(offers),
         quantity=quantity_of(offers),
-        chosen=variant is chosen,
+        chosen=chosen,
     )
 
 
-def _columns(offers: Sequence[Json], names: Mapping[str, str]) -> list[OfferColumn]:
-    newest = sorted(offers, key=lambda offer: offer["observed_at"], reverse=True)[:_MOST_OFFERS]
-    shown = sorted(newest, key=lambda offer: (names.get(offer["source"], offer["source"]), offer["location"]))
-    lowest = span_of(asked_of(offer) for offer in shown if not offer.get("withdrawn_at"))
-    several = len({offer["source"] for offer in shown}) > 1
+def _columns(some: Sequence[Json], offers: Sequence[Json], names: Mapping[str, str]) -> list[OfferColumn]:
+    """Some of a variant's offers beside each other; which one asks least is decided among all of them."""
+    shown = sorted(some, key=lambda offer: (names.get(offer["source"], offer["source"]), offer["location"]))
+    lowest = span_of(asked_of(offer) for offer in offers if not offer.get("withdrawn_at"))
+    several = len({offer["source"] for offer in offers}) > 1
     found = []
     for offer in shown:
         asked = asked_of(offer)
@@ -195,14 +245,17 @@ async def _origin(visit: Visit, variant: Json) -> OriginShown:
     own = {line[name] for line in lines for name in ("variant_external_id", "variant_sku") if line.get(name)}
     product = {line["product_external_id"] for line in lines if line.get("product_external_id")}
     if not own and not product:
-        return OriginShown(source, None, (), "This source does not offer the variant.")
+        return OriginShown(source, None, _NO_ROWS, _NO_ROWS, "This source does not offer the variant.")
     try:
         found = await visit.console.origins.find(visit.principal.tenant, source, own | product)
     except Unprocessable as error:
-        return OriginShown(source, None, (), error.detail)
+        return OriginShown(source, None, _NO_ROWS, _NO_ROWS, error.detail)
     rows = [row for row in found.found.rows if any(text in own for _, text in row.cells)] or list(found.found.rows)
     why = "" if rows else f"No row among the {found.found.looked:,} looked at names it."
-    return OriginShown(source, found.run.id, rows, why)
+    row = portion(rows, visit.query.number("row"), 1)
+    told = [(header, text) for one in row.items for header, text in one.cells if text]
+    cells = portion(told, visit.query.number("cells"), len(told), lambda cell: sum(map(weight_of, cell)) + 40, _CELLS)
+    return OriginShown(source, found.run.id, row, cells, why)
 
 
 PAGES: Final = (Page("/console/catalogue/<id>", product, scope="products:read", menu="Catalogue"),)

@@ -59,7 +59,7 @@ def _page(visit: Visit, row: Operation, tried: trying.Tried | None = None, wrong
         status=200 if wrong is None else wrong.status,
         row=row,
         described=Markup(paragraphs(row.description)),  # noqa: S704  the site's own text
-        answers=Markup(fields(row.reply, bounded=False)) if row.reply else "",  # noqa: S704
+        answers=Markup(fields(row.reply, bounded=False)) if row.reply and visit.query["part"] == "fields" else "",  # noqa: S704
         who=WHO[row.who],
         limit=in_words(row.rate),
         docs=url_of(row),

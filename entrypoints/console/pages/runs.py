@@ -2,30 +2,45 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Final
+
+import msgspec
 
 from adapters.wire import runs as wire
 from adapters.wire.resource import View
-from domain.ingestion.reading import Excerpt
 from domain.kernel.errors import InvalidRequest, NotFound
 from domain.runs.model import SNAPSHOT_LIMIT, Run
-from domain.runs.usecases.excerpting import Excerpting
+from domain.runs.usecases.excerpting import places_of
+from domain.sources.model import Source
 from domain.storage.model import upload_key
 from entrypoints.console.answers import answered
 from entrypoints.console.forms import LONGEST
 from entrypoints.console.handing_in import handed_in, name_of, pieces_of
 from entrypoints.console.page import Answer, Page
+from entrypoints.console.portions import portion, weight_of
 from entrypoints.console.progress import followed
 from entrypoints.console.refusals import Refused, refused
+from entrypoints.console.sheets import sheets_of
 from entrypoints.console.source_fields import READ, WRITE, listed
 from entrypoints.console.visit import Visit
+from ports.feed_readers import Place
 
 OPEN: Final = frozenset({"queued", "running", "waiting"})
 LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
 """Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
 STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "done")
 _SHOWN: Final = 25
-"""Problems of a kind that are told before one asks for more."""
+"""Problems of a kind that are told at once."""
+_GROUPS: Final = 40
+"""Kinds of problems, each with its field, that are listed at once."""
+_COLUMNS: Final = 40
+"""Columns of the file that are told at once."""
+_PLACES: Final = 8
+"""Lines of a sheet that are shown at once, each with its neighbours."""
+_CELLS: Final = 200
+"""Cells of a line that are shown at once."""
 KINDS: Final[Mapping[str, str]] = {
     "missing": "Something is missing",
     "unreadable": "A value could not be read",
@@ -51,15 +66,18 @@ async def one(visit: Visit) -> Answer:
 
 
 async def _one(visit: Visit, refusal: Refused | None = None) -> Answer:
-    run = await visit.api.get(f"/v1/runs/{visit.ids['id']}")
+    # Problems and columns are many and few of them are shown: those alone are made ready for the template.
+    found = msgspec.json.decode(await visit.api.body(f"/v1/runs/{visit.ids['id']}"))
+    problems, columns = found.pop("problems"), found.pop("columns", None) or []
+    run = answered(found)
     source = await visit.api.get(f"/v1/sources/{run['source']}")
     return visit.render(
         "sources/run.html",
         status=refusal.status if refusal else 200,
         source=source,
-        groups=_grouped(run["problems"]),
         kinds=KINDS,
-        shown=_SHOWN,
+        **_told(visit, problems, columns),
+        problem_count=len(problems),
         refused=refusal,
         **_state(run),
     )
@@ -74,6 +92,31 @@ def _state(run: Mapping[str, Any]) -> dict[str, Any]:
         "stages": STAGES,
         "at": STAGES.index(stage) if stage in STAGES else 0,
     }
+
+
+def _told(visit: Visit, problems: Sequence[Mapping[str, Any]], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The problems by kind and field, those of one of them word by word, and the columns: each in portions."""
+    query, groups = visit.query, _grouped(problems)
+    asked = query.get("kind"), query.get("field")
+    chosen = next((group for group in groups if group[:2] == asked), groups[0] if groups else None)
+    listed = portion(groups, query.number("groups"), _GROUPS)
+    told = portion(chosen[2] if chosen else [], query.number("from"), _SHOWN, _weight)
+    shown = portion(columns, query.number("columns"), _COLUMNS, _column_weight)
+    return {
+        "groups": listed,
+        "chosen": chosen,
+        "told": replace(told, items=answered(list(told.items))),
+        "columns": replace(shown, items=answered(list(shown.items))),
+        "query": {"kind": chosen[0], "field": chosen[1], "groups": listed.start} if chosen else {},
+    }
+
+
+def _weight(problem: Mapping[str, Any]) -> int:
+    return sum(weight_of(str(problem.get(name) or "")) for name in ("detail", "sheet", "column", "external_id")) + 150
+
+
+def _column_weight(column: Mapping[str, Any]) -> int:
+    return sum(weight_of(str(column.get(name) or "")) for name in ("sheet", "header", "field")) + 60
 
 
 def _grouped(problems: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
@@ -107,60 +150,48 @@ async def _stored(visit: Visit, id: str) -> dict[str, Any]:
 
 
 async def sheet(visit: Visit) -> Answer:
-    """Problems of one kind where they stand: the cells of the file around each."""
-    run = await visit.api.get(f"/v1/runs/{visit.ids['id']}")
-    source = await visit.api.get(f"/v1/sources/{run['source']}")
-    kind, field = visit.query.get("kind"), visit.query.get("field")
-    chosen = [one for one in run["problems"] if kind in ("", one["problem"]) and field in ("", one["field"])]
-    tables = await _excerpts(visit, run["id"], kind, field)
+    """Problems of one kind where they stand: the cells of the file around each; or one line of it, whole."""
+    run, source = await _with_source(visit)
+    query = {name: visit.query.get(name) for name in ("kind", "field")}
+    if (line := visit.query.number("line")) is not None:
+        return await _line(visit, run, source, (visit.query["sheet"] or None, line), query)
+    kind, field = query["kind"], query["field"]
+    chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
+    places = places_of(chosen)
+    shown = portion(places, visit.query.number("from"), _PLACES)
+    tables = await visit.console.excerpting.around(run, source, places, shown.start, len(shown.items))
     return visit.render(
         "sources/sheet.html",
         run=run,
         source=source,
         kind=kind,
-        field=field,
         kinds=KINDS,
         count=len(chosen),
-        tables=[_with_problems(table, chosen) for table in tables],
+        shown=shown,
+        query=query,
+        tables=sheets_of(tables, chosen),
     )
 
 
-async def _excerpts(visit: Visit, id: str, kind: str, field: str) -> Sequence[Excerpt]:
-    given = visit.dependencies
+async def _line(visit: Visit, run: Run, source: Source, place: Place, query: Mapping[str, str]) -> Answer:
+    """One line of the file with all of its cells."""
+    found = await visit.console.excerpting.around(run, source, [place], 0, 1, beside=0)
+    rows = [(table.headers, texts) for table in found for _, texts in table.rows]
+    cells = [cell for headers, texts in rows for cell in zip_longest(headers, texts, fillvalue="")]
+    shown = portion(cells, visit.query.number("from"), _CELLS, lambda cell: sum(map(weight_of, cell)) + 40)
+    return visit.render(
+        "sources/line.html", run=run, source=source, sheet=place[0], line=place[1], cells=shown, query=query
+    )
+
+
+async def _with_source(visit: Visit) -> tuple[Run, Source]:
+    """The run and its source as they are kept. Raises NotFound."""
     async with visit.reading() as tx:
-        run: Run | None = await tx.runs.get(id)
-        source = await tx.sources.get(run.source) if run else None
+        run: Run | None = await tx.runs.get(visit.ids["id"])
+        source: Source | None = await tx.sources.get(run.source) if run else None
     if run is None or source is None:
         raise NotFound
-    chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
-    return await Excerpting(given.objects, given.feed_readers, given.workspaces).around(run, source, chosen)
-
-
-def _with_problems(table: Excerpt, problems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The table's rows with, at each cell, what is wrong with it; what names no column of the table stands beside its line."""
-    places = {header: number for number, header in reversed(list(enumerate(table.headers)))}
-    cells: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    lines: defaultdict[int, list[str]] = defaultdict(list)
-    for problem in problems:
-        if problem.get("sheet") != table.sheet or "line" not in problem:
-            continue
-        place = places.get(problem.get("column", ""))
-        if place is None:
-            lines[problem["line"]].append(f"{problem['field']}: {problem['detail']}")
-        else:
-            cells[problem["line"], place].append(problem["detail"])
-    told = sorted({place for _, place in cells})
-    beside = {place + step for place in told for step in (-1, 0, 1) if 0 <= place + step < len(table.headers)}
-    shown = sorted({*range(min(3 if told else 8, len(table.headers))), *beside})[:16]
-    rows = [
-        {
-            "line": line,
-            "cells": [(row[place] if place < len(row) else "", cells.get((line, place), [])) for place in shown],
-            "told": lines.get(line, []),
-        }
-        for line, row in table.rows
-    ]
-    return {"sheet": table.sheet, "headers": [table.headers[place] for place in shown], "rows": rows}
+    return run, source
 
 
 async def send(visit: Visit) -> Answer:

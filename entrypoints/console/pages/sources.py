@@ -14,7 +14,7 @@ from entrypoints.console.visit import Visit
 async def list_all(visit: Visit) -> Answer:
     """All sources."""
     cursor = visit.query.get("cursor") or None
-    found = await visit.api.get("/v1/sources", limit=50, starting_after=cursor)
+    found = await visit.api.get("/v1/sources", limit=25, starting_after=cursor)
     health = await health_of(visit, found["data"])
     wrong = {source["id"]: wrong_of(source) for source in found["data"]}
     return visit.render("sources/list.html", found=found, health=health, wrong=wrong, cursor=cursor or "")

@@ -9,6 +9,7 @@ from domain.webhooks.subscription import SUBSCRIBABLE
 from entrypoints.console.asked import whole_number
 from entrypoints.console.moments import moment_of
 from entrypoints.console.page import Answer, Entry, Page
+from entrypoints.console.portions import piece_of, portion
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
@@ -27,9 +28,10 @@ FAILURES: Final = {
     AttemptFailure.ABORTED: "It asked for no more, or nothing was left to send.",
 }
 _API: Final = "/v1/webhook-endpoints"
-_STRIP: Final = 60
 _EMPTY: Final[Any] = {"data": [], "has_more": False, "next_cursor": None}
 _LIMIT: Final = 20
+_BODY: Final = 16_000
+"""Bytes of a page that a delivery's body may fill."""
 _TONES: Final = {"succeeded": "good", "failed": "bad"}
 _MOST_SOURCES: Final = 100
 
@@ -63,8 +65,6 @@ async def endpoint(visit: Visit) -> Answer:
     except Refused as error:
         refused = error
     newest = listed["data"] if not filters else []
-    if not filters and not visit.query.get("cursor"):
-        newest = (await visit.api.get(f"{_API}/{found['id']}/deliveries", limit=_STRIP))["data"]
     return visit.render(
         "webhooks/endpoint.html",
         endpoint=found,
@@ -156,9 +156,17 @@ async def delivery(visit: Visit) -> Answer:
     """One delivery: its body as sent, each attempt, and what was answered."""
     path = f"{_API}/{visit.ids['endpoint']}"
     found = await visit.api.get(f"{path}/deliveries/{visit.ids['delivery']}")
-    to = await visit.api.get(path)
+    to, every = await visit.api.get(path), found["attempts"]
+    asked = visit.query.number("attempt")
+    alone = asked is not None and asked < len(every)
     return visit.render(
-        "webhooks/delivery.html", delivery=found, endpoint=to, failures=FAILURES, sends=visit.may("webhooks:write")
+        "webhooks/delivery.html",
+        delivery=found,
+        endpoint=to,
+        attempts=portion(every, asked if alone else 0, 1 if alone else len(every)),
+        body=piece_of(found["body"] or "", visit.query.number("from"), _BODY),
+        failures=FAILURES,
+        sends=visit.may("webhooks:write"),
     )
 
 

@@ -13,12 +13,12 @@
     live("That did not work. Load the page again, and try once more.");
   });
 
-  // Buttons that copy, and questions before what cannot be taken back.
+  // Buttons that copy their own text, or what stands before them, and questions before what cannot be taken back.
   const prepare = (root) => { for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard; };
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    await navigator.clipboard.writeText(button.dataset.copy);
+    await navigator.clipboard.writeText(button.dataset.copy || button.previousElementSibling.textContent);
     button.classList.add("done");
     live("Copied.");
     setTimeout(() => button.classList.remove("done"), 1500);

@@ -1,0 +1,118 @@
+"""What every page of the console weighs, however much an organisation has, and that what it leaves out is a link away."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from html import unescape
+
+import pytest
+import pytest_asyncio
+
+from domain.people.model import Method
+from domain.people.usecases.sessions import Visitor
+from tests.http.browser import Browser
+from tests.http.sources import Shop, shop
+from tests.support.console_large import OFFERS, VARIANTS, Large, large
+from tests.support.console_places import places_of
+
+MOST = 60_000
+"""Bytes of a page, unpacked."""
+
+
+@dataclass
+class Desk:
+    """An owner's browser, and what the organisation has."""
+
+    shop: Shop
+    made: Large
+    owner: Browser
+
+    async def walk(self, place: str, link: str) -> list[str]:
+        """The pages' texts from one on by its links to the next that hold `link`."""
+        texts = []
+        while place:
+            page = await self.owner.get(place)
+            assert page.status == 200 and len(page.body) <= MOST, place
+            self.shop.world.clock.advance(timedelta(seconds=1))
+            texts.append(page.text)
+            following = [unescape(one) for one in re.findall(r'rel="next" href="([^"]+)"', page.text) if link in one]
+            place = place.partition("?")[0] + following[0].partition("#")[0] if following else ""
+        return texts
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def desk() -> AsyncIterator[Desk]:
+    async with shop() as at:
+        made = await large(at.world.dependencies, at.world.orgs["Fjord"], 1_500)
+        _, cookie = await at.world.sessions.begin(made.owner, [Method.PASSWORD], Visitor("203.0.113.7"))
+        yield Desk(at, made, Browser(at.world.app, cookie, made.owner))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_page_is_heavier_than_it_may_be(desk: Desk) -> None:
+    heavy, seen = {}, 0
+    for place in places_of(desk.made):
+        desk.shop.world.clock.advance(timedelta(milliseconds=200))
+        page = await desk.owner.get(place)
+        assert page.status < 500, (place, page.status, page.text[-400:])
+        seen += page.status == 200
+        if len(page.body) > MOST:
+            heavy[place] = len(page.body)
+    assert seen > 100 and not heavy, heavy
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_variant_and_offer_is_reached(desk: Desk) -> None:
+    place = f"/console/catalogue/{desk.made.product.id}"
+    variants = await desk.walk(place, "variants=")
+    found = {name for text in variants for name in re.findall(r'<span class="mono">(OAK-\d+)</span>', text)}
+    assert len(found) == VARIANTS
+    offers = await desk.walk(place, "offers=")
+    assert len({name for text in offers for name in re.findall(r"warehouse (\d+) at", text)}) == OFFERS
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(desk: Desk) -> None:
+    few = desk.made.runs[1]
+    told = await desk.walk(f"/console/runs/{few.id}", "from=")
+    assert len({key for text in told for key in re.findall(r'class="mono">(OAK-\d+)<', text)}) == len(few.problems)
+    sheets = await desk.walk(f"/console/runs/{few.id}/sheet", "from=")
+    lines = {line for text in sheets for line in re.findall(r"line=(\d+)", text)}
+    assert {str(one.line) for one in few.problems} <= lines
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_line_of_the_sheet_is_shown_whole(desk: Desk) -> None:
+    texts = await desk.walk(f"/console/runs/{desk.made.runs[0].id}/sheet?line=700", "from=")
+    assert sum(text.count("<dt>") for text in texts) == 200
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_of_an_event_and_of_an_audit_entry_is_reached(desk: Desk) -> None:
+    event, entry = desk.made.event, desk.made.audited[0]
+    told = "".join(await desk.walk(f"/console/developers/events/{event.subject}/{event.id}", "from="))
+    assert "attributes.field_39" in told
+    fields = "".join(await desk.walk(f"/console/organisation/audit/{entry}", "from="))
+    assert len(set(re.findall(r"<code>(field_\d+)</code>", fields))) == 40
+    other = await desk.shop.world.browser("Oak")
+    for place in (f"/console/developers/events/{event.subject}/{event.id}", f"/console/organisation/audit/{entry}"):
+        assert (await other.get(place)).status == 404
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_chosen_of_columns_goes_along_and_is_confirmed_together(desk: Desk) -> None:
+    mapping, owner = desk.made.mappings[0], desk.owner
+    place = f"/console/mappings/{mapping.id}"
+    first = await owner.get(place)
+    further = await owner.submit(first, place, **{"from": "0", "to": "20", "field.1": "title", "settings.1": ""})
+    assert further.status == 200 and 'name="field.20"' in further.text
+    assert 'type="hidden" name="field.1" value="title"' in further.text
+    sent = {"from": "20", "field.1": "title", "settings.1": "", "field.21": "brand", "settings.21": ""}
+    kept = await owner.submit(further, place, **sent)
+    assert kept.status == 303, kept.text
+    told = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
+    fields = {column["position"]: column["field"] for column in told["columns"]}
+    assert (fields[1], fields[21]) == ("title", "brand")
+    whole = await owner.get(f"{place}?column=1")
+    assert mapping.samples[0][1].rstrip() in unescape(whole.text)

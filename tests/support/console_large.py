@@ -1,0 +1,345 @@
+"""An organisation as a large customer has it, with much of everything that a page of the console shows."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from domain.access.model import ROLES, Principal
+from domain.audit.model import Change
+from domain.catalogue.model import Product, Stream
+from domain.changes.model import FeedPosition
+from domain.events.model import Event
+from domain.ingestion.model import Column
+from domain.kernel.ids import new_id
+from domain.kernel.problems import Problem, ProblemKind
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.mail.model import Attachment, Authentication, InboundMessage, MessageStatus
+from domain.mappings.model import SourceMapping
+from domain.matching.model import MatchPair, Merge, PairEvidence
+from domain.oauth.model import AppKind
+from domain.oauth.usecases.apps import AppService, NewApp
+from domain.orgs.model import Invitation, Member, Organisation
+from domain.people.model import User
+from domain.probes.model import (
+    Effort,
+    Estimate,
+    Evidence,
+    Platform,
+    PlatformFeed,
+    Probe,
+    Report,
+    Robots,
+    RobotsState,
+    Sample,
+    SampledPage,
+    Sitemap,
+    Way,
+)
+from domain.request_logs.model import RequestLog
+from domain.runs.model import KEPT_COLUMNS, KEPT_PROBLEMS, Run, RunColumn
+from domain.webhooks.model import Endpoint, SealedSecrets
+from entrypoints.dependencies import Dependencies
+from tests.support import builders
+from tests.support.catalogues import add
+from tests.support.merged_catalogues import Shop
+
+PROSE: Final = (
+    "Solid oak from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
+)
+FIELDS: Final = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")
+COLUMNS: Final = (45, 200)
+VARIANTS: Final = 2_500
+OFFERS: Final = 300
+LINES: Final = 6_000
+TYPES: Final = ("offer.changed", "product.updated", "variant.updated", "product.created")
+
+
+@dataclass
+class Large:
+    """What was made; `owner` is one of the fifty members, of the role owner."""
+
+    tenant: Tenant
+    owner: User
+    product: Product
+    sources: list[str]
+    mappings: list[SourceMapping]
+    runs: list[Run]
+    probe: Probe
+    endpoints: list[Endpoint]
+    deliveries: list[str]
+    event: Event
+    pairs: list[MatchPair]
+    merges: list[Merge]
+    requests: list[str]
+    members: list[str]
+    keys: list[str] = field(default_factory=list)
+    apps: list[str] = field(default_factory=list)
+    audited: list[str] = field(default_factory=list)
+
+
+async def large(parts: Dependencies, organisation: Organisation, lines: int = LINES) -> Large:
+    """Fill the organisation's live data, whatever it is kept in; the file of its first run has so many lines."""
+    now, tenant = parts.clock.now(), Tenant(organisation.id, True)
+    sources = await _sources(parts, tenant, organisation.catalogue(True), now)
+    product = _product(sources, organisation.catalogue(True), now)
+    await add(parts.uow, tenant, product, now=now)
+    await _further(parts, tenant, sources, organisation.catalogue(True), now)
+    mappings = [_mapping(sources[0], columns) for columns in COLUMNS]
+    await parts.objects.put_stream("snapshots/large", _file(COLUMNS[1], lines))
+    runs = _runs(sources[0], now, mappings, lines)
+    probe = _probe()
+    async with parts.uow.begin(tenant, builders.CALL) as tx:
+        for run in runs:
+            await tx.runs.add(run)
+        for mapping in mappings:
+            await tx.mappings.add(mapping)
+        for number in range(40):
+            await tx.store(InboundMessage).add(_message(sources[0], number, now))
+        await tx.store(Probe).add(probe)
+        for _ in range(30):
+            await tx.exports.add(builders.export(created_at=now))
+    pairs, merges = await _pairs(parts, tenant, organisation)
+    members = await _members(parts, tenant, now)
+    owner = next(user for user, role in members if role == "owner")
+    endpoints, deliveries = await _endpoints(parts, tenant, now)
+    event = await _events(parts, tenant, product)
+    requests = [_request(tenant, number, now) for number in range(500)]
+    await parts.request_logs.write(requests)
+    keys, apps, audited = await _access(parts, tenant, organisation, owner)
+    return Large(
+        tenant, owner, product, sources, mappings, runs, probe, endpoints, deliveries, event, pairs, merges,
+        [one.id for one in requests], [user.id for user, _ in members], keys, apps, audited,
+    )  # fmt: skip
+
+
+async def _sources(parts: Dependencies, tenant: Tenant, catalogue: str, now: datetime) -> list[str]:
+    made = []
+    async with parts.uow.begin(tenant, builders.CALL) as tx:
+        for number in range(100):
+            source = builders.source(
+                name=f"Vendor {number} of oak tables & walnut chairs, spring price list", catalogue=catalogue, kind="file" if number == 0 else "url",
+                config={"currency": "usd"} if number == 0 else {"url": f"https://vendor-{number}.example/feed.csv"},
+                created_at=now, updated_at=now, status="active" if number % 4 else "degraded",
+            )  # fmt: skip
+            await tx.sources.add(source)
+            made.append(source.id)
+    return made
+
+
+def _product(sources: Sequence[str], catalogue: str, now: datetime) -> Product:
+    data = {
+        "title": "Oak dining table, made to measure", "brand": "Lindgren", "description": PROSE * 40, "tags": [f"tag {n}" for n in range(60)],
+        "category_path": ["Furniture", "Tables", "Dining tables"], "attributes": {f"attribute {n}": PROSE[:80] for n in range(80)},
+        "media": [{"url": f"https://cdn.example/{n}.jpg", "role": "hero" if n == 0 else "detail", "alt": PROSE[:60]} for n in range(60)],
+    }  # fmt: skip
+    product = builders.product(sources[0], catalogue, "large", data=data)
+    for number in range(VARIANTS):
+        facts = {
+            "sku": f"OAK-{number:05}", "title": f"Oak dining table, {number} cm, oiled, with drawer and two leaves", "materials": ["oak", "steel"],
+            "dimensions": {side: {"hundredths_in": 3150 + number, "given": {"value": 80.0, "unit": "cm"}} for side in ("width", "depth", "height")},
+        }  # fmt: skip
+        variant = builders.variant(product, f"large-{number}", data=facts)
+        for place in range(OFFERS if number == 0 else 1):
+            builders.offer(
+                variant, source=sources[place % len(sources)], location=f"warehouse {place} at the harbour", observed_at=now - timedelta(minutes=place),
+                data={"currency": "usd", "price": 49900 + place, "msrp": 59900, "cost": 19900, "quantity": 4, "availability": "low_stock", "incoming": [{"quantity": 2, "eta": "2026-12-24"}] * 20},
+            )  # fmt: skip
+    return product
+
+
+async def _further(parts: Dependencies, tenant: Tenant, sources: Sequence[str], catalogue: str, now: datetime) -> None:
+    """Products of many brands and categories, for lists and filters."""
+    made = []
+    for number in range(400):
+        data = {
+            "title": f"{PROSE[:60]} {number}",
+            "brand": f"Brand number {number} of the North & South",
+            "category_path": ["Furniture", f"Range {number % 40}", f"{PROSE[:70]} {number}"],
+            "media": [{"url": f"https://cdn-{number}.example/{'a' * 120}.jpg", "role": "hero"}],
+        }
+        product = builders.product(sources[0], catalogue, f"further-{number}", data=data)
+        for copy in range(3):
+            builders.offer(builders.variant(product, f"further-{number}-{copy}"), source=sources[0])
+        made.append(product)
+    await add(parts.uow, tenant, *made, now=now)
+
+
+def _headers(count: int) -> tuple[str, ...]:
+    return ("Item No.", *(f"Column {number}: {PROSE[:70]}" for number in range(1, count)))
+
+
+def _mapping(source: str, count: int) -> SourceMapping:
+    headers = _headers(count)
+    columns = tuple(
+        Column(at, header, "sku" if at == 0 else f"attributes.column_{at}", {}, confidence=0.7 if at % 3 else 0.95)
+        for at, header in enumerate(headers)
+    )
+    samples = tuple(tuple(f"{row}/{at} {PROSE * 3}" for at in range(count)) for row in range(5))
+    return builders.mapping(source, *headers, columns=columns, unmapped=(), samples=samples, stream=Stream.CATALOGUE)
+
+
+async def _file(columns: int, lines: int) -> AsyncIterator[bytes]:
+    yield (",".join(f'"{header}"' for header in _headers(columns)) + "\n").encode()
+    cells = ",".join(f'"{PROSE[: 90 if at < COLUMNS[0] else 5]} {at}"' for at in range(1, columns))
+    for number in range(lines):
+        yield f"OAK-{number:05},{cells}\n".encode()
+
+
+def _runs(source: str, now: datetime, mappings: Sequence[SourceMapping], lines: int) -> list[Run]:
+    kinds, headers = list(ProblemKind), _headers(COLUMNS[1])
+    problems = tuple(
+        Problem(
+            f"attributes.column_{at % 37}", kinds[at % 10], f"{PROSE * 2} is no length.", line=lines - at * (lines // KEPT_PROBLEMS), column=headers[1 + at % 44],
+            external_id=f"OAK-{at:05}",
+        ) for at in range(KEPT_PROBLEMS)
+    )  # fmt: skip
+    columns = tuple(
+        RunColumn(f"{PROSE[:70]} {at}", at, "Prices", f"attributes.column_{at}") for at in range(KEPT_COLUMNS)
+    )
+    first = builders.run(
+        source, status="succeeded", problems=problems, columns=columns, stats={"problems": 40_000, "rows": lines, "columns": 900, "bytes": 18_000_000},
+        snapshot="snapshots/large", stream=Stream.CATALOGUE, created_at=now, finished_at=now, mappings=tuple(one.id for one in mappings),
+    )  # fmt: skip
+    few = replace(
+        first, id=new_id("run"), problems=tuple(replace(one, field="title", problem=kinds[0]) for one in problems)
+    )
+    others = [
+        builders.run(source, status="failed" if n % 3 else "succeeded", created_at=now - timedelta(hours=n + 1), stats={"rows": 9, "problems": 3})
+        for n in range(60)
+    ]  # fmt: skip
+    return [first, few, *others]
+
+
+def _message(source: str, number: int, now: datetime) -> InboundMessage:
+    files = tuple(Attachment(f"{PROSE[:80]}{at}.csv", 10_000, new_id("run")) for at in range(20))
+    return InboundMessage(
+        new_id("inm"), source, "orders@vendor.example", f"{PROSE * 4}"[:500], now, MessageStatus.ACCEPTED, f"f{number}", files, Authentication(),
+    )  # fmt: skip
+
+
+def _probe() -> Probe:
+    report = Report(
+        "https://vendor.example/", Robots(RobotsState.PARSED, 1.0, tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200))), Platform.SHOPIFY, 0.9,
+        Estimate(Effort.LOW, Way.PLATFORM_FEED, (PROSE,) * 10), 40, tuple(Evidence(Platform.SHOPIFY, f"{PROSE[:60]} {n}", 0.5) for n in range(60)), None,
+        PlatformFeed(Platform.SHOPIFY, "https://vendor.example/products.json", 200, 30, 4000, tuple(f"field_{n}" for n in range(200))),
+        Sitemap(tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200)), 90_000, truncated=True),
+        Sample(tuple(SampledPage(f"https://vendor.example/{n}", 200, 1) for n in range(60)), 3, {f"field_{n}": 0.5 for n in range(60)}),
+        tuple(f"https://vendor.example/private/{n}" for n in range(200)), (PROSE,) * 30,
+    )  # fmt: skip
+    return builders.probe(status="succeeded", report=report)
+
+
+async def _pairs(
+    parts: Dependencies, tenant: Tenant, organisation: Organisation
+) -> tuple[list[MatchPair], list[Merge]]:
+    shop, pairs, merges = Shop(parts.uow, tenant), [], []
+    first = await shop.source(catalogue=organisation.catalogue(True))
+    second = await shop.source()
+    for number in range(60):
+        media = [{"url": f"https://cdn.example/{n}.jpg", "role": "detail", "position": n} for n in range(40)]
+        more: dict[str, Any] = {"description": PROSE * 30, "media": media, "tags": [f"tag {n}" for n in range(60)]}
+        ours = await shop.load(first, f"A{number}", "red", title=f"Halden oak bench {number}", **more)
+        theirs = await shop.load(second, f"B{number}", "red", title=f"Bench HALDEN oak {number}", **more)
+        if number >= 40:
+            merges.append(await shop.merge(ours.variants[0], theirs.variants[0]))
+            continue
+        evidence = tuple(PairEvidence(f"attribute {n}", 3, 1.5, "alike", PROSE * 3, PROSE * 3) for n in range(30))
+        pairs.append(await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",)))
+    return pairs, merges
+
+
+async def _members(parts: Dependencies, tenant: Tenant, now: datetime) -> list[tuple[User, str]]:
+    roles, found = ("owner", "admin", "editor", "developer", "viewer"), []
+    for number in range(50):
+        email = f"{new_id('usr')[4:].lower()}@a-company-with-a-long-name.example"
+        user = await parts.people.add(User(new_id("usr"), email, f"Ada Moreau the {number}th", now, now))
+        found.append((user, roles[number % 5]))
+    async with parts.uow.begin(tenant, builders.CALL) as tx:
+        for user, role in found:
+            await tx.orgs.add_member(Member(user.id, tenant.org, user.email, role, now))
+        for number in range(100):
+            email, id = f"guest-{number}@a-company-with-a-long-name.example", new_id("inv")
+            await tx.orgs.invite(
+                Invitation(id, tenant.org, email, "viewer", found[0][0].id, id.encode(), now, now + timedelta(days=6))
+            )
+    return found
+
+
+async def _endpoints(parts: Dependencies, tenant: Tenant, now: datetime) -> tuple[list[Endpoint], list[str]]:
+    made = [
+        builders.endpoint(url=f"https://receiver-{n}.example/{'hooks' * 30}", description=PROSE * 4, event_types=TYPES, created_at=now)
+        for n in range(20)
+    ]  # fmt: skip
+    attempt = builders.attempt(
+        response_body=PROSE * 30, response_headers={f"x-header-{n}": PROSE for n in range(30)}, at=now
+    )
+    deliveries = [
+        builders.delivery(made[0].id, status="failed", next_attempt_at=None, attempts=(attempt,) * 12, body=(PROSE * 300).encode(), created_at=now)
+        for _ in range(100)
+    ]  # fmt: skip
+    async with parts.uow.begin(tenant, builders.CALL) as tx:
+        for endpoint in made:
+            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+        for delivery in deliveries:
+            await tx.webhooks.add_delivery(delivery)
+    return made, [delivery.id for delivery in deliveries]
+
+
+async def _events(parts: Dependencies, tenant: Tenant, product: Product) -> Event:
+    """Events with large payloads, all of the product; answers the last one."""
+    offers = product.variants[0].offers
+    events = []
+    for number in range(300):
+        offer = offers[number % len(offers)]
+        fields: list[dict[str, Any]] = [
+            {"path": f"attributes.field_{n}", "old": PROSE, "new": PROSE[::-1]} for n in range(40)
+        ]
+        fields.append({"path": "price", "old": 50_000 + number, "new": 50_001 + number})
+        data = {"id": offer.id, "variant": offer.variant, "product": product.id, "source": offer.source, "fields": fields, "facets": ["price"]}  # fmt: skip
+        events.append(Event(type="offer.changed", subject=offer.id, version=2 + number, data=data))
+    async with parts.uow.begin(tenant, builders.CALL) as tx:
+        await tx.events.append(events)
+    return events[-1]
+
+
+def _request(tenant: Tenant, number: int, now: datetime) -> RequestLog:
+    return builders.request_log(
+        tenant, path=f"/v1/products/{new_id('prod')}", query=f"q={'oak' * 300}", user_agent=PROSE * 3, created_at=now - timedelta(seconds=number),
+        status=404 if number % 5 == 0 else 200, error_code="not_found" if number % 5 == 0 else None,
+    )  # fmt: skip
+
+
+async def _access(
+    parts: Dependencies, tenant: Tenant, organisation: Organisation, owner: User
+) -> tuple[list[str], list[str], list[str]]:
+    """Keys, apps and audit entries with large differences."""
+    principal = Principal(
+        tenant, Actor("user", owner.id), "console", "owner", ROLES["owner"], organisation, person=True, session=True
+    )
+    keys, apps, service = [], [], AppService(parts.access.digest)
+    async with parts.uow.begin(tenant, builders.CALL) as tx:
+        for number in range(50):
+            key = builders.api_key(
+                tenant, name=f"Key {number} {PROSE[:60]}", networks=tuple(f"203.0.{n}.0/24" for n in range(20))
+            )
+            await tx.keys.add(key)
+            keys.append(key.id)
+        for number in range(40):
+            uris = tuple(f"https://app-{number}.example/callback/{n}" for n in range(10))
+            app, _ = await service.create_app(tx, principal, NewApp(f"App {number}", AppKind.WEB, uris, owner_scopes()))
+            apps.append(app.id)
+    audited = []
+    for number in range(60):
+        before = {f"field_{n}": f"{PROSE * 5} {n}" for n in range(40)}
+        after = {name: f"{text} and more" for name, text in before.items()}
+        async with parts.uow.begin(
+            tenant, AuditContext(Actor("user", owner.id), "sources.update", new_id("req"))
+        ) as tx:
+            audited.append(await tx.audit.add(Change("source", f"src_{number:022}", "update", before, after)))
+    return keys, apps, audited
+
+
+def owner_scopes() -> frozenset[str]:
+    """What an app of an owner may ask for."""
+    return frozenset({"products:read", "sources:read"})
