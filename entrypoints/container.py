@@ -52,6 +52,7 @@ from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering
+from adapters.zxcvbn.guesses import ZxcvbnGuesses
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
@@ -178,6 +179,7 @@ class Container(containers.DeclarativeContainer):
         providers.Singleton(
             Technology,
             passwords=passwords,
+            guesses=providers.Singleton(ZxcvbnGuesses),
             codes=providers.Singleton(TotpCodes),
             ceremonies=providers.Singleton(WebauthnCeremonies, settings.provided.base_url),
             limits=limits,

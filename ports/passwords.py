@@ -1,5 +1,6 @@
-"""Hashing passwords so slowly that guessing them from the database does not pay."""
+"""Passwords: hashed so slowly that guessing them from the database does not pay, and judged by how soon they would be guessed."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -19,4 +20,12 @@ class Passwords(Protocol):
 
     def is_outdated(self, encoded: str) -> bool:
         """Whether it was hashed at another cost than is paid now."""
+        ...
+
+
+class PasswordGuesses(Protocol):
+    """Judges passwords."""
+
+    async def withstands(self, password: str, own: Sequence[str]) -> int:
+        """How many guesses a password withstands when what is chosen most is tried first; `own` are words of its person, tried first of all."""
         ...

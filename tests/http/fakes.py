@@ -29,6 +29,7 @@ from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.totp.one_time_codes import TotpCodes
+from adapters.zxcvbn.guesses import ZxcvbnGuesses
 from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.cursors import FeedCursors
@@ -236,6 +237,7 @@ def accounts(world: World, links: LinkService, mail: OutgoingMail, base_url: str
     """Real hashes, codes and ceremonies, at the least cost."""
     by = Technology(
         passwords=world.passwords or Argon2Passwords(Cost(1, 8)),
+        guesses=ZxcvbnGuesses(),
         codes=TotpCodes(),
         ceremonies=WebauthnCeremonies(base_url),
         limits=world.limits,

@@ -17,7 +17,7 @@ from ports.factors import Factors, Passkeys
 from ports.limits import Limits
 from ports.one_time_codes import OneTimeCodes
 from ports.passkeys import Ceremonies
-from ports.passwords import Passwords
+from ports.passwords import PasswordGuesses, Passwords
 from ports.people import People
 from ports.secrets import Vault
 
@@ -38,6 +38,7 @@ class Technology:
     """What hashes, counts, seals and speaks to devices."""
 
     passwords: Passwords
+    guesses: PasswordGuesses
     codes: OneTimeCodes
     ceremonies: Ceremonies
     limits: Limits
@@ -64,7 +65,7 @@ def accounts_of(
         people, sessions, links, codes, by.passwords, access, throttle, devices, notices, by.clock
     )  # fmt: skip
     own = PasswordService(
-        people, sessions, links, codes, by.passwords, throttle, mail, notices, by.clock, by.base_url
+        people, sessions, links, codes, by.passwords, by.guesses, throttle, mail, notices, by.clock, by.base_url
     )  # fmt: skip
     keys = PasskeyService(
         passkeys, by.ceremonies, people, sessions, sign_in, access, throttle, notices, by.clock

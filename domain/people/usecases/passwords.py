@@ -6,7 +6,7 @@ from typing import Final
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, Purpose, Session, User
-from domain.people.passwords import normalised, refusal, typed
+from domain.people.passwords import FEWEST_GUESSES, SOON, normalised, own_words, refusal, typed
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
@@ -14,7 +14,7 @@ from domain.people.usecases.sessions import SessionService, Visitor
 from domain.people.usecases.signing_in import WrongPassword
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
-from ports.passwords import Passwords
+from ports.passwords import PasswordGuesses, Passwords
 from ports.people import People
 
 SET_PASSWORD: Final = "/console/set-password/"  # noqa: S105  a page
@@ -35,6 +35,7 @@ class PasswordService:
         links: LinkService,
         factors: FactorService,
         passwords: Passwords,
+        guesses: PasswordGuesses,
         throttle: Throttle,
         mail: OutgoingMail,
         notices: Notices,
@@ -42,7 +43,8 @@ class PasswordService:
         base_url: str,
     ) -> None:
         self._people, self._sessions, self._links, self._factors = people, sessions, links, factors
-        self._passwords, self._throttle, self._mail, self._notices = passwords, throttle, mail, notices
+        self._passwords, self._guesses, self._throttle = passwords, guesses, throttle
+        self._mail, self._notices = mail, notices
         self._clock, self._base = clock, base_url.rstrip("/")
 
     async def has_one(self, user: str) -> bool:
@@ -54,8 +56,7 @@ class PasswordService:
 
         Raises InvalidRequest.
         """
-        if (reason := refusal(new, user.email, user.name)) is not None:
-            raise InvalidRequest.of("password", "invalid_value", reason)
+        await self._judge(new, user)
         await self._people.set_password(user.id, await self._passwords.hash(normalised(new)), self._clock.now())
         await self._links.withdraw(user.id)
         ended = await self._sessions.revoke_all(user.id, but=session.id if session else None)
@@ -67,11 +68,19 @@ class PasswordService:
 
         Raises InvalidRequest; Conflict where somebody has that address.
         """
-        if (reason := refusal(first, user.email, user.name)) is not None:
-            raise InvalidRequest.of("password", "invalid_value", reason)
+        await self._judge(first, user)
         encoded = await self._passwords.hash(normalised(first))
         if not await self._people.set_up(user, encoded, self._clock.now()):
             raise Conflict(THERE)
+
+    async def _judge(self, password: str, user: User) -> None:
+        """Raises InvalidRequest for what cannot be their password."""
+        text = normalised(password)
+        reason = refusal(text, user.email, user.name)
+        if reason is None and await self._guesses.withstands(text, own_words(user.email, user.name)) < FEWEST_GUESSES:
+            reason = SOON
+        if reason is not None:
+            raise InvalidRequest.of("password", "invalid_value", reason)
 
     async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
         """Sudo: the person proves once more who they are, by password or code. Raises WrongPassword, RateLimited, Overloaded."""
@@ -117,8 +126,7 @@ class PasswordService:
         user = await self.of_link(secret)
         if user is None:
             return None
-        if (reason := refusal(new, user.email, user.name)) is not None:
-            raise InvalidRequest.of("password", "invalid_value", reason)
+        await self._judge(new, user)
         if await self._links.use(secret, Purpose.SET_PASSWORD) is None:
             return None
         await self.change(user, new, None, visitor)

@@ -1,0 +1,1 @@
+"""How guessable a password is."""
