@@ -1,8 +1,9 @@
 """CSV, JSON and XML that are made to take memory or time: read within bounds, or refused with a sentence that says why."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,12 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
+def _every_fourth_soon(names: Iterable[str]) -> list[Any]:
+    """Every fourth with the tests that are run all the time, the others with the long ones: each takes seconds."""
+    return [pytest.param(name, marks=pytest.mark.soak if at % 4 else ()) for at, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("name", _every_fourth_soon(FILES))
 def test_memory_is_bounded(name: str, tmp_path: Path) -> None:
     found = read_apart(FILES[name](), tmp_path)
     assert found.mib < MOST_MIB, f"{found.mib} MiB, {found.said}"

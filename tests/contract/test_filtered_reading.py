@@ -131,7 +131,9 @@ async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
         assert len(found.events) in (1, 2) and set(ids(found.events)) <= set(more)
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 3, 10, 41, 42, 43])
+@pytest.mark.parametrize(
+    "blocks", [1, 3, 42, *(pytest.param(blocks, marks=pytest.mark.soak) for blocks in (2, 10, 41, 43))]
+)
 async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, blocks: int) -> None:
     """One event that is asked for in each of them, and the log going on in the last."""
     for _ in range(blocks - 1):

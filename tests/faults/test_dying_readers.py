@@ -51,7 +51,10 @@ async def _attempts(desk: Bench, content: bytes) -> tuple[Any, int]:
     return run, attempts
 
 
-@pytest.mark.parametrize(("deed", "attempts"), [("abort", 3), ("die", 3), ("sleep", 3), ("eat", 1), ("spin", 1)])
+@pytest.mark.parametrize(
+    ("deed", "attempts"),
+    [("abort", 3), ("die", 3), pytest.param("sleep", 3, marks=pytest.mark.soak), ("eat", 1), ("spin", 1)],
+)
 async def test_a_run_fails_and_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, attempts: int
 ) -> None:

@@ -132,6 +132,7 @@ def test_hostile_rows_are_bounded_and_told(stage: Stage, fjord: Tenancy) -> None
     assert stage.value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
 
 
+@pytest.mark.soak
 def test_pushes_one_after_another_are_bounded(stage: Stage, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.source("push")

@@ -64,7 +64,7 @@ def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("bucket_bytes", [100, 1 << 20])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))])
 async def test_what_is_prepared_ahead_is_as_if_it_were_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, bucket_bytes: int
 ) -> None:

@@ -62,6 +62,7 @@ def sample(tenancy: Tenancy, type: str = "offer.changed") -> Any:
     return tenancy.api.post("/v1/test/events", {"type": type})["event"]
 
 
+@pytest.mark.soak
 def test_what_each_kind_of_receiver_comes_to(sandbox: Tenancy, at: Receiving) -> None:
     """All at once: the slow ones take fifteen seconds."""
     closed = f"http://{FEEDS}:{free_port(FEEDS)}/"
@@ -294,6 +295,7 @@ def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: Receiv
     assert first.event["data"]["fields"] == [{"path": "price"}]
 
 
+@pytest.mark.soak
 def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: Receiving, source: str) -> None:
     names = [f"P{number}" for number in range(20)]
     steady, shaky = hook(sandbox.api, at), hook(sandbox.api, at, does={"status": 500, "times": 1})

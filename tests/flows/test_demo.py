@@ -124,6 +124,7 @@ def test_feed_of_ones_own(first: Demo, tmp_path: Path) -> None:
     assert product["variants"][0]["offers"][0]["price"] == 7900
 
 
+@pytest.mark.soak
 def test_second_start_finds_its_data(first: Demo, data: Path) -> None:
     assert first.stop() == 0
     kept = (data / "demo.json").read_bytes()

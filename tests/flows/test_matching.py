@@ -61,6 +61,7 @@ def _merged(pairs: dict[frozenset[str], tuple[float, str]]) -> set[frozenset[str
     return {pair for pair, (_, status) in pairs.items() if status == "merged"}
 
 
+@pytest.mark.soak
 def test_pairs_come_out_and_merge_also_when_the_worker_is_killed(house: Stage, feeds: FeedServer) -> None:
     steady, shaken = house.organisation(), house.organisation()
     worker = house.start("worker")

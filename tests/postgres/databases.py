@@ -1,5 +1,7 @@
 """Databases beside the one that a test process shares, on the same server, for tests that must be alone."""
 
+import asyncio
+import atexit
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,18 +10,34 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from adapters.postgres.migrate import migrate
-from tests.support.postgres import database
+from tests.support.postgres import database, is_shared
+
+_TEMPLATES: dict[str, str] = {}
+"""A migrated database on each server that this process shares, which others are copied from: a tenth of the time of migrating."""
 
 
 async def fresh_database(label: str, server: str | None = None, *, migrated: bool = True) -> str:
     """The address of a new database, mostly a migrated one; it lasts as long as the test process's server."""
     server = server or await database()
     name = f"joinery_{label}_{os.getpid()}"
-    await _run(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
+    source = await _template(server) if migrated and is_shared(server) else "template1"
+    await _run(
+        server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}" TEMPLATE "{source}"'
+    )
     address = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
     if migrated:
-        await migrate(address)
+        await migrate(address)  # of a copy, it gives the rights that no copy has
     return address
+
+
+async def _template(server: str) -> str:
+    if server not in _TEMPLATES:
+        name = f"joinery_template_{os.getpid()}"
+        await _run(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
+        await migrate(urlunsplit(urlsplit(server)._replace(path=f"/{name}")))
+        _TEMPLATES[server] = name
+        atexit.register(lambda: asyncio.run(_run(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')))
+    return _TEMPLATES[server]
 
 
 @asynccontextmanager

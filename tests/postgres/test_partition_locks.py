@@ -103,6 +103,7 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
         await pool.close()
 
 
+@pytest.mark.soak
 async def test_nobody_waits_while_a_dump_runs(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     old, new = TODAY - timedelta(days=200), TODAY + timedelta(days=1)
     await place.tick(old)

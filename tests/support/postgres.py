@@ -119,6 +119,11 @@ async def database(where: str = "embedded") -> str:
     return _made[where]
 
 
+def is_shared(address: str) -> bool:
+    """Whether it is a database of this process, whose server others share with it."""
+    return address in _made.values()
+
+
 def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
     """Everything in PostgreSQL, on the machine's clock; a plan is put on offer at every address."""
     clock, tracing = SystemClock(), MemoryTracing()
