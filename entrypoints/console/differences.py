@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from entrypoints.console.portions import Portion, portion, shortened, weight_of
+from entrypoints.console.portions import Portion, portion, shortened
 
 DEEPEST: Final = 4
 MOST: Final = 200
@@ -68,12 +68,14 @@ def _written(values: Mapping[str, Any], path: str, longest: int) -> str | None:
 
 def lines_of(items: Sequence[Difference], start: int | None, value: int, room: int) -> Portion[Difference]:
     """As many of the lines as there is room for, their values in so many bytes of a page each."""
-    cut = [
-        Difference(
-            shortened(one.path, 200),
-            None if one.old is None else shortened(one.old, value),
-            None if one.new is None else shortened(one.new, value),
-        )
-        for one in items
-    ]
-    return portion(cut, start, len(cut), lambda one: _LINE + sum(map(weight_of, (one.old or "", one.new or ""))), room)
+
+    def most(text: str | None) -> int:
+        return min(value, 6 * len(text)) if text else 0
+
+    found = portion(items, start, len(items), lambda one: _LINE + most(one.old) + most(one.new), room)
+    return replace(found, items=[_cut(one, value) for one in found.items])
+
+
+def _cut(one: Difference, value: int) -> Difference:
+    old, new = (None if text is None else shortened(text, value) for text in (one.old, one.new))
+    return Difference(shortened(one.path, 200), old, new)

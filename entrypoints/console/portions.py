@@ -58,7 +58,7 @@ def weight_of(text: str) -> int:
 
 def shortened(text: str, room: int) -> str:
     """The text, or as much of its beginning as fits into so many bytes of a page, with an ellipsis behind it."""
-    if len(text) * 6 <= room or weight_of(text) <= room:
+    if len(text) * 6 <= room or (len(text) <= room and weight_of(text) <= room):
         return text
     kept = text[:room]
     while (over := weight_of(kept) - (room - len(_MARK.encode()))) > 0 and kept:

@@ -14,7 +14,7 @@ from entrypoints.console.visit import Visit
 
 Json = Mapping[str, Any]
 _DAYS: Final = 14
-_PAIRS: Final = 50
+_PAIRS: Final = 10
 """Open pairs that are counted."""
 _SOURCES: Final = 100
 _SHOWN: Final = 10
