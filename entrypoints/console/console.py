@@ -27,7 +27,6 @@ from entrypoints.console.guard import Guard
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import sign_in_place
 from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.registry import PAGES
 from entrypoints.console.static_files import PLACE, static_files
 from entrypoints.console.visit import Visit
 from entrypoints.dependencies import Dependencies
@@ -52,7 +51,7 @@ def _rules_of(pages: tuple[Page, ...]) -> MapAdapter:
 class Console:
     """Answers requests for pages."""
 
-    def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page] = PAGES) -> None:
+    def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page]) -> None:
         self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
         base_url = dependencies.settings.base_url
         self.signatures = Signatures(dependencies.keys.links)

@@ -21,6 +21,7 @@ from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.asked import asked_of
 from entrypoints.console.console import Console
+from entrypoints.console.registry import PAGES
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health, resource_metadata
 from entrypoints.http.addresses import Proxies
@@ -71,7 +72,7 @@ def create_app(
     _mount_api(app, pipeline)
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
-    console = Console(dependencies, pipeline)
+    console = Console(dependencies, pipeline, PAGES)
     _mount_oauth(app, dependencies, console, mcp.scopes)
     _mount_console(app, console)
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)

@@ -332,7 +332,7 @@ async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World)
     browser, place = await world.browser("Elm"), "/console/developers/events/stream/all"
     async with asyncio.timeout(5):
         assert (await browser.send("HEAD", place, b"", {})).body == b""
-    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)))
+    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)), PAGES)
 
     async def begun() -> Response:
         return await console.answer(replace(_sent(b""), method="GET", path=place, headers={}, cookies=browser.cookies))
