@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from entrypoints.console.formatting import money
-from entrypoints.console.product_lines import Picture, pictures_of
+from entrypoints.console.product_lines import ASKED, Picture, pictures_of
 
 READ: Final = "products:read"
 WRITE: Final = "products:write"
@@ -106,7 +106,7 @@ def _text(value: Any) -> str:
 
 def _price(offers: Sequence[Mapping[str, Any]]) -> str:
     """The lowest that is asked, as the matcher goes by it."""
-    for name in ("price", "msrp", "map", "cost"):
+    for name in ASKED:
         found = [(offer[name], offer["currency"]) for offer in offers if name in offer and "currency" in offer]
         if found:
             amount, currency = min(found)

@@ -1,8 +1,6 @@
 """The API's own operations, run in this process for the person who is signed in: a page is made of what programs are answered."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -18,8 +16,6 @@ from entrypoints.http.exchange import Request, Response
 from entrypoints.http.pipeline import Pipeline
 
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
-_LOOK: Final = 0.75
-"""Seconds between two looks at the session of an open stream."""
 _HANDED_ON: Final = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
 
 
@@ -27,7 +23,6 @@ class ConsoleApi:
     """Operations for one visit. Answers are decoded JSON; refusals raise Refused.
 
     `once` is the token of the form that was sent: a form sent twice has the effect of one, and the same answer.
-    `still` tells who the session lets act by now; streams end when that is another than the one they were begun by.
     """
 
     def __init__(
@@ -36,10 +31,8 @@ class ConsoleApi:
         caller: Principal,
         asked: Asked,
         once: str,
-        still: Callable[[], Awaitable[Principal | None]],
     ) -> None:
         self._pipeline, self._caller, self._asked, self._once = pipeline, caller, asked, once
-        self._still = still
 
     async def get(self, path: str, **query: Any) -> Any:
         """GET; of the parameters, those that are None are left out and lists are joined by commas."""
@@ -69,39 +62,6 @@ class ConsoleApi:
     async def delete(self, path: str, *, version: int | None = None) -> Any:
         """DELETE."""
         return self._decoded(await self._ask("DELETE", path, {}, b"", _conditions(None, version)))
-
-    async def stream(self, path: str, *, last_event_id: str | None = None, **query: Any) -> AsyncGenerator[bytes, None]:
-        """The pieces of an event stream, which ends within a second when the session does. Raises Refused."""
-        headers = {"last-event-id": last_event_id} if last_event_id else {}
-        response = await self._ask("GET", path, query, headers=headers)
-        if response.stream is None:
-            raise _refusal(response)
-        return self._watched(response.stream)
-
-    async def _watched(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        async with aclosing(pieces):
-            following: asyncio.Task[bytes | None] | None = None
-            try:
-                while True:
-                    following = following or asyncio.create_task(_next(pieces))
-                    done, _ = await asyncio.wait((following,), timeout=_LOOK)
-                    if not self._goes_on(await self._still()):
-                        return
-                    if not done:
-                        continue
-                    if (piece := following.result()) is None:
-                        return
-                    following = None
-                    yield piece
-            finally:
-                if following is not None:
-                    following.cancel()
-                    await asyncio.wait((following,))
-
-    def _goes_on(self, found: Principal | None) -> bool:
-        """Whether the session still lets its person do as much, and look at the same."""
-        caller = self._caller
-        return found is not None and found.tenant == caller.tenant and found.scopes >= caller.scopes
 
     async def _ask(
         self,
@@ -137,10 +97,6 @@ class ConsoleApi:
         return answered(msgspec.json.decode(response.body)) if response.body else None
 
 
-async def _next(pieces: AsyncGenerator[bytes, None]) -> bytes | None:
-    return await anext(pieces, None)
-
-
 def _conditions(dry_run: str | None, version: int | None) -> dict[str, str]:
     made = {"if-match": "*" if version is None else f'"{version}"'}
     return made if dry_run is None else made | {"service-dry-run": dry_run}
@@ -150,7 +106,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(str(one).replace(",", "\\,") for one in value)
+        return ",".join(str(one).replace("\\", "\\\\").replace(",", "\\,") for one in value)
     return str(value)
 
 

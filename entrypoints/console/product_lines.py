@@ -11,8 +11,8 @@ Json = Mapping[str, Any]
 PICTURES: Final = "/console/pictures/"
 _NO_PICTURES: Final = frozenset({"video", "document"})
 _RANK: Final = {availability: rank for rank, availability in enumerate(Availability)}
-ASKED: Final = ("price", "map", "msrp", "cost")
-"""What stands for an offer's price, the first that it has."""
+ASKED: Final = ("price", "msrp", "map", "cost")
+"""What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

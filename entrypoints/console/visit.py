@@ -96,12 +96,7 @@ class Visit:
     @cached_property
     def api(self) -> ConsoleApi:
         """The API's operations, for this person."""
-
-        async def still() -> Principal | None:
-            found = await self.console.guard.find(self.asked)
-            return found.principal if found is not None else None
-
-        return ConsoleApi(self.console.pipeline, self.principal, self.asked, self.form["once"], still)
+        return ConsoleApi(self.console.pipeline, self.principal, self.asked, self.form["once"])
 
     @property
     def csrf(self) -> Markup:

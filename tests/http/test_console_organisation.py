@@ -41,7 +41,7 @@ async def test_the_audit_log_tells_who_did_what_and_takes_it_back(world: World) 
     assert "as it was before" in done.text and "Undone" in done.text and "Ada &lt;b&gt;Moreau" in done.text
     assert (await client.get("/v1/webhook-endpoints")).json()["data"] == []
     again = await browser.get(f"{AUDIT}/{entry}/undo")
-    assert "It was undone" in again.text or "undone" in again.text
+    assert "undone" in again.text.lower()
     none = await browser.get(f"{AUDIT}?object=export&since=2026-01-01&until=2026-12-31")
     assert "Nothing like that" in none.text
     wrong = await browser.get(f"{AUDIT}?since=tomorrow")

@@ -83,7 +83,7 @@ async def test_no_text_breaks_out_of_any_page(world: World) -> None:
         page = await browser.get(place)
         assert page.status == 200, (place, page.text[-600:])
         well_formed(page.text)
-        assert "49" not in re.findall(r"(\d+)\{% raw", page.text) and len(page.body) < 120_000
+        assert len(page.body) < 60_000
         policy = page.header("content-security-policy") or ""
         assert "*" not in policy and "evil" not in policy and policy.count("script-src") == 1
     for text in HOSTILE[:7]:

@@ -245,40 +245,6 @@ async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
             await read_form(_sent(*broken), 8 << 20)
 
 
-async def test_a_stream_ends_with_the_session(world: World) -> None:
-    async def live(visit: Visit) -> Answer:
-        return Response(200, [(b"content-type", b"text/event-stream")], stream=await visit.api.stream("/v1/stream"))
-
-    browser = await world.browser("Elm")
-
-    async def receive() -> Any:
-        raise AssertionError("nobody reads a body")
-
-    console = Console(
-        world.dependencies,
-        Pipeline(world.dependencies, Table(AREAS)),
-        (Page("/console/live", live, scope="products:read"),),
-    )
-    asked = Asked("GET", "/console/live", "", {}, "", IncomingBody(receive), browser.cookies)
-    answer = await console.answer(asked)
-    assert answer.status == 200 and answer.stream is not None
-    pieces: list[bytes] = []
-
-    async def follow() -> None:
-        async for piece in answer.stream:  # type: ignore[union-attr]
-            pieces.append(piece)
-
-    following = asyncio.create_task(follow())
-    tenant = Tenant(world.orgs["Elm"].id, True)
-    async with world.uow.begin(tenant, OPERATOR) as tx:
-        await tx.events.append([builders.event(new_id("src"))])
-    await asyncio.sleep(1.0)
-    assert any(b"source.degraded" in piece for piece in pieces) and not following.done()
-    await world.sessions.revoke_all(browser.user.id)
-    async with asyncio.timeout(3):
-        await following
-
-
 def _form_of(kind: str, *parts: bytes) -> Asked:
     asked = _sent(*parts)
     return replace(asked, headers={"content-type": kind})

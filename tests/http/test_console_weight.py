@@ -13,6 +13,7 @@ from domain.people.model import Method
 from domain.people.usecases.sessions import Visitor
 from tests.http.browser import Browser
 from tests.http.sources import Shop, shop
+from tests.http.test_console_pages import well_formed
 from tests.support.console_large import OFFERS, VARIANTS, Large, large
 from tests.support.console_places import places_of
 
@@ -57,6 +58,7 @@ async def test_no_page_is_heavier_than_it_may_be(desk: Desk) -> None:
         page = await desk.owner.get(place)
         assert page.status < 500, (place, page.status, page.text[-400:])
         seen += page.status == 200
+        well_formed(page.text)
         if len(page.body) > MOST:
             heavy[place] = len(page.body)
     assert seen > 100 and not heavy, heavy

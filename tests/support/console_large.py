@@ -44,9 +44,7 @@ from tests.support import builders
 from tests.support.catalogues import add
 from tests.support.merged_catalogues import Shop
 
-PROSE: Final = (
-    "Solid oak from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
-)
+PROSE: Final = "Solid oak\"'><script>evil()</script>{{ 7*7 }} from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
 FIELDS: Final = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")
 COLUMNS: Final = (45, 200)
 VARIANTS: Final = 2_500
@@ -259,7 +257,7 @@ async def _members(parts: Dependencies, tenant: Tenant, now: datetime) -> list[t
         for user, role in found:
             await tx.orgs.add_member(Member(user.id, tenant.org, user.email, role, now))
         for number in range(100):
-            email, id = f"guest-{number}@a-company-with-a-long-name.example", new_id("inv")
+            email, id = f"guest-{number}@a-company-with-a-long-name.example", new_id("mbi")
             await tx.orgs.invite(
                 Invitation(id, tenant.org, email, "viewer", found[0][0].id, id.encode(), now, now + timedelta(days=6))
             )

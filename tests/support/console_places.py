@@ -73,6 +73,8 @@ def _further(made: Large) -> dict[str, Sequence[str]]:
             f"?variant={made.product.variants[-1].id}",
             f"?variant={variant.id}&part=history",
             f"?variant={variant.id}&part=origin&source={made.sources[0]}",
+            "?part=fields",
+            "?part=pictures",
         ),
         "/console/runs/<id>/sheet": (f"?kind={problem.problem}&field={problem.field}",),
         "/console/mappings/<id>/reading": ("?position=1&field.1=title",),

@@ -6,7 +6,6 @@ from typing import Final
 
 from domain.audit.model import Change
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
-from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import OWNER, Member
 from ports.unit_of_work import Tx
 
@@ -22,10 +21,6 @@ class MemberService:
 
     That person's own role counts as it is in store at that moment, so nobody acts on a role that was just taken away.
     """
-
-    async def list_members(self, tx: Tx, page_request: PageRequest) -> Page[Member]:
-        """The organisation's members, those who were known first ahead."""
-        return await tx.orgs.members(page_request)
 
     async def change_role(self, tx: Tx, user: str, role: str) -> Member:
         """Give a member another role, which counts with their next request.

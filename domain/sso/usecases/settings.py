@@ -97,11 +97,6 @@ class SsoSettings:
         await tx.sso.remove()
         await tx.audit.add(Change(OBJECT, before.org, "delete", _plain(before), {}))
 
-    async def tried(self, tx: Tx, connection: Connection) -> None:
-        """Somebody has signed in by it as it is."""
-        if connection.tried_at is None:
-            await tx.sso.save(replace(connection, tried_at=tx.now))
-
     async def add_domain(self, tx: Tx, text: str) -> Domain:
         """Say that a domain is one's own; what shows it is its `record`. Raises InvalidRequest, Conflict."""
         name = address_key(text).removeprefix("@").rstrip(".")

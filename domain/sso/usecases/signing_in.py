@@ -23,7 +23,8 @@ from ports.secrets import Vault
 from ports.sso import SsoDirectory
 from ports.unit_of_work import Tx, UnitOfWork
 
-OWNER: Final = "sso attempt"
+SEALED_FOR: Final = "sso attempt"
+"""For what attempts are sealed: nothing else that is sealed can be passed for one."""
 LONGEST_PLACE: Final = 1000
 
 
@@ -163,12 +164,12 @@ class SsoSignIn:
             "until": (now + ATTEMPT_LASTS).isoformat(),
             "again_since": now.isoformat() if again else "",
         }
-        cookie = base64.urlsafe_b64encode(self._vault.seal(told, OWNER)).decode().rstrip("=")
+        cookie = base64.urlsafe_b64encode(self._vault.seal(told, SEALED_FOR)).decode().rstrip("=")
         return Begun(url, cookie, int(ATTEMPT_LASTS.total_seconds()))
 
     def _opened(self, cookie: str) -> Mapping[str, str]:
         try:
-            return self._vault.open(base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4)), OWNER)
+            return self._vault.open(base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4)), SEALED_FOR)
         except (ValueError, binascii.Error):
             raise SignInRefused("This browser has begun no sign-in, or it took too long. Begin again.") from None
 

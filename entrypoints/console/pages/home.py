@@ -18,7 +18,7 @@ _PAIRS: Final = 10
 """Open pairs that are counted."""
 _SOURCES: Final = 100
 _SHOWN: Final = 10
-"""Tasks of one kind, and sources, that are shown at once; the list of sources has all of them."""
+"""Tasks of one kind, and sources, that are shown at once; the lists behind the links have all of them."""
 _FAILING: Final = ("degraded", "blocked", "disabled")
 _TOLD: Final = (
     ("product.created", "New products"),
@@ -48,6 +48,16 @@ class Task:
     text: str
     place: str
     tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Those of one kind that are shown, how many there are further, as words, and where all of them are."""
+
+    shown: Sequence[Task]
+    further: int
+    words: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +96,7 @@ async def home(visit: Visit) -> Answer:
         "home/home.html",
         changes=_changes(counts) if counts else [],
         whole=counts is None or counts.whole,
-        tasks=tasks[:_SHOWN],
-        further_tasks=max(0, len(tasks) - _SHOWN),
+        tasks=[kind for kind in tasks if kind.shown],
         lines=lines,
         source_count=len(sources),
         meters=meters,
@@ -112,10 +121,18 @@ def _changes(counts: EventCounts) -> list[tuple[str, str, int]]:
     return [(name, title, counts.by_type[name]) for name, title in _TOLD if counts.by_type.get(name)]
 
 
-async def _tasks(visit: Visit, sources: Sequence[Json]) -> list[Task]:
+async def _tasks(visit: Visit, sources: Sequence[Json]) -> list[Tasks]:
     found = [task for source in sources if (task := _task_of(source)) is not None]
     pairs, endpoints = await asyncio.gather(_pairs(visit), _endpoints(visit))
-    return [*pairs, *found, *endpoints]
+    return [
+        _kind(pairs, "pair", "/console/matching"),
+        _kind(found, "source that needs you", "/console/sources"),
+        _kind(endpoints, "failing endpoint", "/console/developers/webhooks"),
+    ]
+
+
+def _kind(tasks: Sequence[Task], words: str, place: str) -> Tasks:
+    return Tasks(tasks[:_SHOWN], max(0, len(tasks) - _SHOWN), words, place)
 
 
 def _task_of(source: Json) -> Task | None:

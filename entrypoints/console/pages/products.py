@@ -32,13 +32,17 @@ _MOST_OFFERS: Final = 8
 """Offers side by side, those first that were observed last."""
 _VARIANTS: Final = 20
 """Variants that are listed at once."""
+_NAME: Final = 80
+"""Bytes of a source's name beside each change of a history."""
 _PICTURES: Final = 9
 """Pictures that are shown before one asks for the others."""
-_MOST_PICTURES: Final = 60
+_MOST_PICTURES: Final = 40
 _ARRIVALS: Final = 3
 """Deliveries on their way that are told of an offer beside others."""
 _WHOLE: Final = 8_000
 """Bytes of a page that it may fill where fields are asked for."""
+_TEXT: Final = 20_000
+"""Bytes of a page that a description may fill there."""
 _CELLS: Final = 12_000
 """Bytes of a page that the cells of a row may fill."""
 _VALUE: Final = 300
@@ -113,6 +117,7 @@ async def product(visit: Visit) -> Answer:
         variant_facts=_facts(variant, whole=whole) if variant else [],
         origins=_origins(shown, variant, own_source, names),
         room=_WHOLE if whole else _VALUE,
+        text_room=_TEXT if whole else _WHOLE // 2,
         whole=whole,
         history=history,
         origin=origin,
@@ -226,7 +231,8 @@ async def _history(
     told = await visit.service("changes").changes.history(visit.principal.tenant, ids)
     several = len({offer["location"] for offer in offers}) > 1
     called = {
-        offer["id"]: names.get(offer["source"], "Source") + (f", {offer['location']}" if several else "")
+        offer["id"]: shortened(names.get(offer["source"], "Source"), _NAME)
+        + (f", {offer['location']}" if several else "")
         for offer in offers
     }
     return history_of(offers, told.events, called, now, whole=told.whole)

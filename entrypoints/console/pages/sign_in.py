@@ -87,7 +87,7 @@ async def forgot(visit: Visit) -> Answer:
         await visit.dependencies.accounts.passwords.forgot(email, visitor_of(visit))
     except DomainError as error:
         told = refused(error, visit.request_id)
-        return visit.render("sign_in/forgot.html", status=told.status, sent=False, email=email, error=told)
+        return _told(visit.render("sign_in/forgot.html", status=told.status, sent=False, email=email, error=told), told)
     return visit.render("sign_in/forgot.html", sent=True, email=email, error=None)
 
 
