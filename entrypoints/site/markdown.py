@@ -135,6 +135,10 @@ def _with_blocks(tokens: Sequence[Token], blocks: Blocks) -> Iterator[Token]:
             yield _html(made)
             at += len(group)
             continue
+        if token.type == "code_block":  # indented, without a fence
+            yield _html(blocks.code(token.content.rstrip("\n")))
+            at += 1
+            continue
         if token.type == "table_open":
             yield _html(blocks.opened_table())
         if token.type != "html_block" or not token.content.startswith("<!--"):
