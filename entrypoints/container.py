@@ -167,6 +167,7 @@ class Container(containers.DeclarativeContainer):
     mailer = providers.Singleton(mailer_of, settings, clock)
     outgoing_mail = providers.Singleton(OutgoingMail, providers.Singleton(PostgresOutbox, pool), vault, clock, mailer)
     passwords = providers.Singleton(Argon2Passwords)
+    guesses = providers.Singleton(ZxcvbnGuesses)
     accounts = providers.Singleton(
         accounts_of,
         people,
@@ -179,7 +180,7 @@ class Container(containers.DeclarativeContainer):
         providers.Singleton(
             Technology,
             passwords=passwords,
-            guesses=providers.Singleton(ZxcvbnGuesses),
+            guesses=guesses,
             codes=providers.Singleton(TotpCodes),
             ceremonies=providers.Singleton(WebauthnCeremonies, settings.provided.base_url),
             limits=limits,
@@ -263,6 +264,7 @@ async def opened(settings: Settings, process: str = "command") -> AsyncIterator[
         stack.push_async_callback(container.sender().close)
         stack.push_async_callback(container.model_client().close)
         stack.callback(lambda: container.passwords().close())
+        stack.callback(lambda: container.guesses().close())
         stack.callback(lambda: container.workspaces().close())
         stack.push_async_callback(lambda: container.feed_readers().close())
         stack.push_async_callback(lambda: container.image_converter().close())

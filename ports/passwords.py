@@ -24,7 +24,7 @@ class Passwords(Protocol):
 
 
 class PasswordGuesses(Protocol):
-    """Judges passwords."""
+    """Judges passwords. Raises Overloaded when more wait already than can be judged soon."""
 
     async def withstands(self, password: str, own: Sequence[str]) -> int:
         """How many guesses a password withstands when what is chosen most is tried first; `own` are words of its person, tried first of all."""

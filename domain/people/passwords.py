@@ -25,11 +25,12 @@ def typed(password: str) -> str:
 
 def refusal(password: str, email: str, name: str = "") -> str | None:
     """Why that cannot be the password of who has this address and name, however it is guessed; None when it can."""
-    text = normalised(password)
+    text = typed(password)
+    # What is far too long is not even normalised: marks are sorted in the square of their number.
+    if len(text) > LONGEST or len(password) > _LONGEST_TYPED:
+        return f"A password has at most {LONGEST} characters."
     if len(text) < SHORTEST:
         return f"A password has at least {SHORTEST} characters; three or four words do well."
-    if len(text) > LONGEST:
-        return f"A password has at most {LONGEST} characters."
     folded = text.casefold()
     if any(own in folded for own in own_words(email, name)):
         return "The password has your address or name in it; choose one that says nothing of you."

@@ -74,11 +74,11 @@ class PasswordService:
             raise Conflict(THERE)
 
     async def _judge(self, password: str, user: User) -> None:
-        """Raises InvalidRequest for what cannot be their password."""
-        text = normalised(password)
-        reason = refusal(text, user.email, user.name)
-        if reason is None and await self._guesses.withstands(text, own_words(user.email, user.name)) < FEWEST_GUESSES:
-            reason = SOON
+        """Raises InvalidRequest for what cannot be their password; Overloaded."""
+        reason = refusal(password, user.email, user.name)
+        if reason is None:
+            guesses = await self._guesses.withstands(normalised(password), own_words(user.email, user.name))
+            reason = SOON if guesses < FEWEST_GUESSES else None
         if reason is not None:
             raise InvalidRequest.of("password", "invalid_value", reason)
 

@@ -1,10 +1,13 @@
 """What may be a password."""
 
+import asyncio
 import unicodedata
+from time import process_time
 
 import pytest
 
 from adapters.zxcvbn.guesses import JUDGED, ZxcvbnGuesses
+from domain.kernel.errors import Overloaded
 from domain.people.passwords import FEWEST_GUESSES, normalised, own_words, refusal
 
 EMAIL, NAME = "ingrid.berg@fjord.example", "Ingrid Berg"
@@ -58,3 +61,45 @@ def test_length_is_counted_in_characters_after_normalising() -> None:
     )
     composed = "Grüße über Öfen"
     assert normalised(unicodedata.normalize("NFD", composed)) == composed
+
+
+def test_a_text_far_too_long_is_refused_before_its_marks_are_put_in_order() -> None:
+    # Sorting marks takes time that grows with the square of their number: of these, half a minute.
+    marks = "a" + "\u0315" * 65_000 + "\u0300" * 65_000
+    began = process_time()
+    assert "at most 256" in (refusal(marks, EMAIL, NAME) or "")
+    assert process_time() - began < 1
+
+
+@pytest.mark.asyncio
+async def test_judging_leaves_threads_to_others_and_refuses_more_than_is_judged_soon() -> None:
+    guesses = ZxcvbnGuesses(waiting=4)
+    asked = [asyncio.create_task(guesses.withstands("4@({[<1!|7+$5%02", ())) for _ in range(40)]
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "served"), 5) == "served"
+    answered = await asyncio.gather(*asked, return_exceptions=True)
+    assert (
+        sum(isinstance(one, Overloaded) for one in answered) == 35
+        and sum(isinstance(one, int) for one in answered) == 5
+    )
+    assert await guesses.withstands("correct horse battery staple", ()) > FEWEST_GUESSES
+    guesses.close()
+
+
+@pytest.mark.asyncio
+async def test_who_gives_up_waiting_leaves_no_room_behind_before_the_thread_is_done() -> None:
+    guesses = ZxcvbnGuesses(waiting=0)
+    task = asyncio.create_task(guesses.withstands("4@({[<1!|7+$5%02", ()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for _ in range(200):
+        try:
+            assert await guesses.withstands("kX9#vLq2mPz", ()) > FEWEST_GUESSES
+            break
+        except Overloaded:
+            await asyncio.sleep(0.05)
+    else:
+        pytest.fail("it is never judged again")
+    guesses.close()
