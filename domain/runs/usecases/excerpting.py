@@ -10,6 +10,7 @@ from domain.ingestion.reading import Excerpt
 from domain.kernel.problems import Problem
 from domain.runs.model import Run, UploadInput
 from domain.runs.usecases.execution import order_of
+from domain.runs.usecases.slots import FairSlots
 from domain.sources.model import Source
 from ports.connectors import ParseFailed
 from ports.feed_readers import FeedReaders, Place, ReaderDied
@@ -21,9 +22,11 @@ READ_AHEAD: Final = 56
 BYTES: Final = 64 << 20
 SECONDS: Final = 20.0
 AT_ONCE: Final = 2
-"""How many snapshots a process reads for this at a time; others wait."""
+"""How many snapshots a process reads for this at a time, one for an organisation; others wait."""
 KEPT: Final = 8 << 20
-"""Characters of cells that a process keeps of what it read last."""
+"""Characters that a process keeps of what it read last, and of what it was asked for."""
+_EACH: Final = 64
+"""What a text takes beside its characters, in as many of them: there may be more texts than characters."""
 
 _Key: TypeAlias = tuple[str, str, int, tuple[Place, ...], int]
 
@@ -43,15 +46,17 @@ class Excerpting:
 
     def __init__(self, objects: Objects, readers: FeedReaders, workspaces: Workspaces) -> None:
         self._objects, self._readers, self._workspaces = objects, readers, workspaces
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = FairSlots(AT_ONCE)
         self._kept: OrderedDict[_Key, tuple[Sequence[Excerpt], int]] = OrderedDict()
+        self.kept = 0
+        """Of KEPT, as much as is taken."""
 
     async def around(
-        self, run: Run, source: Source, places: Sequence[Place], start: int, count: int, beside: int = 1
+        self, org: str, run: Run, source: Source, places: Sequence[Place], start: int, count: int, beside: int = 1
     ) -> Sequence[Excerpt]:
         """The lines of `count` places from `start` on, each with its neighbours; none where no file is kept, or one too large.
 
-        The places are those of one look at the file, in its order: what stands around them is read ahead.
+        `org` is the organisation that the run is of. The places are those of one look at the file, in its order: what stands around them is read ahead.
         """
         shown, first = places[start : start + count], start - start % READ_AHEAD
         last = max(first + READ_AHEAD, start + count)
@@ -62,22 +67,23 @@ class Excerpting:
         found: Sequence[Excerpt] = ()
         with suppress(ObjectMissing, ParseFailed, ReaderDied, TimeoutError):
             async with asyncio.timeout(SECONDS):
-                found = await self._known(ahead, run, source)
+                found = await self._known(org, ahead, run, source)
         return _narrowed(found, shown, beside)
 
-    async def _known(self, key: _Key, run: Run, source: Source) -> Sequence[Excerpt]:
+    async def _known(self, org: str, key: _Key, run: Run, source: Source) -> Sequence[Excerpt]:
         if key not in self._kept:
-            async with self._room:
+            async with self._room.slot(org):
                 if key not in self._kept:  # nobody else read it in the meantime
                     self._keep(key, await self._read(key[0], run, source, list(key[3]), key[4]))
         self._kept.move_to_end(key)
         return self._kept[key][0]
 
     def _keep(self, key: _Key, found: Sequence[Excerpt]) -> None:
-        size = sum(len(cell) for table in found for _, cells in table.rows for cell in cells)
-        self._kept[key] = (found, size + 1)
-        while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > KEPT:
-            self._kept.popitem(last=False)
+        size = _size(key, found)
+        self._kept[key] = (found, size)
+        self.kept += size
+        while len(self._kept) > 1 and self.kept > KEPT:
+            self.kept -= self._kept.popitem(last=False)[1][1]
 
     async def _read(self, key: str, run: Run, source: Source, lines: list[Place], beside: int) -> Sequence[Excerpt]:
         if await self._objects.size(key) > BYTES:
@@ -89,6 +95,13 @@ class Excerpting:
                     await asyncio.to_thread(file.write, chunk)
             async with self._readers.open(order_of(run, source, path, ())) as reader:
                 return await reader.excerpt(lines, beside)
+
+
+def _size(key: _Key, found: Sequence[Excerpt]) -> int:
+    """Characters that this takes, with what is around them."""
+    asked = sum(len(sheet or "") + 2 * _EACH for sheet, _ in key[3]) + 8 * _EACH
+    rows = (texts for table in found for texts in (table.headers, *(cells for _, cells in table.rows)))
+    return asked + sum(_EACH + sum(len(text) + _EACH for text in texts) for texts in rows)
 
 
 def _narrowed(tables: Sequence[Excerpt], places: Sequence[Place], beside: int) -> list[Excerpt]:

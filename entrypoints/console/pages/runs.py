@@ -159,7 +159,8 @@ async def sheet(visit: Visit) -> Answer:
     chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
     places = places_of(chosen)
     shown = portion(places, visit.query.number("from"), _PLACES)
-    tables = await visit.console.excerpting.around(run, source, places, shown.start, len(shown.items))
+    org, excerpting = visit.principal.tenant.org, visit.console.excerpting
+    tables = await excerpting.around(org, run, source, places, shown.start, len(shown.items))
     return visit.render(
         "sources/sheet.html",
         run=run,
@@ -175,7 +176,8 @@ async def sheet(visit: Visit) -> Answer:
 
 async def _line(visit: Visit, run: Run, source: Source, place: Place, query: Mapping[str, str]) -> Answer:
     """One line of the file with all of its cells."""
-    found = await visit.console.excerpting.around(run, source, [place], 0, 1, beside=0)
+    org, excerpting = visit.principal.tenant.org, visit.console.excerpting
+    found = await excerpting.around(org, run, source, [place], 0, 1, beside=0)
     rows = [(table.headers, texts) for table in found for _, texts in table.rows]
     cells = [cell for headers, texts in rows for cell in zip_longest(headers, texts, fillvalue="")]
     shown = portion(cells, visit.query.number("from"), _CELLS, lambda cell: sum(map(weight_of, cell)) + 40)

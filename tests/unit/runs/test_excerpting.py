@@ -1,0 +1,107 @@
+"""Lines of snapshots that are looked up for people: what is kept of them, and who waits for whom."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from adapters.memory.objects import MemoryObjects
+from domain.catalogue.model import Stream
+from domain.ingestion.reading import Excerpt
+from domain.runs.model import Run, RunStatus, RunTrigger
+from domain.runs.usecases.excerpting import KEPT, Excerpting
+from ports.feed_readers import FeedReader, FeedReaders, Place, ReadingOrder
+from tests.support.builders import source
+
+pytestmark = pytest.mark.asyncio
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+class Readers:
+    """Feed readers that find `found`, once `may_go`; `asked` are the lines that were looked up."""
+
+    def __init__(self, found: Sequence[Excerpt] = ()) -> None:
+        self.found, self.asked, self.may_go = found, list[Collection[Place]](), asyncio.Event()
+        self.may_go.set()
+
+    @asynccontextmanager
+    async def open(self, order: ReadingOrder) -> AsyncIterator[FeedReader]:
+        yield cast("FeedReader", self)
+
+    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
+        self.asked.append(lines)
+        await self.may_go.wait()
+        return self.found
+
+
+class Folders:
+    """Workspaces in one folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        yield self._path
+
+
+def _run(number: int = 1) -> Run:
+    return Run(
+        f"run_{number}", "src_1", RunTrigger.MANUAL, Stream.CATALOGUE, RunStatus.SUCCEEDED, NOW, snapshot="snapshot"
+    )
+
+
+async def _made(readers: Readers, folder: Path) -> Excerpting:
+    objects = MemoryObjects()
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"sku\n1\n"
+
+    await objects.put_stream("snapshot", content())
+    return Excerpting(objects, cast("FeedReaders", readers), Folders(folder))
+
+
+async def test_what_is_kept_is_bounded_though_nothing_is_found(tmp_path: Path) -> None:
+    readers = Readers()
+    made, name = await _made(readers, tmp_path), "s" * 8_000
+
+    for line in range(2_000):
+        assert await made.around("org_1", _run(), source(), [(f"{name}{line}", line)], 0, 1) == []
+
+    asked = len(readers.asked)
+    await made.around("org_1", _run(), source(), [(f"{name}1999", 1_999)], 0, 1)
+    assert len(readers.asked) == asked  # the last is known
+    await made.around("org_1", _run(), source(), [(f"{name}0", 0)], 0, 1)
+    assert len(readers.asked) == asked + 1  # the first was let go of
+    assert made.kept < KEPT
+
+
+async def test_headers_and_short_cells_count_as_well(tmp_path: Path) -> None:
+    wide = Excerpt(None, tuple("h" * 120 for _ in range(200)), ((1, ("",) * 200),))
+    made = await _made(readers := Readers([wide]), tmp_path)
+
+    for number in range(400):
+        await made.around("org_1", _run(number), source(), [(None, 1)], 0, 1)
+
+    await made.around("org_1", _run(0), source(), [(None, 1)], 0, 1)
+    assert len(readers.asked) == 401 and made.kept < KEPT
+
+
+async def test_an_organisation_that_asks_for_much_keeps_nobody_else_out(tmp_path: Path) -> None:
+    made = await _made(readers := Readers(), tmp_path)
+    readers.may_go.clear()
+    asked = [asyncio.create_task(made.around("org_1", _run(), source(), [(None, line)], 0, 1)) for line in range(1, 50)]
+    await asyncio.sleep(0)
+
+    other = asyncio.create_task(made.around("org_2", _run(2), source(), [(None, 7)], 0, 1))
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+    assert readers.asked == [[(None, 1)], [(None, 7)]]
+
+    readers.may_go.set()
+    await asyncio.gather(other, *asked)
+    assert len(readers.asked) == 50
