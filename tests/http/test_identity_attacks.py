@@ -1,6 +1,6 @@
 """What somebody tries who is in already, half in, or in somewhere else: each try has to lead nowhere."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -10,6 +10,8 @@ import pyotp
 import pytest
 import pytest_asyncio
 
+from adapters.argon2.passwords import Argon2Passwords, Cost
+from domain.kernel.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import AppKind
@@ -155,6 +157,44 @@ async def test_no_link_outlives_a_change_of_password(world: World) -> None:
     await accounts.passwords.change(ada, PASSWORD, None, HERE)
     assert await accounts.passwords.set_by_link(reset, "somebody else's own", HERE) is None
     assert await accounts.sign_in.by_link(link, HERE, "") is None
+
+
+class Busy:
+    """Hashes nothing while there is too much to do."""
+
+    def __init__(self) -> None:
+        self.busy = True
+        self._hashing = Argon2Passwords(Cost(1, 8))
+
+    async def hash(self, password: str) -> str:
+        if self.busy:
+            raise Overloaded(retry_after=3)
+        return await self._hashing.hash(password)
+
+
+async def test_a_link_is_not_used_up_by_a_password_that_could_not_be_set() -> None:
+    async with running(passwords=(busy := Busy())) as world:
+        ada, passwords = await _ada(world), world.dependencies.accounts.passwords
+        _, link = await world.dependencies.links.make(ada, Purpose.SET_PASSWORD)
+        with pytest.raises(Overloaded):
+            await passwords.set_by_link(link, PASSWORD, HERE)
+        busy.busy = False
+        assert await passwords.set_by_link(link, PASSWORD, HERE) is not None
+
+
+async def test_nobody_has_passwords_judged_without_end(world: World) -> None:
+    ada, passwords = await _ada(world), world.dependencies.accounts.passwords
+    told = [await _refused(passwords.change(ada, "password123", None, HERE)) for _ in range(25)]
+    assert told == [InvalidRequest] * 20 + [RateLimited] * 5
+    new = User(new_id("usr"), "new@fjord.example", "New", None, world.clock.now())
+    told = [await _refused(passwords.set_up(new, "password123")) for _ in range(25)]
+    assert told == [InvalidRequest] * 20 + [RateLimited] * 5
+
+
+async def _refused(asked: Awaitable[object]) -> type[Exception]:
+    with pytest.raises(DomainError) as refusal:
+        await asked
+    return refusal.type
 
 
 async def test_guessing_hides_no_new_browser(world: World) -> None:

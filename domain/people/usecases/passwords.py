@@ -54,10 +54,12 @@ class PasswordService:
     async def change(self, user: User, new: str, session: Session | None, visitor: Visitor) -> int:
         """Set another password, end all sessions but that one, and all links to come in by; answers how many ended.
 
-        Raises InvalidRequest.
+        Raises InvalidRequest, RateLimited, Overloaded.
         """
-        await self._judge(new, user)
-        await self._people.set_password(user.id, await self._passwords.hash(normalised(new)), self._clock.now())
+        return await self._set(user, await self._accepted(new, user), session, visitor)
+
+    async def _set(self, user: User, encoded: str, session: Session | None, visitor: Visitor) -> int:
+        await self._people.set_password(user.id, encoded, self._clock.now())
         await self._links.withdraw(user.id)
         ended = await self._sessions.revoke_all(user.id, but=session.id if session else None)
         await self._notices.tell(user, "password_changed", visitor)
@@ -66,21 +68,22 @@ class PasswordService:
     async def set_up(self, user: User, first: str) -> None:
         """Keep an account that nobody has yet, with its password, in one step: of several who do so at once, one does.
 
-        Raises InvalidRequest; Conflict where somebody has that address.
+        Raises InvalidRequest, RateLimited, Overloaded; Conflict where somebody has that address.
         """
-        await self._judge(first, user)
-        encoded = await self._passwords.hash(normalised(first))
+        encoded = await self._accepted(first, user)
         if not await self._people.set_up(user, encoded, self._clock.now()):
             raise Conflict(THERE)
 
-    async def _judge(self, password: str, user: User) -> None:
-        """Raises InvalidRequest for what cannot be their password; Overloaded."""
+    async def _accepted(self, password: str, user: User) -> str:
+        """The hash of what can be their password. Raises InvalidRequest, RateLimited, Overloaded."""
         reason = refusal(password, user.email, user.name)
         if reason is None:
+            await self._throttle.setting(user.email)
             guesses = await self._guesses.withstands(normalised(password), own_words(user.email, user.name))
             reason = SOON if guesses < FEWEST_GUESSES else None
         if reason is not None:
             raise InvalidRequest.of("password", "invalid_value", reason)
+        return await self._passwords.hash(normalised(password))
 
     async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
         """Sudo: the person proves once more who they are, by password or code. Raises WrongPassword, RateLimited, Overloaded."""
@@ -126,10 +129,10 @@ class PasswordService:
         user = await self.of_link(secret)
         if user is None:
             return None
-        await self._judge(new, user)
+        encoded = await self._accepted(new, user)
         if await self._links.use(secret, Purpose.SET_PASSWORD) is None:
             return None
-        await self.change(user, new, None, visitor)
+        await self._set(user, encoded, None, visitor)
         if user.verified_at is None:
             user = replace(user, verified_at=self._clock.now())
             await self._people.change(user)

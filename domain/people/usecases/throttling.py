@@ -46,6 +46,8 @@ LINKS_OF_ADDRESS: Final = _Rate(10, 30)
 LINKS_OF_ACCOUNT: Final = _Rate(3, 3)
 PROOFS: Final = _Rate(10, 60)
 """Proofs within a session."""
+SETTINGS: Final = _Rate(20, 60)
+"""Passwords that are judged and hashed for one account: each takes a tenth of a second that others wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,10 @@ class Throttle:
     async def proof(self, session: str) -> None:
         """Before somebody who is signed in proves once more who they are."""
         await self._take(PROOFS.of(f"proof:{session}"))
+
+    async def setting(self, email: str) -> None:
+        """Before a password is judged that somebody sets for the account of that address, which they have shown to be theirs."""
+        await self._take(SETTINGS.of(f"settings:{_name(email_key(email))}"))
 
     async def link(self, email: str, visitor: Visitor) -> bool:
         """Before a link is mailed: whether it may be. Raises RateLimited for the address it is asked from alone."""
