@@ -75,6 +75,13 @@ async def test_every_variant_and_offer_is_reached(desk: Desk) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_every_picture_is_reached(desk: Desk) -> None:
+    texts = await desk.walk(f"/console/catalogue/{desk.made.product.id}?part=pictures", "pictures=")
+    found = {name for text in texts for name in re.findall(r'<img src="https://cdn\.example/(\d+)\.jpg"', text)}
+    assert len(found) == 60 and len(texts) > 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(desk: Desk) -> None:
     few = desk.made.runs[1]
     told = await desk.walk(f"/console/runs/{few.id}", "from=")

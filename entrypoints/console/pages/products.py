@@ -14,6 +14,7 @@ from entrypoints.console.portions import Portion, portion, shortened, weight_of
 from entrypoints.console.product_facts import Fact, facts_of, plain_facts
 from entrypoints.console.product_history import OfferHistory, history_of
 from entrypoints.console.product_lines import (
+    Picture,
     Span,
     asked_of,
     best_availability,
@@ -36,7 +37,8 @@ _NAME: Final = 80
 """Bytes of a source's name beside each change of a history."""
 _PICTURES: Final = 9
 """Pictures that are shown before one asks for the others."""
-_MOST_PICTURES: Final = 40
+_PICTURE: Final = 400
+"""Bytes of a page that a picture takes beside its addresses and words."""
 _ARRIVALS: Final = 3
 """Deliveries on their way that are told of an offer beside others."""
 _WHOLE: Final = 8_000
@@ -137,12 +139,18 @@ def _gallery(visit: Visit, product: Json, variant: Json | None, *, every: bool) 
     """The pictures that are shown, how many there are, and the servers that they come from."""
     found = pictures_of([*(variant or {"data": {}})["data"].get("media", ()), *product["data"].get("media", ())])
     gallery = list({picture.large: picture for picture in found}.values())
-    shown = gallery[: _MOST_PICTURES if every else _PICTURES]
+    start, most = (visit.query.number("pictures"), len(gallery)) if every else (None, _PICTURES)
+    shown = portion(gallery, start, most, _picture_weight)
     return {
-        "gallery": shown,
-        "picture_count": min(len(gallery), _MOST_PICTURES),
-        "pictures": (*origins_of(shown), *visit.console.object_origins),
+        "gallery": shown.items,
+        "shown_pictures": shown,
+        "every_picture": every,
+        "pictures": (*origins_of(shown.items), *visit.console.object_origins),
     }
+
+
+def _picture_weight(picture: Picture) -> int:
+    return 2 * (weight_of(picture.large) + weight_of(picture.small)) + min(120, weight_of(picture.alt)) + _PICTURE
 
 
 def _variants(visit: Visit, product: LargeProduct, place: int | None) -> dict[str, Any]:
