@@ -44,7 +44,7 @@ class Deployment:
     async def came_in(self, email: str, login: str) -> tuple[Browser, Page]:
         """What the console answers to somebody who signs in at the provider."""
         browser = Browser(self.world.app)
-        page = await browser.get(f"/console/sso?email={email}")
+        page = await browser.get(f"/console/sso?email={email}", sec_fetch_site="same-origin")
         assert page.status == 200, page.text
         answer = self._signed_in((page.header("refresh") or "").removeprefix("0;url="), login)
         return browser, await browser.get(

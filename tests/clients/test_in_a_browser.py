@@ -27,7 +27,7 @@ STORY = """async ([baseUrl, key, feed]) => {
   let kept = null
   const cursorFile = { load: () => null, save: (cursor) => { kept = cursor } }
   for await (const event of client.changes.follow({ limit: 5, cursorFile })) if (kept && event) break
-  const refused = await verifyWebhook('{}', {}, 'whsec_YQ==').catch((error) => error instanceof WebhookVerificationError)
+  const refused = await verifyWebhook('{}', {}, 'whsec_MDEyMzQ1Njc4OWFiY2RlZg==').catch((error) => error instanceof WebhookVerificationError)
   const missing = await client.products.get('prod_0000000000000000000000').catch((error) => [error.name, !!error.requestId])
   const here = new Joinery({ baseUrl: location.origin, key: 'k' }) // whose server redirects what is a folder
   const redirected = await here.orgs.get().catch((error) => [error.name, error.status, error.message.includes('redirects')])

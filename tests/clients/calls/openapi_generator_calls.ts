@@ -19,7 +19,8 @@ import {
 
 const configuration = new Configuration({
   basePath: process.env.JOINERY_URL!,
-  accessToken: process.env.JOINERY_KEY!,
+  // for OAuth's scheme, which comes last, the generator writes what it is given, without the word
+  accessToken: `Bearer ${process.env.JOINERY_KEY}`,
 });
 const sources = new SourcesApi(configuration);
 const runs = new RunsApi(configuration);
