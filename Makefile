@@ -31,7 +31,7 @@ run: install ## start everything on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
 
 test: install ## every test but the long ones
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not soak and not fuzz and not browser and not clients" tests
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not soak and not fuzz and not browser and not clients" tests
 
 test-browser: install ## the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from domain.kernel.bounds import EVENT_BYTES, ITEMS, VARIANTS, VARIANTS_HELD
 from tests.flows.stage import Stage, Tenancy, eventually
 

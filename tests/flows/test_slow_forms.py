@@ -59,6 +59,7 @@ def _spooled(pid: int) -> list[str]:
     return [name for name in found if name.endswith("(deleted)") and "memfd" not in name and "/dev/" not in name]
 
 
+@pytest.mark.soak
 def test_files_that_trickle_hold_nobody_up(spooling: Stage) -> None:
     stage, work = spooling, Path(spooling.env["JOINERY_WORK_DIR"])
     [api] = stage.running

@@ -58,7 +58,7 @@ from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
 from tests.support.citus import cluster_database, drop
 
-_QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "60"}
+_QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "150"}
 _OFFER = """
 INSERT INTO plans VALUES (%(code)s, %(name)s, %(tier)s, %(currency)s, %(monthly)s, %(features)s, %(meters)s,
     %(delivery_days)s, %(request_log_days)s, 9)
