@@ -11,6 +11,7 @@ Json = Mapping[str, Any]
 PICTURES: Final = "/console/pictures/"
 _NO_PICTURES: Final = frozenset({"video", "document"})
 _RANK: Final = {availability: rank for rank, availability in enumerate(Availability)}
+_AT_HAND: Final = frozenset({Availability.IN_STOCK, Availability.LOW_STOCK})
 ASKED: Final = ("price", "msrp", "map", "cost")
 """What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
 
@@ -85,9 +86,10 @@ def best_availability(offers: Sequence[Json]) -> str | None:
 
 
 def quantity_of(offers: Sequence[Json]) -> int | None:
-    """The pieces of all offers that tell how many there are; None when none does."""
+    """The pieces of all offers; None where one that can be had does not tell how many there are: a sum of the others says nothing."""
     known = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
-    return sum(known) if known else None
+    untold = any(offer.get("quantity") is None and offer["availability"] in _AT_HAND for offer in offers)
+    return sum(known) if known and not untold else None
 
 
 def row_of(product: Json) -> Row:

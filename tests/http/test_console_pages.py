@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from domain.catalogue.model import Stream
+from entrypoints.console.product_lines import quantity_of
 from entrypoints.console.registry import PAGES
 from tests.http.fakes import World, running
 from tests.http.sources import shop
@@ -210,3 +211,16 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         text = (await browser.get(place)).text
         assert "&lt;b&gt;as sent" in text and "other" not in text and f"/console/runs/{run.id}" in text
         well_formed(text)
+
+
+@pytest.mark.parametrize(
+    ("offers", "pieces"),
+    [
+        ([("in_stock", 3), ("out_of_stock", 0)], 3),
+        ([("in_stock", None), ("out_of_stock", 0)], None),
+        ([("out_of_stock", None), ("low_stock", 2)], 2),
+        ([("in_stock", None)], None),
+    ],
+)
+async def test_no_pieces_are_told_where_some_are_not(offers: list[tuple[str, int | None]], pieces: int | None) -> None:
+    assert quantity_of([{"availability": one, "quantity": known} for one, known in offers]) == pieces
