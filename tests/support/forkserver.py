@@ -65,6 +65,8 @@ class Forkserver:
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Path, errors: Path | None = None
     ) -> ForkedProcess:
         """A process that runs `-m MODULE …` or `-c PROGRAM …`, its output added to `out`, what it says of errors to `errors` or there, too."""
+        for place in (out, errors or out):
+            place.touch()  # whoever reads along may look at once
         job = {"argv": argv, "env": env, "cwd": str(cwd), "outputs": [str(out), str(errors or out)]}
         with self._lock:
             control = self._control = self._control or _server()
