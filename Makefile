@@ -1,7 +1,7 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-browser clients test-clients check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+.PHONY: help install run test test-cluster test-browser clients test-clients check soak fuzz sdk lock sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
   bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages
 
 PYTHON ?= python3
@@ -10,19 +10,22 @@ STAMP := .venv/.installed
 # tests wait for servers half of their time
 JOBS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
 SECONDS ?= 600
+QUICK := not soak and not fuzz and not browser and not clients
+CLUSTER_SUITES ?= tests/contract tests/flows tests/tenancy tests/http tests/regressions
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP) ## set up .venv with the command .venv/bin/joinery
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Joinery needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing);" \
 	    "name another with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Making .venv …"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Joinery and its packages …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@# every process starts half a second sooner, also where Python is told to write no bytecode by itself
 	@$(BIN)/python -m compileall -q -j 0 domain ports adapters connectors entrypoints
 	@touch $@
@@ -31,7 +34,14 @@ run: install ## start everything on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
 
 test: install ## every test but the long ones
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not soak and not fuzz and not browser and not clients" tests
+	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(QUICK)" tests
+
+test-cluster: install ## what runs on a Citus cluster, on the one that JOINERY_TEST_CITUS_URL names (docs/cluster.md; CLUSTER_SUITES)
+	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md says how to get a cluster." >&2; exit 1; }
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/citus --ignore tests/citus/test_dead_nodes.py
+	@JOINERY_TEST_ON=citus $(BIN)/python -m pytest -q -n $(JOBS) -m "$(QUICK)" $(CLUSTER_SUITES)
+	@# kills nodes, so nothing may run beside it
+	@$(BIN)/python -m pytest -q tests/citus/test_dead_nodes.py
 
 test-browser: install ## the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
@@ -43,6 +53,18 @@ check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q tests/meta
+
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' $(ARGS)
+
+lock: install ## resolve the dependencies of pyproject.toml into the lock files (ARGS=--upgrade, ARGS='--upgrade-package quart')
+	@$(LOCK) --extra otlp --output-file requirements.lock pyproject.toml
+	@$(LOCK) --extra dev --constraints requirements.lock --output-file requirements-dev.lock pyproject.toml
+	@echo setuptools | $(LOCK) --constraints requirements-dev.lock --output-file requirements-build.lock -
+
+sbom: install ## the software bill of materials of what the image installs, in dist/joinery.cdx.json (CycloneDX)
+	@mkdir -p dist
+	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
+	  --of JSON --output-file dist/joinery.cdx.json requirements.lock
 
 sdk: install ## the distribution joinery-sdk, as a wheel in dist/
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cp -R connectors/sdk "$$folder/sdk" && \

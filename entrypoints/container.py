@@ -16,7 +16,6 @@ from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.llm.client import ModelClient
 from adapters.markup.documents import MarkupDocuments
-from adapters.memory.clock import SystemClock
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.delivery_places import PostgresDeliveryPlaces
@@ -33,8 +32,16 @@ from adapters.postgres.oauth import PostgresTokenStore
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.outbox import PostgresOutbox
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
-from adapters.postgres.platform import PostgresIncidents, PostgresPlatformChecks
+from adapters.postgres.platform import (
+    PostgresIncidents,
+    PostgresInstances,
+    PostgresOperatingFigures,
+    PostgresPlatformChecks,
+)
+from adapters.postgres.purge_guard import PostgresPurgeGuard
 from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.schedule_repair import PostgresScheduleRepair
+from adapters.postgres.schema import PostgresSchema
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
@@ -55,6 +62,7 @@ from adapters.wire.webhooks import WirePayloadRendering
 from adapters.zxcvbn.guesses import ZxcvbnGuesses
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.kernel.clock import CLOCK
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.accounts import Technology, accounts_of
 from domain.people.usecases.links import LinkService
@@ -74,6 +82,7 @@ from entrypoints.factories import (
     metrics_export_of,
     models_of,
     objects_of,
+    parsers_of,
     pool_of,
     product_version,
     readiness_of,
@@ -96,10 +105,11 @@ class Container(containers.DeclarativeContainer):
     process = providers.Dependency(instance_of=str, default="command")
     telemetry = providers.Singleton(telemetry_of, settings, process)
     tracing = providers.Singleton(tracing_of, telemetry)
-    clock = providers.Singleton(SystemClock)
+    clock = providers.Object(CLOCK)
     vault = providers.Singleton(vault_of, settings)
     keys = providers.Singleton(WorkingKeys, settings.provided.secrets)
     pool = providers.Singleton(pool_of, settings, vault)
+    schema = providers.Singleton(PostgresSchema, pool)
     key_rings = providers.Singleton(PostgresKeyRings, pool)
     keyring = providers.Singleton(Keyring, key_rings, vault, keys, clock)
     sealed_values = providers.Singleton(PostgresSealedValues, pool)
@@ -117,10 +127,14 @@ class Container(containers.DeclarativeContainer):
     match_backlog = providers.Singleton(PostgresMatchBacklog, pool)
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
     incidents = providers.Singleton(PostgresIncidents, pool)
+    instances = providers.Singleton(PostgresInstances, pool)
     idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
-    maintenance = providers.Singleton(PostgresMaintenance, pool)
+    purge_guard = providers.Singleton(PostgresPurgeGuard, pool)
+    schedule_repair = providers.Singleton(PostgresScheduleRepair, pool)
+    maintenance = providers.Singleton(PostgresMaintenance, pool, purge_guard)
     storage = providers.Singleton(PostgresStorageUpkeep, pool)
     usage = providers.Singleton(PostgresUsageUpkeep, pool, clock)
+    workload = providers.Singleton(PostgresWorkload, pool)
     exports = providers.Singleton(PostgresExportUpkeep, pool)
     network_log = providers.Singleton(PostgresNetworkLog, pool, clock)
     event_reader = providers.Singleton(PostgresEventReader, pool)
@@ -135,6 +149,7 @@ class Container(containers.DeclarativeContainer):
         connect, providers.Singleton(Path, settings.provided.plugins_file), http, product_version=product_version()
     )
     feed_readers = providers.Singleton(feed_readers_of, settings, codec)
+    parsers = providers.Singleton(parsers_of, settings)
     workspaces = providers.Singleton(FileWorkspaces, settings.provided.work_dir)
     feed_cursors = providers.Singleton(FeedCursors, keys.provided.cursors)
     image_fetcher = providers.Singleton(HttpImages, http)
@@ -230,20 +245,23 @@ class Container(containers.DeclarativeContainer):
         maintenance=maintenance,
         storage=storage,
         usage=usage,
-        workload=providers.Singleton(PostgresWorkload, pool),
+        workload=workload,
         exports=exports,
         delivery_log=delivery_log,
         delivery_places=delivery_places,
         sender=sender,
         web=providers.Singleton(HttpWeb, http),
-        documents=providers.Singleton(MarkupDocuments),
+        documents=providers.Singleton(MarkupDocuments, parsers),
         image_fetcher=image_fetcher,
         image_converter=image_converter,
         models=models,
+        schema=schema,
+        instances=instances,
+        figures=providers.Singleton(PostgresOperatingFigures, pool),
         tracing=tracing,
         metrics_export=providers.Singleton(metrics_export_of, telemetry),
         waiting=providers.Singleton(waiting_of, pool),
-        readiness=providers.Singleton(readiness_of, pool),
+        readiness=providers.Singleton(readiness_of, pool, schema, keys),
     )
 
 
@@ -268,6 +286,7 @@ async def opened(settings: Settings, process: str = "command") -> AsyncIterator[
         stack.callback(lambda: container.workspaces().close())
         stack.push_async_callback(lambda: container.feed_readers().close())
         stack.push_async_callback(lambda: container.image_converter().close())
+        stack.push_async_callback(lambda: container.parsers().close())
         try:
             await container.keyring().load()
         except SecretUnknown:

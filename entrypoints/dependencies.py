@@ -36,7 +36,7 @@ from ports.oauth import GrantRules, TokenStore
 from ports.objects import Objects
 from ports.orgs import Memberships
 from ports.people import People
-from ports.platform import Incidents, PlatformChecks
+from ports.platform import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck
 from ports.request_logs import RequestLogSink
 from ports.schemas import Schemas
 from ports.secrets import SealedValues, Vault
@@ -133,6 +133,9 @@ class Dependencies:
     image_fetcher: ImageFetcher
     image_converter: ImageConverter
     models: Models | None = None
+    schema: SchemaCheck | None = None
+    instances: Instances | None = None
+    figures: OperatingFiguresReader | None = None
     tracing: Tracing | None = None
     metrics_export: Callable[[Collect], MetricsExport] | None = None
     waiting: Callable[[], int] = nobody_waits

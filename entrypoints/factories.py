@@ -19,7 +19,9 @@ from adapters.llm.models import ProviderModels
 from adapters.llm.openai import OpenAiDialect
 from adapters.llm.pricing import Price
 from adapters.memory.limits import MemoryLimits
+from adapters.mime.reader import READER_ERRORS
 from adapters.postgres.nodes.pool import Pool
+from adapters.processes.calls import ProcessCalls
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
@@ -38,6 +40,7 @@ from ports.mailer import Mailer
 from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
+from ports.platform import SchemaCheck
 from ports.schemas import Schemas
 from ports.telemetry import Telemetry
 from ports.tracing import Tracing
@@ -61,7 +64,7 @@ def vault_of(settings: Settings) -> AesGcmVault:
 
 def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
     """Connections that show which secrets this process knows."""
-    return Pool(settings.database_url, size=settings.pool_size, known=vault.keys)
+    return Pool(settings.database_url, size=settings.pool_size, known=vault.keys, owner=settings.owner_url)
 
 
 def objects_of(settings: Settings, keys: WorkingKeys) -> Objects:
@@ -88,6 +91,15 @@ def image_converter_of(settings: Settings) -> ProcessImages:
     """Processes that decode images, each as bounded as a reader of feeds."""
     command = [sys.executable, "-P", "-m", "entrypoints.imager", str(os.getpid()), str(settings.reader_memory)]
     return ProcessImages(command, most=max(1, settings.worker_readers // 2))
+
+
+def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
+    """Return processes that parse web documents and mail, each as bounded in memory as a reader of feeds.
+
+    `most` work at a time, as many as there are readers of feeds unless it is given.
+    """
+    command = [sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), str(settings.reader_memory)]
+    return ProcessCalls(command, most=most or settings.worker_readers, raises=READER_ERRORS)
 
 
 def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Models | None:
@@ -122,7 +134,7 @@ def waiting_of(pool: Pool) -> Callable[[], int]:
     return lambda: pool.waiting
 
 
-def readiness_of(pool: Pool) -> Mapping[str, Readiness]:
+def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[str, Readiness]:
     """What /readyz asks."""
 
     async def database() -> bool:
@@ -130,7 +142,13 @@ def readiness_of(pool: Pool) -> Mapping[str, Readiness]:
             await link.cursor.execute("SELECT 1")
         return True
 
-    return {"database": database}
+    async def schema_fits() -> bool:
+        return await schema.look() is None
+
+    async def has_keys() -> bool:
+        return bool(keys.api_keys)
+
+    return {"database": database, "schema": schema_fits, "keys": has_keys}
 
 
 def telemetry_of(settings: Settings, process: str) -> Telemetry | None:

@@ -1,34 +1,103 @@
-"""Logging as JSON lines: structure first, never a secret."""
+"""Logging as JSON lines: structure first, never a secret, and no floods."""
 
 import json
 import logging
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable
 from typing import Final
 
-_PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+import psycopg
+
+from domain.kernel.clock import now
+from domain.kernel.errors import Unavailable
+
+_PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
+_OUTAGES: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
+"""Foreseen failures of what the process depends on: they need no traceback."""
+WINDOW: Final = 60.0
+"""Seconds for which repetitions are counted instead of logged."""
+BURST: Final = 5
+"""Warnings of one template that are logged within a window."""
+MOST_TEMPLATES: Final = 500
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, what `extra` gave, and a traceback where there is one."""
+    """One JSON object a line: time, level, logger, message, what `extra` gave, and the exception where there is one.
+
+    Times are the service's (domain.kernel.clock), as those of access lines.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line."""
         line: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "time": now().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            brief = getattr(record, "brief", False)
+            error = record.exc_info[1]
+            line["exception"] = f"{type(error).__name__}: {error}" if brief else self.formatException(record.exc_info)
         return json.dumps(line, default=str)
+
+
+class FloodFilter(logging.Filter):
+    """Passes the first records of a kind, counts the others, and reports the count (docs/decisions/0063).
+
+    Outages pass once a window without a traceback, warnings BURST times. An unforeseen error always passes, for its request id
+    stands nowhere else, and has its traceback once a window.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is logged."""
+        if record.levelno < logging.WARNING:
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, _OUTAGES):
+            record.brief = self._count((type(error), *_place(error))) > 1
+            return True
+        record.brief = True
+        key = (record.name, record.levelno, record.msg)
+        began, before = self._seen.get(key, (0.0, 0))
+        allowed = 1 if error is not None else BURST
+        count = self._count(key)
+        if count == 1 and before > allowed:
+            record.repeated = before - allowed
+            record.repeated_since = round(self._clock() - began, 1)
+        return count <= allowed
+
+    def _count(self, key: tuple[object, ...]) -> int:
+        """Return the record's number within its window."""
+        moment = self._clock()
+        began, count = self._seen.pop(key, (moment, 0))
+        if moment - began >= WINDOW:
+            began, count = moment, 0
+        while len(self._seen) >= MOST_TEMPLATES:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = (began, count + 1)
+        return count + 1
+
+
+def _place(error: BaseException) -> tuple[str, int]:
+    """Return file and line that raised the error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else ("", 0)
 
 
 def configure(level: str) -> None:
     """Send all logs to standard error as JSON lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
+    handler.addFilter(FloodFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

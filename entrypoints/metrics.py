@@ -6,6 +6,7 @@ import logging
 import shutil
 import tempfile
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,9 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from domain.kernel.clock import CLOCK
 from entrypoints.dependencies import Dependencies
+from entrypoints.factories import product_version
 from entrypoints.settings import Settings
 
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -39,6 +42,13 @@ class Counts:
     def add(self, *values: str) -> None:
         """One more."""
         self._totals[values] = self._totals.get(values, 0) + 1
+
+    def totals(self, label: str) -> Counter[str]:
+        """Totals by one of the labels."""
+        place, found = self.labels.index(label), Counter[str]()
+        for values, total in list(self._totals.items()):
+            found[values[place]] += total
+        return found
 
     def family(self) -> Metric:
         """As it stands."""
@@ -124,11 +134,21 @@ class Metrics(Collector):
 
 def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
     """What every process works in: connections to the database, and disks."""
-    settings = dependencies.settings
+    settings, schema = dependencies.settings, dependencies.schema
+    build = "joinery_build_info"
+    metrics.gauges(build, "Always 1; the release.", ("version",), lambda: {(product_version(),): 1.0})
+    mismatch = "joinery_schema_mismatch"
+    metrics.gauge(
+        mismatch, "Whether this release does not work on the database's schema.",
+        lambda: float(schema is not None and schema.fault is not None),
+    )  # fmt: skip
     metrics.gauge(
         "joinery_pool_size", "Database connections that it may have to each node.", lambda: settings.pool_size
     )
     metrics.gauge("joinery_pool_waiting", "What waits for a database connection.", dependencies.waiting)
+    metrics.gauge(
+        "joinery_clock_offset_seconds", "By how much the machine's clock is ahead of the database's.", CLOCK.offset
+    )
     disks = _disks(settings)
     free, size = "joinery_disk_free_bytes", "joinery_disk_size_bytes"
     metrics.gauges(free, "Bytes left where snapshots and objects lie.", ("place",), lambda: _measured(disks, "free"))

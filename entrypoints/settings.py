@@ -1,7 +1,10 @@
 """The environment, read once into a frozen value; every variable is described in docs/configuration.md."""
 
+import errno
 import os
 import re
+import stat
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +13,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST_SECRET: Final = 32
 """Characters of the operator's secret."""
+LARGEST_FILE: Final = 64 << 10
+"""Bytes of a file that a setting is read from."""
 
 
 PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -75,6 +80,10 @@ class Settings:
     """What sealed values, cursors and signed links stand under; kept in the data directory or given by the operator."""
     base_url: str
     docs_url: str
+    status_url: str = ""
+    """Where the service's own checks look for the API, as clients do."""
+    owner_url: str = field(default="", repr=False)
+    """The same database as the owner of its schema: for migrations, operators' commands and the scheduler's upkeep."""
     host: str = "127.0.0.1"
     port: int = 8080
     watching: Watching = Watching()
@@ -96,6 +105,10 @@ class Settings:
     work_dir: Path | None = None
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
+    access_log: bool = True
+    """The switch for the API's line for each request."""
+    drain_seconds: int = 5
+    """Seconds for which the API serves on after a signal to stop, with /readyz failing."""
     resolver: str | None = None
     """A name server to ask instead of this machine's, `address` or `address:port`."""
     http2: bool = False
@@ -119,6 +132,56 @@ class SettingsError(Exception):
     """A setting is missing or wrong; the message names the variable and the remedy."""
 
 
+def with_files(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with each `JOINERY_X_FILE` replaced by `JOINERY_X`, the file's text without white space around it.
+
+    An empty file leaves the setting empty, as an empty variable does.
+
+    Raises:
+        SettingsError: Both are set, or the file cannot be read, is larger than LARGEST_FILE, or has more than one line or
+            control characters. Messages never repeat what it holds.
+
+    """
+    found = dict(env)
+    for name in [name for name in env if name.startswith("JOINERY_") and name.endswith("_FILE")]:
+        path, target = found.pop(name), name.removesuffix("_FILE")
+        if not path:
+            continue
+        if env.get(target):
+            raise SettingsError(f"{target} and {name} are both set; keep one of them.")
+        try:
+            found[target] = _text_of(Path(path))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not one line of UTF-8 text"
+            raise SettingsError(f"{name} names {path!r}, which cannot be read: {reason}.") from None
+    return found
+
+
+def _text_of(path: Path) -> str:
+    """Read a value. Raises OSError, ValueError."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for its writer
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if found.st_size > LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST_FILE >> 10} KiB")
+    with path.open("rb") as file:
+        text = file.read(LARGEST_FILE).decode("utf-8-sig").strip()
+    if any(unicodedata.category(one) == "Cc" for one in text):
+        raise ValueError("control characters")
+    return text
+
+
+def plugins_path(env: Mapping[str, str]) -> Path:
+    """The list of plugins that may load. Raises SettingsError for one that is named and missing.
+
+    A missing default loads what is built in. A missing named one would lift the restrictions that it states.
+    """
+    named = env.get("JOINERY_PLUGINS", "")
+    if named and not Path(named).is_file():
+        raise SettingsError(f"JOINERY_PLUGINS names {named}, which is no file.")
+    return Path(named or "plugins.toml")
+
+
 def integer(env: Mapping[str, str], name: str, default: int) -> int:
     """A whole number from 0 on. Raises SettingsError."""
     text = env.get(name, "")
@@ -136,8 +199,8 @@ def _thresholds(env: Mapping[str, str]) -> tuple[int, int]:
     return degraded, blocked
 
 
-def _switch(env: Mapping[str, str], name: str) -> bool:
-    text = env.get(name, "").strip().lower() or "off"
+def _switch(env: Mapping[str, str], name: str, *, default: str = "off") -> bool:
+    text = env.get(name, "").strip().lower() or default
     if text not in ("on", "off"):
         raise SettingsError(f"{name} must be `on` or `off`, not {text!r}.")
     return text == "on"
@@ -277,6 +340,14 @@ def _watching(env: Mapping[str, str]) -> Watching:
     )
 
 
+def owner_url(env: Mapping[str, str]) -> str:
+    """Return the owner's database: JOINERY_MIGRATE_DATABASE_URL, else JOINERY_DATABASE_URL. Raises SettingsError."""
+    url = env.get("JOINERY_MIGRATE_DATABASE_URL") or env.get("JOINERY_DATABASE_URL", "")
+    if not url:
+        raise SettingsError("JOINERY_DATABASE_URL is not set: name the PostgreSQL database to migrate.")
+    return url
+
+
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
     """The secrets that the environment names, the current one first. Raises SettingsError."""
     current = env.get("JOINERY_SECRET", "")
@@ -290,7 +361,7 @@ def private_hosts_of(env: Mapping[str, str]) -> frozenset[str]:
 
 def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     """Read `JOINERY_…` variables. Raises SettingsError."""
-    env = os.environ if env is None else env
+    env = with_files(os.environ if env is None else env)
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")
@@ -300,17 +371,19 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")
     return Settings(
         database_url=database_url,
+        owner_url=owner_url(env),
         redis_url=env.get("JOINERY_REDIS_URL") or None,
         objects_url=env.get("JOINERY_OBJECTS_URL") or f"file://{Path.cwd() / '.joinery' / 'objects'}",
         secret=secret,
         former_secrets=_former_secrets(env, secret),
         base_url=base_url,
+        status_url=(env.get("JOINERY_STATUS_URL") or base_url).rstrip("/"),
         docs_url=env.get("JOINERY_DOCS_URL", base_url).rstrip("/"),
         host=host,
         port=port,
         watching=_watching(env),
         operators_port=integer(env, "JOINERY_OPERATORS_PORT", 0),
-        plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
+        plugins_file=str(plugins_path(env)),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
         mail_domain=env.get("JOINERY_MAIL_DOMAIN", "").strip().lower() or None,
@@ -322,6 +395,8 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         blocked_after=blocked_after,
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
+        access_log=_switch(env, "JOINERY_ACCESS_LOG", default="on"),
+        drain_seconds=integer(env, "JOINERY_DRAIN_SECONDS", 5),
         resolver=env.get("JOINERY_RESOLVER", "").strip() or None,
         http2=_switch(env, "JOINERY_HTTP2"),
         models=_models(env),

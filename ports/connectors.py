@@ -19,7 +19,7 @@ class ConnectorInfo:
     `fetches` tells whether the service itself can pull; `config_schema` and `credentials_schema` are JSON Schemas
     (Draft 2020-12); without the latter the connector takes no credentials. Settings that are `addresses` decide by their
     origin where credentials go, `harmless` ones not at all; of all others nothing is known. `checks` tells whether it can
-    ask for the stock of one item.
+    ask for the stock of one item. Where `stock_setting` names a setting, sources without it have no stock feed.
     """
 
     name: str
@@ -34,6 +34,12 @@ class ConnectorInfo:
     addresses: frozenset[str] = frozenset()
     harmless: frozenset[str] = frozenset()
     checks: bool = False
+    stock_setting: str | None = None
+
+    def reads(self, stream: str, config: Mapping[str, Any]) -> bool:
+        """Return whether a source with these settings has a feed for the stream."""
+        has_feed = stream != "stock" or self.stock_setting is None or bool(config.get(self.stock_setting))
+        return stream in self.streams and has_feed
 
     def destination(self, config: Mapping[str, Any]) -> str:
         """What the credentials of a source with these settings are bound to."""
@@ -85,11 +91,21 @@ class Answer:
     chunks: AsyncIterator[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """The head of the last HTTP response of a fetch that failed, without any text of the credentials."""
+
+    status: int
+    final_url: str
+    content_type: str | None
+
+
 class FetchFailed(Exception):
     """The source did not give its feed. `code` is a source's status_reason code; `retry_at` asks to come back later.
 
     `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None. `own`: the
-    source was not asked, as others ask its host; that is no refusal of its, however often it happens.
+    source was not asked, as others ask its host; that is no refusal of its, however often it happens. `response` is the last
+    response, where there was one.
     """
 
     def __init__(
@@ -102,6 +118,7 @@ class FetchFailed(Exception):
         own: bool = False,
     ) -> None:
         self.code = code
+        self.response: ResponseHead | None = None
         self.waiting = waiting
         self.retry_at = retry_at
         self.own = own

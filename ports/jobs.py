@@ -54,7 +54,7 @@ class Dispatch(Protocol):
         ...
 
     async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
-        """What is open now, by kinds of lanes; what nobody waits for yet is left out. Of each node at most so many jobs are looked at."""
+        """Count the open jobs by kinds of lanes, at most `most` of them; jobs that are not due yet are left out."""
         ...
 
     async def reset_dispatched(self) -> None:

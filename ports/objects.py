@@ -4,7 +4,18 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
+from urllib.parse import quote
+
+SHOWN: Final = {".webp": "image/webp"}
+"""Media types that browsers show instead of saving, by the end of the file name: images that the service has encoded."""
+
+
+def download_headers(filename: str) -> dict[str, str]:
+    """Return the Content-Type and Content-Disposition (RFC 6266) of a download with this name."""
+    kind = SHOWN.get(filename[filename.rfind(".") :])
+    disposition = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(filename, safe='')}"
+    return {"content-type": kind or "application/octet-stream", "content-disposition": disposition}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,10 @@ class ObjectMissing(Exception):
 
 
 class Objects(Protocol):
-    """Keys are slash-separated, chosen by the caller; snapshots are content-addressed."""
+    """Keys are slash-separated, chosen by the caller; snapshots are content-addressed.
+
+    Every operation raises Unavailable when the store fails, and StorageFull when it has no room for what is written.
+    """
 
     async def put_file(self, key: str, path: Path) -> None:
         """Store the file's bytes under the key, whole or not at all; an object of that key is replaced."""
@@ -74,5 +88,5 @@ class Objects(Protocol):
         ...
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """A link to download the object, valid until `expires_at`."""
+        """A link to download the object, valid until `expires_at`, with the headers of `download_headers(filename)`."""
         ...

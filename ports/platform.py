@@ -7,7 +7,8 @@ from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import Incident
-from domain.platform.model import ComponentState
+from domain.platform.instances import Instance
+from domain.platform.model import ComponentState, OperatingFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,30 @@ class DayCount:
     day: date
     passed: int
     total: int
+
+
+class Instances(Protocol):
+    """Across tenants: processes that are alive, by their heartbeats."""
+
+    async def beat(self, instance: Instance) -> None:
+        """Keep it as seen now, by the store's clock."""
+        ...
+
+    async def leave(self, instance: str) -> None:
+        """Forget a process that ends."""
+        ...
+
+    async def alive(self) -> Sequence[Instance]:
+        """Those that were seen within domain.platform.instances.ALIVE."""
+        ...
+
+
+class OperatingFiguresReader(Protocol):
+    """Operating figures across tenants."""
+
+    async def read(self) -> OperatingFigures:
+        """Return the figures now."""
+        ...
 
 
 class PlatformChecks(Protocol):
@@ -71,4 +96,25 @@ class Incidents(Protocol):
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:
         """All, newest first."""
+        ...
+
+
+class SchemaCheck(Protocol):
+    """The check whether this release works on the database's schema."""
+
+    @property
+    def fault(self) -> str | None:
+        """Why not, as of the last look; None when it does, or before the first look."""
+        ...
+
+    async def look(self) -> str | None:
+        """Look now and answer the fault. Raises Unavailable while the database does not answer."""
+        ...
+
+    async def confirm(self) -> None:
+        """Raise Unavailable unless the schema fits."""
+        ...
+
+    async def watch(self, *, until_fault: bool = False) -> None:
+        """Keep `fault` current until cancelled or, if asked for, until there is one."""
         ...

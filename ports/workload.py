@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from domain.kernel.tenancy import Tenant
 from domain.platform.workload import SourceLoad, TenantLoad
 
 
@@ -20,4 +21,8 @@ class Workload(Protocol):
 
     async def troubled(self) -> Sequence[SourceLoad]:
         """Sources that are degraded or blocked, those that failed most often first."""
+        ...
+
+    async def tenant_of_source(self, id: str) -> Tenant | None:
+        """Return the source's tenant; None for an unknown id."""
         ...

@@ -10,6 +10,7 @@ from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from adapters.authlib.grants import METHODS
 from adapters.authlib.requests import MetadataRequest
 from domain.access.model import SCOPES
+from domain.kernel.plain import storable
 from domain.oauth import redirects
 from domain.oauth.asking import Metadata
 from domain.oauth.errors import OAuthError
@@ -103,6 +104,13 @@ def read(said: Mapping[str, Any], *, public: bool) -> Metadata:
 
 
 def _must_be_typed(data: Mapping[str, Any]) -> None:
+    """Raise OAuthError for what has another type, or holds NUL or half a character, which nothing can store."""
+    for name in (*_TEXTS, *_LISTS):
+        texts = data.get(name) or ""
+        if any(
+            storable(text) != text for text in (texts if isinstance(texts, list) else [texts]) if isinstance(text, str)
+        ):
+            raise OAuthError("invalid_client_metadata", f"{name} holds a character that cannot be stored.")
     for name in _TEXTS:
         if not isinstance(data.get(name, ""), str) or len(data.get(name, "")) > 2000:
             raise OAuthError("invalid_client_metadata", f"{name} is a text of at most 2000 characters.")

@@ -11,7 +11,7 @@ from adapters.authlib.models import Digest
 from adapters.authlib.requests import FormRequest
 from adapters.authlib.server import Answer, Server, user_code
 from domain.oauth.asking import Call, DeviceStart, Granted, Known, Metadata, Wish
-from domain.oauth.errors import OAuthError
+from domain.oauth.errors import CHALLENGE, OAuthError
 from domain.oauth.model import DEVICE_CODE, REFRESH_TOKEN, App, Audience, scopes_of
 from ports.oauth import Redirect
 
@@ -34,7 +34,7 @@ class AuthlibRules:
             return named
         basic, _ = extract_basic_authorization({"Authorization": call.authorization})
         if basic is None:
-            raise OAuthError("invalid_client", "The Authorization header is not Basic.", headers=_CHALLENGE)
+            raise OAuthError("invalid_client", "The Authorization header is not Basic.", headers=CHALLENGE)
         if named is not None and named != basic:
             raise OAuthError("invalid_request", "client_id is another one than in the Authorization header.")
         if call.get("client_secret"):
@@ -144,7 +144,7 @@ class AuthlibRules:
         """Authlib's refusal as ours, with where it leads."""
         told = OAuthError(error.error or "invalid_request", error.get_error_description() or "")
         if error.error == "invalid_client":
-            told.headers = _CHALLENGE
+            told.headers = CHALLENGE
         if error.redirect_uri:
             told.location = self._error_location(server, error.redirect_uri, told, error.state)
         return told
@@ -179,9 +179,6 @@ class AuthlibRules:
         if bound is not None and asked != bound:
             raise OAuthError("invalid_target", "resource is another one than was agreed to.")
         return asked
-
-
-_CHALLENGE: Final = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
 
 
 def _must(app: App | None) -> App:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from domain.kernel.clock import SKEW
 from domain.kernel.errors import PermissionDenied
 from domain.secrets.keys import SigningKeys
 from domain.secrets.model import counting
@@ -48,7 +49,7 @@ class Links:
             raise PermissionDenied("This link is not valid; use target.url exactly as it was answered.")
         if not self._signed(method, key, query, now):
             raise PermissionDenied("This link is not valid; use target.url exactly as it was answered.")
-        if now >= datetime.fromtimestamp(int(query["expires"]), UTC):
+        if now >= datetime.fromtimestamp(int(query["expires"]), UTC) + SKEW:
             raise PermissionDenied("This link has expired; ask the API for a new one.")
         if method == "PUT":
             return Grant(content_type=query["type"], limit=int(query["limit"]))

@@ -2,19 +2,20 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
 from adapters.files.links import Grant, Links
-from domain.kernel.errors import PayloadTooLarge
+from domain.kernel.errors import PayloadTooLarge, StorageFull, Unavailable, is_storage_full
 from domain.secrets.keys import SigningKeys
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
@@ -24,6 +25,7 @@ PAGE: Final = 500
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _LONGEST: Final = 900
+_LOG: Final = logging.getLogger("joinery.objects")
 _NAMING: Final = 100
 """How often a file is given its name while its folder is taken away as empty: once, unless somebody tidies without end."""
 _END: Final = "~"
@@ -39,14 +41,14 @@ class FileObjects:
         self._links = Links(base_url, keys)
 
     async def put_file(self, key: str, path: Path) -> None:
-        await asyncio.to_thread(self._copy, self._path(key), path)
+        await _on_disk(self._copy, self._path(key), path)
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         path = self._path(key)
         with self._writing() as (file, fresh):
             async for chunk in chunks:
-                await asyncio.to_thread(file.write, chunk)
-            await asyncio.to_thread(_settle, file, fresh, path)
+                await _on_disk(file.write, chunk)
+            await _on_disk(_settle, file, fresh, path)
 
     async def size(self, key: str) -> int:
         try:
@@ -90,8 +92,8 @@ class FileObjects:
                 size += len(chunk)
                 if size > limit:
                     raise PayloadTooLarge(f"At most {limit} bytes may be sent to this link.")
-                await asyncio.to_thread(file.write, chunk)
-            await asyncio.to_thread(_settle, file, fresh, path)
+                await _on_disk(file.write, chunk)
+            await _on_disk(_settle, file, fresh, path)
         return size
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
@@ -102,7 +104,7 @@ class FileObjects:
 
     async def tidy(self, older: timedelta) -> int:
         """Temporary files of writers that were killed, and folders that have been empty for as long."""
-        return await asyncio.to_thread(self._tidy, time.time() - older.total_seconds())
+        return await asyncio.to_thread(self._tidy, time.time() - older.total_seconds())  # noqa: TID251  files have the machine's times
 
     def _walk(self, folder: Path, prefix: str) -> Iterator[ObjectInfo]:
         """Depth first, an entry at a time: only the names on the way down are held."""
@@ -124,12 +126,15 @@ class FileObjects:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[tuple[IO[bytes], Path]]:
-        self._fresh.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = self._fresh / secrets.token_hex(16)
+        with _refusals():
+            self._fresh.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = fresh.open("xb")
         try:
-            with fresh.open("xb") as file:
-                yield file, fresh
+            yield file, fresh
         finally:
+            with contextlib.suppress(OSError):  # nothing is left to write but after an error, which is raised already
+                file.close()
             fresh.unlink(missing_ok=True)
 
     def _copy(self, path: Path, source: Path) -> None:
@@ -158,6 +163,24 @@ class FileObjects:
                     below.rmdir()
                     gone += 1
         return gone
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise StorageFull or Unavailable for what the disk refuses."""
+    try:
+        yield
+    except FileNotFoundError:  # what is to be stored is missing
+        raise
+    except OSError as error:
+        _LOG.error("the object store refuses: %s", error)
+        raise StorageFull if is_storage_full(error) else Unavailable from error
+
+
+async def _on_disk(function: Callable[..., object], *args: object) -> None:
+    """Carry out what writes, on a thread. Raises StorageFull, Unavailable."""
+    with _refusals():
+        await asyncio.to_thread(function, *args)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from time import monotonic
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from yarl import URL
 
 from adapters.http.errors import HostBusy
+from domain.kernel.clock import now
 from domain.runs.usecases.slots import FairSlots
 
 _PRESSED: Final = frozenset({429, 503})
@@ -134,6 +135,6 @@ def _retry_after(value: str) -> float:
     try:
         until = parsedate_to_datetime(text)
         until = until.replace(tzinfo=UTC) if until.tzinfo is None else until
-        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+        return max(0.0, (until - now()).total_seconds())
     except (ValueError, TypeError, IndexError, OverflowError):  # what a stranger writes for a date
         return 0.0

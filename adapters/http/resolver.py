@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from adapters.http.errors import RefusedAddress
-from adapters.http.vetting import Vetting, is_public
-from domain.kernel.addresses import remedy
+from adapters.http.vetting import Vetting
+from domain.kernel.addresses import is_public, remedy
 
 Lookup = Callable[[str, int, socket.AddressFamily], Awaitable[list[ResolveResult]]]
 

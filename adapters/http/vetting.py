@@ -2,55 +2,12 @@
 
 import socket
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address
 
 from yarl import URL
 
 from adapters.http.errors import RefusedAddress
-from domain.kernel.addresses import remedy
-
-Address = IPv4Address | IPv6Address
-PORTS = frozenset({80, 443})
-
-_NAT64 = IPv6Network("64:ff9b::/96")
-_COMPATIBLE = IPv6Network("::/96")
-_CLOSED = tuple(
-    ip_network(network)
-    for network in (
-        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4",
-        "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fc00::/7", "fec0::/10",
-    )
-)  # fmt: skip
-
-
-def is_public(address: Address) -> bool:
-    """Whether the address may be reached: public, unicast, and no other inside it (RFC 6890, RFC 6052, RFC 3056)."""
-    if isinstance(address, IPv6Address):
-        inner = _unwrapped(address)
-        if inner is not None:
-            return is_public(inner)
-        if address in _COMPATIBLE or address.scope_id is not None:
-            return False
-    if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_link_local:
-        return False
-    if address.is_private or address.is_reserved or not address.is_global:
-        return False
-    return not any(address.version == network.version and address in network for network in _CLOSED)
-
-
-def _unwrapped(address: IPv6Address) -> Address | None:
-    """The IPv4 address that an IPv6 address carries: mapped, 6to4, NAT64, or Teredo's client (RFC 4380)."""
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    teredo = address.teredo
-    if teredo is None:
-        return None
-    server, client = teredo
-    return client if is_public(server) else server
+from domain.kernel.addresses import PORTS, Address, is_public, remedy
 
 
 def literal(host: str) -> Address | None:

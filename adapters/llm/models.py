@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NoReturn
 
@@ -11,6 +11,7 @@ from adapters.llm.client import Answer, ModelClient, NoAnswer, NotReached
 from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Dialect, Request, Said
 from adapters.llm.json_text import object_of, value_of
 from adapters.llm.pricing import Price
+from domain.kernel.clock import now
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
 from ports.schemas import Schemas
 
@@ -129,5 +130,5 @@ def _after(text: str | None) -> timedelta | None:
         until = parsedate_to_datetime(given)
     except (ValueError, TypeError, IndexError):
         return None
-    wait = until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)
+    wait = until.replace(tzinfo=until.tzinfo or UTC) - now()
     return min(_LONGEST, max(timedelta(), wait))

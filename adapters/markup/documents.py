@@ -1,56 +1,89 @@
-"""Has documents read beside the event loop, in few threads of its own."""
+"""Reads web documents where they can be ended: what a site sends holds up no other site's probe."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final
 
 from adapters.markup import page, sitemaps
 from adapters.markup.robots import RobotsRules
 from domain.probes.facts import PageFacts, Response, SitemapFacts
+from ports.parsing import ParserEnded, RunParser
 from ports.web import Rules
 
-THREADS: Final = 2
-"""Documents that are read at a time."""
-R = TypeVar("R")
+
+@dataclass(frozen=True, slots=True)
+class RobotsFacts:
+    """The statements of a robots.txt that hold for every URL."""
+
+    crawl_delay: float | None = None
+    sitemaps: tuple[str, ...] = ()
 
 
 class MarkupDocuments:
-    """ports.web.Documents; one a process."""
+    """ports.web.Documents. `run` bounds and ends the parsers; a document whose parser is ended says nothing."""
 
-    def __init__(self, threads: int = THREADS) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="documents")
+    def __init__(self, run: RunParser = asyncio.to_thread) -> None:
+        self._run = run
 
     async def rules(self, body: bytes) -> Rules:
-        return _Rules(await self._beside(lambda: RobotsRules(body)), self._beside)
+        try:
+            facts = await self._run(robots_facts, body) if body else RobotsFacts()
+        except ParserEnded:
+            return _Rules(_FORBIDDING, RobotsFacts(), self._run)
+        return _Rules(body, facts, self._run)
 
     async def page(self, response: Response) -> PageFacts:
         kind = response.headers.get("content-type", "")
-        return await self._beside(lambda: page.facts_of(response.body, response.url, kind))
+        try:
+            return await self._run(page.facts_of, response.body, response.url, kind)
+        except ParserEnded:
+            return PageFacts(cut=True)
 
     async def sitemap(self, response: Response) -> SitemapFacts:
-        return await self._beside(lambda: sitemaps.facts_of(response))
+        try:
+            return await self._run(sitemaps.facts_of, response)
+        except ParserEnded:
+            return SitemapFacts(whole=False, readable=False)
 
     async def value(self, response: Response) -> Any:
-        return await self._beside(lambda: _value(response.body))
+        try:
+            return await self._run(json_value, response.body)
+        except ParserEnded:
+            return None
 
-    async def _beside(self, work: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+_FORBIDDING: Final = b"User-agent: *\nDisallow: /\n"
+"""The rules that count where a site's cannot be read (RFC 9309 §2.3.1.4)."""
 
 
 class _Rules:
-    """ports.web.Rules."""
+    """ports.web.Rules. A probe asks about some dozens of URLs, so each question parses the rules again."""
 
-    def __init__(self, rules: RobotsRules, beside: Callable[[Callable[[], bool]], Awaitable[bool]]) -> None:
-        self._rules, self._beside = rules, beside
-        self.crawl_delay, self.sitemaps = rules.crawl_delay, rules.sitemaps
+    def __init__(self, body: bytes, facts: RobotsFacts, run: RunParser) -> None:
+        self._body, self._run = body, run
+        self.crawl_delay, self.sitemaps = facts.crawl_delay, facts.sitemaps
 
     async def allows(self, url: str) -> bool:
-        return await self._beside(lambda: self._rules.allows(url))
+        try:
+            return not self._body or await self._run(is_allowed, self._body, url)
+        except ParserEnded:
+            return False
 
 
-def _value(body: bytes) -> Any:
+def robots_facts(body: bytes) -> RobotsFacts:
+    """Parse a robots.txt."""
+    rules = RobotsRules(body)
+    return RobotsFacts(rules.crawl_delay, rules.sitemaps)
+
+
+def is_allowed(body: bytes, url: str) -> bool:
+    """Return whether a robots.txt allows the URL."""
+    return RobotsRules(body).allows(url)
+
+
+def json_value(body: bytes) -> Any:
+    """Decode a JSON document; None for anything else."""
     try:
         return json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):

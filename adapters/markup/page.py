@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from lxml import etree
 
+from domain.kernel import charsets
 from domain.probes.facts import LONGEST_FOUND, LONGEST_URL, PageFacts, joined
 from domain.probes.structured_data import read as read_blocks
 
@@ -46,14 +47,11 @@ def facts_of(body: bytes, url: str, content_type: str) -> PageFacts:
 
 
 def _decoded(body: bytes, content_type: str) -> str:
-    """The text by its byte order mark, by the header, by what the page says, else as UTF-8; what is broken is replaced."""
-    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return body.decode("utf-16", "replace")
+    """Decode by the byte order mark, by the header, by what the page states, else as UTF-8."""
     stated = _CHARSET.search(content_type.encode("ascii", "replace")) or _CHARSET.search(body[:2048])
-    try:
-        return body.decode(stated[1].decode() if stated else "utf-8-sig", "replace").replace("\0", "")
-    except (LookupError, UnicodeError, ValueError):
-        return body.decode("utf-8-sig", "replace").replace("\0", "")
+    marked = body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    label = "utf-16" if marked else stated[1].decode() if stated else None
+    return charsets.decode(body, label, LONGEST + 1).replace("\0", "")
 
 
 class _TooDeep(Exception):

@@ -21,8 +21,7 @@ from domain.changes.model import (
 from domain.events.model import Event, LoggedEvent, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired
-from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Tenant
+from domain.kernel.tenancy import AuditContext, Tenant
 from ports.events import EventRendering, Recent, Splice
 from ports.events import Grant as LicenceShown
 from ports.signals import Channel, Signal
@@ -75,8 +74,8 @@ FIRST_EPOCH: Final = 1
 class MemoryEvents:
     """EventLog."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, transaction: Transaction, context: AuditContext) -> None:
+        self._transaction, self._context = transaction, context
         self._rows = transaction.rows(EVENTS)
 
     async def append(self, events: Sequence[Event]) -> None:
@@ -84,7 +83,7 @@ class MemoryEvents:
         tenant = self._transaction.tenant
         last = await self.high_watermark()
         for position, event in enumerate(events, start=last + 1):
-            event.id = event.id or new_id("evt")
+            event.identify(self._context)
             await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
             self._transaction.recorded.events.append(event)
         if events:

@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
-from domain.jobs.model import LANES_OF_ONE, Backlog, ClaimedJob, NewJob, kind_of, lane_of, parted
+from domain.jobs.model import LANES_OF_ONE, Backlog, ClaimedJob, NewJob, bounded_run_at, kind_of, lane_of, parted
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from ports.clock import Clock
@@ -64,7 +64,10 @@ class MemoryJobs:
         same = self._rows.where(lambda row: job.key is not None and (row.job.kind, row.job.key) == (job.kind, job.key))
         if same:
             return same[0].id
-        number, run_at = self._transaction.store.next_number(), job.run_at or self._transaction.now
+        number, run_at = (
+            self._transaction.store.next_number(),
+            bounded_run_at(job.run_at or self._transaction.now, self._transaction.now),
+        )
         row = JobRow(new_id("job"), number, job, run_at, trace=self._transaction.trace)
         await self._rows.add(row)
         self._transaction.recorded.jobs.append(job)
@@ -81,7 +84,7 @@ class MemoryJobs:
 
     async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
         row = await self._own(job)
-        await self._rows.put(row.again(run_at))
+        await self._rows.put(row.again(bounded_run_at(run_at, self._transaction.now)))
         self._transaction.channels.add((Channel.JOBS, ""))
 
     async def _own(self, job: ClaimedJob) -> JobRow:
@@ -162,7 +165,7 @@ class MemoryDispatch:
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
         row = self._held(job)
         if row is not None:
-            self._write(row.again(run_at))
+            self._write(row.again(bounded_run_at(run_at, self._clock.now())))
             self._store.notify(Channel.JOBS, "")
 
     async def backlog(self, most: int | None = None) -> Sequence[Backlog]:

@@ -4,11 +4,12 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from domain.kernel.clock import CLOCK
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
@@ -95,7 +96,7 @@ class MemoryObjects:
         return len(data)
 
     def _write(self, key: str, data: bytes) -> None:
-        self._objects[key], self.written[key] = data, datetime.now(UTC)
+        self._objects[key], self.written[key] = data, CLOCK.now()
 
     def _found(self, key: str) -> bytes:
         if key not in self._objects:

@@ -81,7 +81,7 @@ class MemoryTx:
     catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
     match_index = cached_property(lambda tx: MemoryMatchIndex(tx.transaction))
     media = cached_property(lambda tx: MemoryMedia(tx.transaction, tx.rendering))
-    events = cached_property(lambda tx: MemoryEvents(tx.transaction))
+    events = cached_property(lambda tx: MemoryEvents(tx.transaction, tx.context))
     jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))
     audit = cached_property(lambda tx: MemoryAudit(tx.transaction, tx.context))
     usage = cached_property(lambda tx: MemoryUsageMeters(tx.transaction))

@@ -50,6 +50,9 @@ class MemoryWorkload:
         ]
         return sorted(sources, key=lambda one: one.failures, reverse=True)[:SOURCES]
 
+    async def tenant_of_source(self, id: str) -> Tenant | None:
+        return next((tenant for tenant, source in self._store.everyone(KEPT_SOURCES) if source.id == id), None)
+
     def _load(self, tenant: Tenant, now: datetime) -> TenantLoad | None:
         org = self._store.committed(ORGS, EVERYWHERE).get(tenant.org)
         if org is None:

@@ -1,9 +1,8 @@
-"""Reads what a message says and which of its attachments are data, in threads beside the event loop."""
+"""Reads what a message says and which of its attachments are data."""
 
 import asyncio
 import hashlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -11,26 +10,31 @@ from adapters.mime.archives import Room, unpacked
 from adapters.mime.bodies import decoded
 from adapters.mime.structure import Leaf, Taken, content_type
 from adapters.mime.texts import author_of, disposition_of, filename_of, header_text
+from domain.kernel.errors import Unavailable
 from domain.mail.contents import ContentKind, kind_of
 from domain.mail.model import AttachmentNote, File, MessageUnreadable, ReadMessage
+from ports.parsing import ParserEnded, ParserFailed, RunParser
 
 _BODIES: Final = ("text/plain", "text/html", "text/enriched", "text/richtext", "text/x-amp-html", "text/watch-html")
 _LONGEST_ID: Final = 998
 
 
-class ThreadedMessageReader:
-    """MessageReader. So many messages are read at a time, the others wait."""
+READER_ERRORS: Final = (MessageUnreadable,)
 
-    def __init__(self, threads: int = 2) -> None:
-        self._threads = ThreadPoolExecutor(threads, "message reader")
+
+class MimeReader:
+    """MessageReader. `run` bounds and ends the parser, and raises READER_ERRORS as they are."""
+
+    def __init__(self, run: RunParser = asyncio.to_thread) -> None:
+        self._run = run
 
     async def read(self, raw: bytes) -> ReadMessage:
-        """Everything in it is bounded, so that it takes a bounded time, too."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, read, raw)
-
-    def close(self) -> None:
-        """Let the threads go."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        try:
+            return await self._run(read, raw)
+        except ParserEnded as ended:
+            raise MessageUnreadable(f"The message cannot be read: {ended}.") from None
+        except ParserFailed:
+            raise Unavailable from None
 
 
 def read(raw: bytes) -> ReadMessage:

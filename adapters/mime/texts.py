@@ -3,10 +3,11 @@
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
-from email.utils import collapse_rfc2231_value, getaddresses
+from email.utils import getaddresses, unquote
 from typing import Final
 
 from adapters.mime.structure import has_parameters
+from domain.kernel import charsets
 from domain.mail.model import LONGEST_TEXT, MessageUnreadable
 from domain.sources.senders import address_of
 
@@ -58,12 +59,7 @@ def _decoded(value: str) -> str:
 
 
 def _word(text: bytes | str, charset: str | None) -> str:
-    if isinstance(text, str):
-        return text
-    try:
-        return text.decode(charset or "utf-8", "replace")
-    except (LookupError, ValueError):
-        return text.decode("utf-8", "replace")
+    return text if isinstance(text, str) else charsets.decode(text, charset, _LONGEST)
 
 
 def _clean(text: str) -> str:
@@ -79,10 +75,20 @@ def filename_of(headers: "Message[str, str]") -> str:
         given = headers.get_param("filename", None, "content-disposition")
         if given is None:
             given = headers.get_param("name", None, "content-type")
-        name = "" if given is None else collapse_rfc2231_value(given)
+        name = "" if given is None else _parameter(given)
     except Exception:  # the same as above
         return ""
     return plain_name(_decoded(name[:_LONGEST_NAME]))
+
+
+def _parameter(value: str | tuple[str | None, str | None, str]) -> str:
+    """Decode a parameter's value; the standard library's decoding of RFC 2231 takes any codec that Python has."""
+    if isinstance(value, str):
+        return unquote(value)
+    charset, _, text = value
+    if charset and charsets.codec_of(charset) is None:
+        return text
+    return charsets.decode(text[: _LONGEST_NAME * 4].encode("latin-1", "replace"), charset, _LONGEST_NAME)
 
 
 def plain_name(name: str) -> str:

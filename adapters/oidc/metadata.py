@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from authlib.oidc.discovery import get_well_known_url
-from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from adapters.oidc.keys import UnusableKeys, import_public_keys
 from ports.identity_providers import ProviderFault
 from ports.outbound import Outbound, OutboundFailed
 
@@ -19,6 +19,8 @@ KEYS_AGAIN: Final = 30.0
 """Seconds between two requests for an issuer's keys because one of them is missing: strangers' tokens cause no more."""
 MOST: Final = 500
 """Issuers that are remembered."""
+LARGEST: Final = 64 * 1024
+"""Bytes of a document or token answer that are parsed."""
 _NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 SIGNED_WITH: Final = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
@@ -59,9 +61,9 @@ class ProviderDocuments:
         if entry.keys is None or stale:
             found = await self._json(entry.document["jwks_uri"], "keys")
             try:
-                entry.keys = KeySet.import_key_set({"keys": [key for key in found["keys"] if _signs(key)]})
-            except (JoseError, KeyError, TypeError, ValueError, AttributeError):
-                raise ProviderFault("The provider's keys cannot be read.") from None
+                entry.keys = import_public_keys(found)
+            except UnusableKeys as error:
+                raise ProviderFault(f"The provider's keys cannot be used: {error}.") from None
             entry.keys_at = self._seconds()
         return entry.keys
 
@@ -105,7 +107,9 @@ class ProviderDocuments:
 
 
 def decoded(body: bytes, what: str) -> Mapping[str, Any]:
-    """The JSON object. Raises ProviderFault."""
+    """Decode a JSON object of at most LARGEST bytes. Raises ProviderFault."""
+    if len(body) > LARGEST:
+        raise ProviderFault(f"The provider's {what} is larger than {LARGEST} bytes.")
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -118,8 +122,4 @@ def decoded(body: bytes, what: str) -> Mapping[str, Any]:
 def algorithms(document: Mapping[str, Any]) -> list[str]:
     """With which of the safe ones it signs; RS256 when it does not say."""
     told = document.get("id_token_signing_alg_values_supported") or ["RS256"]
-    return [one for one in told if one in SIGNED_WITH] if isinstance(told, list) else []
-
-
-def _signs(key: Any) -> bool:
-    return isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig"
+    return [one for one in told if isinstance(one, str) and one in SIGNED_WITH] if isinstance(told, list) else []

@@ -1,7 +1,6 @@
 """The relying party's part of OpenID Connect: where the browser is sent, and what is made of what it brings back."""
 
 import hmac
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
@@ -20,6 +19,8 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jws import JWSRegistry
 
 from adapters.oidc.metadata import ProviderDocuments, algorithms, decoded
+from domain.kernel.clock import CLOCK
+from domain.kernel.names import displayable_name
 from domain.sso.model import Attempt, Client, Identity
 from ports.identity_providers import ProviderFault
 from ports.outbound import Outbound, OutboundFailed
@@ -30,7 +31,6 @@ LEEWAY: Final = 60
 _LONGEST: Final = 8192
 """Characters of a parameter that comes back."""
 _LONGEST_SUBJECT: Final = 255
-_LONGEST_NAME: Final = 100
 _ANEW: Final[Mapping[str, str]] = {"prompt": "login", "max_age": "0"}
 """Who is remembered is asked all the same; with `max_age`, providers have to tell when that was (OpenID Connect Core §3.1.2.1)."""
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
@@ -45,10 +45,10 @@ class OidcProviders:
     """ports.identity_providers.IdentityProviders."""
 
     def __init__(
-        self, outbound: Outbound, documents: ProviderDocuments | None = None, now: Callable[[], float] = time.time
+        self, outbound: Outbound, documents: ProviderDocuments | None = None, now: Callable[[], float] | None = None
     ) -> None:
         self._outbound, self._documents = outbound, documents or ProviderDocuments(outbound)
-        self._now = lambda: int(now())
+        self._now = lambda: int(now() if now else CLOCK.unix_ms() // 1000)
 
     async def issuer(self, issuer: str) -> str:
         document = await self._documents.fresh(issuer)
@@ -87,7 +87,7 @@ class OidcProviders:
     ) -> Mapping[str, Any]:
         """The code against tokens; the client proves itself by its secret, the browser by what the challenge was made of."""
         ways = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        basic = "client_secret_basic" in ways
+        basic = isinstance(ways, list) and "client_secret_basic" in ways
         named = (
             (quote_plus(client.client_id), quote_plus(client.secret)) if basic else (client.client_id, client.secret)
         )
@@ -199,5 +199,5 @@ def _identity(issuer: str, claims: Mapping[str, Any], told: Mapping[str, Any]) -
     if not isinstance(email, str):
         raise ProviderFault("The provider does not tell the address; let it tell the scope `email`.")
     verified = told.get("email_verified")
-    clean = " ".join(name.split())[:_LONGEST_NAME] if isinstance(name, str) else ""
-    return Identity(issuer, subject, email.strip(), verified is True or verified == "true", clean)
+    shown = displayable_name(name) if isinstance(name, str) else ""
+    return Identity(issuer, subject, email.strip(), verified is True or verified == "true", shown)

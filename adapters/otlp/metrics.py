@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from time import time_ns
 from typing import Final, cast
 
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -17,6 +16,7 @@ from prometheus_client import Metric
 from prometheus_client.samples import Sample
 
 from adapters.otlp.collector import CLOSING, TIMEOUT, Collector, quiet
+from domain.kernel.clock import CLOCK
 
 EVERY: Final = 15.0
 """Seconds between two exports, as scraping would have it."""
@@ -34,7 +34,7 @@ class OtlpMetrics:
         self._exporter = OTLPMetricExporter(
             f"{collector.url}/v1/metrics", timeout=TIMEOUT, compression=Compression.Gzip
         )
-        self._since = time_ns()
+        self._since = CLOCK.unix_ms() * 1_000_000
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="figures to the collector", daemon=True)
 
@@ -60,7 +60,11 @@ class OtlpMetrics:
                 return
 
     def _data(self) -> export.MetricsData:
-        metrics = [made for family in self._collect() if (made := told(family, self._since, time_ns())) is not None]
+        metrics = [
+            made
+            for family in self._collect()
+            if (made := told(family, self._since, CLOCK.unix_ms() * 1_000_000)) is not None
+        ]
         scoped = export.ScopeMetrics(self._scope, metrics, "")
         return export.MetricsData([export.ResourceMetrics(self._resource, [scoped], "")])
 

@@ -5,12 +5,13 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from connectors.sdk.context import HttpClient, HttpFailure, HttpResponse, Limits, Validators
 from connectors.sdk.errors import Refused, RetryLater, Unreachable
 from connectors.sdk.tables import Report
+from domain.kernel.clock import CLOCK
 
 _LOG = logging.getLogger("joinery.connectors")
 
@@ -23,13 +24,13 @@ class HostContext:
     credentials: Mapping[str, Any] | None = field(repr=False)
     stream: str
     validators: Validators
-    http: HttpClient
+    http: "BoundHttp"
     limits: Limits
     score_header: Callable[[Sequence[str]], int]
     reported: Callable[[Report], None] = field(default=lambda _: None)
 
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        return CLOCK.now()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -71,11 +72,12 @@ class NotOurTurn(RetryLater):
 class BoundHttp:
     """The guarded client as one plugin may use it: its hosts only, its failures as connectors.sdk errors.
 
-    `secrets` are the texts of the source's credentials.
+    `secrets` are the texts of the source's credentials. `last` is the last response, for the report of a failure.
     """
 
     def __init__(self, client: HttpClient, hosts: frozenset[str], secrets: frozenset[str] = frozenset()) -> None:
         self._client, self._hosts, self._secrets = client, hosts, secrets
+        self.last: HttpResponse | None = None
 
     def get(
         self,
@@ -87,7 +89,9 @@ class BoundHttp:
         private: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
         known, private = self._narrowed(hosts), private | self._secrets
-        return _bound(self._client.get(url, headers=headers, conditional=conditional, hosts=known, private=private))
+        return self._bound(
+            self._client.get(url, headers=headers, conditional=conditional, hosts=known, private=private)
+        )
 
     def post(
         self,
@@ -97,7 +101,7 @@ class BoundHttp:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        return _bound(self._client.post(url, body=body, headers=headers, hosts=self._narrowed(hosts)))
+        return self._bound(self._client.post(url, body=body, headers=headers, hosts=self._narrowed(hosts)))
 
     def _narrowed(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
         """A connector may narrow what its plugin may reach only where that is any host at all."""
@@ -105,17 +109,17 @@ class BoundHttp:
             return hosts
         return self._hosts
 
-
-@asynccontextmanager
-async def _bound(request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIterator[HttpResponse]:
-    with _translated():
-        response = await request.__aenter__()
-    chunks = _chunks(response)
-    try:
-        yield _Response(response.status, response.headers, response.final_url, chunks)
-    finally:
-        await chunks.aclose()
-        await request.__aexit__(None, None, None)
+    @asynccontextmanager
+    async def _bound(self, request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIterator[HttpResponse]:
+        with _translated():
+            response = await request.__aenter__()
+        chunks = _chunks(response)
+        self.last = _Response(response.status, response.headers, response.final_url, chunks)
+        try:
+            yield self.last
+        finally:
+            await chunks.aclose()
+            await request.__aexit__(None, None, None)
 
 
 async def _chunks(response: HttpResponse) -> AsyncGenerator[bytes, None]:
@@ -132,7 +136,7 @@ def _translated() -> Iterator[None]:
         if not isinstance(error, HttpFailure):
             raise
         if error.kind == "host_busy":
-            until = datetime.now(UTC) + timedelta(seconds=getattr(error, "seconds", 60.0))
+            until = CLOCK.now() + timedelta(seconds=getattr(error, "seconds", 60.0))
             raise NotOurTurn(str(error), until=until, reason="retry") from None
         if error.kind == "refused_address":
             raise Refused(f"The address may not be reached. {error}") from None

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from adapters.pluggy.allowlist import read
 from adapters.pluggy.cells import bounded, named
@@ -17,14 +17,15 @@ from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
 from connectors.sdk import context as sdk
 from connectors.sdk import spec as sdk_spec
 from connectors.sdk import tables as sdk_tables
+from connectors.sdk.answers import media_type
 from connectors.sdk.credentials import secret_texts
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
 from connectors.sdk.spec import Fetched
 from domain.ingestion.model import FeedTable, Row
 from domain.kernel.problems import Problem, ProblemKind
-from ports.connectors import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
+from ports.connectors import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, ResponseHead, Validators
 
-Opening = Callable[[Provided, sdk.Limits], AbstractAsyncContextManager[Fetched]]
+Opening = Callable[[Provided, HostContext], AbstractAsyncContextManager[Fetched]]
 Reported = Callable[[str, sdk_tables.Report], None]
 
 _STRIDE = 4_096
@@ -73,23 +74,23 @@ class PluggyConnectors:
         return self._infos.get(name)
 
     def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
-        def opening(provided: Provided, limits: sdk.Limits) -> AbstractAsyncContextManager[Fetched]:
+        def opening(provided: Provided, context: HostContext) -> AbstractAsyncContextManager[Fetched]:
             if not provided.spec.fetches:
                 raise BadData(
                     f"The connector {name} is not loaded, or does not fetch; the operator can load it (plugins.toml)."
                 )
-            return provided.spec.open().fetch(self._context(provided, job, _no_header, limits=limits))
+            return provided.spec.open().fetch(context)
 
         return self._asked(name, job, self._limits, opening)
 
     def check(self, name: str, job: Job, item: Item) -> AbstractAsyncContextManager[Answer]:
         asked = sdk_spec.Item(item.product_key, item.variant_key, item.sku)
 
-        def opening(provided: Provided, limits: sdk.Limits) -> AbstractAsyncContextManager[Fetched]:
+        def opening(provided: Provided, context: HostContext) -> AbstractAsyncContextManager[Fetched]:
             connector = provided.spec.open()
             if not provided.spec.checks or not isinstance(connector, sdk_spec.StockChecker):
                 raise BadData(f"The connector {name} cannot ask for a single item.")
-            return connector.check(self._context(provided, job, _no_header, limits=limits), asked)
+            return connector.check(context, asked)
 
         return self._asked(name, job, _of_a_check(self._limits), opening)
 
@@ -97,15 +98,18 @@ class PluggyConnectors:
     async def _asked(self, name: str, job: Job, limits: sdk.Limits, opened: Opening) -> AsyncIterator[Answer]:
         """What a connector answers, within the limits; everything is closed on leaving."""
         deadline = asyncio.get_running_loop().time() + limits.fetch_seconds
-        with _fetching(name, job):
-            if (provided := self._provided(name)) is None:
-                raise BadData(f"The connector {name} is not loaded; the operator can load it (plugins.toml).")
-            opening = opened(provided, limits)
+        if (provided := self._provided(name)) is None:
+            raise FetchFailed(
+                "parse_failed", f"The connector {name} is not loaded; the operator can load it (plugins.toml)."
+            )
+        context = self._context(provided, job, _no_header, limits=limits)
+        with _fetching(name, job, context.http):
+            opening = opened(provided, context)
             async with asyncio.timeout_at(deadline):
                 fetched = await opening.__aenter__()
-        chunks = self._chunks(name, job, fetched, deadline, limits.snapshot_bytes)
+        chunks = self._chunks(name, job, fetched, deadline, context)
         try:
-            yield _answer(fetched, chunks)
+            yield _answer(fetched, chunks, job)
         finally:
             await chunks.aclose()
             with suppress(Exception):
@@ -176,13 +180,13 @@ class PluggyConnectors:
         )
 
     async def _chunks(
-        self, name: str, job: Job, fetched: Fetched, deadline: float, most: int
+        self, name: str, job: Job, fetched: Fetched, deadline: float, context: HostContext
     ) -> AsyncGenerator[bytes, None]:
         """The snapshot's bytes, bounded; never waits beyond the deadline."""
-        left = most
+        left = most = context.limits.snapshot_bytes
         walk = aiter(fetched.chunks)
         while True:
-            with _fetching(name, job):
+            with _fetching(name, job, context.http):
                 async with asyncio.timeout_at(deadline):
                     chunk = await anext(walk, None)
                 if chunk is None:
@@ -236,13 +240,14 @@ def _info(provided: Provided) -> ConnectorInfo:
         addresses=frozenset(spec.addresses),
         harmless=frozenset(spec.harmless),
         checks=spec.checks and spec.fetches,
+        stock_setting=spec.stock_setting,
     )
 
 
-def _answer(fetched: Fetched, chunks: AsyncIterator[bytes]) -> Answer:
+def _answer(fetched: Fetched, chunks: AsyncIterator[bytes], job: Job) -> Answer:
     return Answer(
         status=fetched.status,
-        final_url=fetched.final_url,
+        final_url=_shown(fetched.final_url, job) if fetched.final_url else None,
         content_type=fetched.content_type,
         filename=fetched.filename,
         served_by=fetched.served_by,
@@ -253,20 +258,26 @@ def _answer(fetched: Fetched, chunks: AsyncIterator[bytes]) -> Answer:
 
 
 @contextmanager
-def _fetching(name: str, job: Job) -> Iterator[None]:
+def _fetching(name: str, job: Job, http: BoundHttp) -> Iterator[None]:
     """Turn everything a connector may raise while it fetches into FetchFailed, without the credentials' text."""
     try:
         yield
-    except RetryLater as error:
-        message = _clean(error, job)
-        own = isinstance(error, NotOurTurn)
-        raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until, own=own) from None
-    except ConnectorError as error:
-        raise FetchFailed(_code(error), _clean(error, job)) from None
-    except TimeoutError:
-        raise FetchFailed("fetch_failed", "Fetching the feed took too long.") from None
     except Exception as error:
-        raise FetchFailed("fetch_failed", f"The connector {name} failed ({type(error).__name__}).") from None
+        failure = _failure(error, name, job)
+        if (last := http.last) is not None:
+            failure.response = ResponseHead(last.status, _shown(last.final_url, job), media_type(last) or None)
+        raise failure from None
+
+
+def _failure(error: Exception, name: str, job: Job) -> FetchFailed:
+    if isinstance(error, RetryLater):
+        own = isinstance(error, NotOurTurn)
+        return FetchFailed("fetch_failed", _clean(error, job), waiting=error.reason, retry_at=error.until, own=own)
+    if isinstance(error, ConnectorError):
+        return FetchFailed(_code(error), _clean(error, job))
+    if isinstance(error, TimeoutError):
+        return FetchFailed("fetch_failed", "Fetching the feed took too long.")
+    return FetchFailed("fetch_failed", f"The connector {name} failed ({type(error).__name__}).")
 
 
 def _code(error: ConnectorError) -> str:
@@ -287,13 +298,23 @@ def _parsing(name: str, job: Job) -> Iterator[None]:
         raise ParseFailed(f"The connector {name} could not read the feed ({type(error).__name__}).") from None
 
 
+def _shown(url: str, job: Job) -> str:
+    """Return the URL as people may see it: without user, query and fragment, which hold credentials in any spelling."""
+    parts = urlsplit(url)
+    return _hidden(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), job)
+
+
 def _clean(error: Exception, job: Job) -> str:
     """The error's message, one line, bounded, with every value of the credentials hidden in any usual spelling."""
-    text = " ".join(str(error).split())
+    text = _hidden(" ".join(str(error).split()), job)[:500] or type(error).__name__
+    return text[:1].upper() + text[1:]
+
+
+def _hidden(text: str, job: Job) -> str:
+    """Return the text with every value of the credentials hidden in any usual spelling."""
     for secret in sorted(_secrets(job.credentials or {}), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
-    text = text[:500] or type(error).__name__
-    return text[:1].upper() + text[1:]
+    return text
 
 
 def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.images import images_of
-from adapters.postgres.session import Session, texts
+from adapters.postgres.session import Session, records, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS
@@ -19,6 +19,7 @@ SQL = statements("catalogue_batch")
 _FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")
 _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
+_NAMES = ("title", "brand", "collection")
 
 Thing = TypeVar("Thing", Product, Variant, Offer)
 
@@ -81,8 +82,10 @@ class BatchWriter:
         await self._terms(whole, {product.id for product in changed if product.id in whole}, others)
 
     async def _queue_renamed(self, changed: Iterable[Product]) -> None:
-        """Have the variants of products matched anew that are called otherwise than they are stored."""
-        renamed = await self._session.all(SQL["renamed"], ids=texts(product.id for product in changed))
+        """Queue variants whose product's names change."""
+        products = list(changed)
+        names = records({"id": one.id, **{name: one.data.get(name) for name in _NAMES}} for one in products)
+        renamed = await self._session.all(SQL["renamed"], ids=texts(one.id for one in products), names=names)
         if renamed:
             await self._session.run(SQL["queue_renamed"], ids=texts(id for (id,) in renamed))
 

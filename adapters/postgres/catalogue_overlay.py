@@ -9,7 +9,7 @@ from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import etag_of, stage
 from adapters.postgres.catalogue_loading import fill
 from adapters.postgres.images import images_of
-from adapters.postgres.session import Session, lock_number, texts
+from adapters.postgres.session import Session, lock_number, records, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
@@ -18,8 +18,7 @@ from domain.catalogue.overlay import Precedence, TiedProducts
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue_overlay")
-_PRODUCTS = ("text", "text", "text", "text", "bytea", "bytea", "int4", "text", "text", "timestamptz", "timestamptz")
-_VARIANTS = ("text", "text", "text", "text", "text", "text", "bytea", "bytea", "int4", "timestamptz", "timestamptz")
+_PLACE = ("id", "variant", "product", "home_product")
 
 
 async def merge_count(session: Session) -> int:
@@ -76,39 +75,54 @@ class OverlayWriter:
         """Rows, documents and terms of all that is tied, or was."""
         session, ids = self._session, texts(laid.home)
         await session.stage(BATCH["staging"])
-        await session.stage(SQL["staging"])
-        await session.run(SQL["clear_products"])
-        await session.run(SQL["clear_variants"])
-        await session.copy(SQL["copy_products"], self._product_rows(laid), _PRODUCTS)
-        await session.copy(SQL["copy_variants"], self._variant_rows(laid), _VARIANTS)
-        await session.run(SQL["lay_products"], ids=ids)
-        await session.run(SQL["lay_variants"], ids=texts(laid.shown.places))
-        await session.run(SQL["lay_offers"], ids=ids, now=now)
+        variants = list(self._variant_rows(laid))
+        places = ({name: row[name] for name in _PLACE} for row in variants)
+        await session.run(SQL["lay_products"], ids=ids, rows=records(self._product_rows(laid)))
+        await session.run(SQL["lay_variants"], ids=texts(laid.shown.places), rows=records(variants))
+        await session.run(SQL["lay_offers"], ids=ids, rows=records(places), now=now)
         await self._documents(laid)
         await self._terms(laid)
 
-    def _product_rows(self, laid: Laid) -> Iterator[tuple[Any, ...]]:
+    def _product_rows(self, laid: Laid) -> Iterator[Mapping[str, Any]]:
         for home in laid.home.values():
             seen = laid.shown.products.get(home.id, home)
             brand = seen.data.get("brand")
-            yield (
-                home.id, seen.status, home.status if home.status != seen.status else None,
-                search.brand_key(brand) if brand else None, *self._packed(seen.data, home.data), home.version,
-                laid.survivor(home.id), laid.families.get(home.id), seen.updated_at, home.stated_at,
-            )  # fmt: skip
+            data, home_data = self._packed(seen.data, home.data)
+            yield {
+                "id": home.id,
+                "status": seen.status,
+                "home_status": home.status if home.status != seen.status else None,
+                "brand_key": search.brand_key(brand) if brand else None,
+                "data": data,
+                "home_data": home_data,
+                "version": home.version,
+                "merged_into": laid.survivor(home.id),
+                "family": laid.families.get(home.id),
+                "updated_at": seen.updated_at,
+                "stated_at": home.stated_at,
+            }
 
-    def _variant_rows(self, laid: Laid) -> Iterator[tuple[Any, ...]]:
+    def _variant_rows(self, laid: Laid) -> Iterator[Mapping[str, Any]]:
         shown = laid.shown.variants()
         for product in laid.home.values():
             for home in product.variants:
                 seen = shown.get(home.id, home)
+                variant, place = laid.shown.places[home.id]
+                data, home_data = self._packed(seen.data, home.data)
                 changed = seen.updated_at != home.updated_at
-                stated_at = home.stated_at or (home.updated_at if changed else None)
-                yield (
-                    home.id, *laid.shown.places[home.id], product.id,
-                    seen.status, home.status if home.status != seen.status else None,
-                    *self._packed(seen.data, home.data), home.version, seen.updated_at, stated_at,
-                )  # fmt: skip
+                yield {
+                    "id": home.id,
+                    "variant": variant,
+                    "product": place,
+                    "home_product": product.id,
+                    "status": seen.status,
+                    "home_status": home.status if home.status != seen.status else None,
+                    "data": data,
+                    "home_data": home_data,
+                    "version": home.version,
+                    "updated_at": seen.updated_at,
+                    "stated_at": home.stated_at or (home.updated_at if changed else None),
+                }
 
     def _packed(self, seen: Mapping[str, Any], home: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
         """What is shown, and what the source has if that is something else."""

@@ -148,6 +148,17 @@ async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
             await connection.execute("ROLLBACK")
 
 
+async def note_backup(conninfo: str) -> None:
+    """Keep when the newest backup was finished, unless the schema is of before this was kept."""
+    with translated():
+        async with await connect(conninfo, "joinery backup") as connection, connection.transaction():
+            if await (await connection.execute("SELECT to_regclass('platform_backups')")).fetchone() != (None,):
+                await connection.execute(
+                    "INSERT INTO platform_backups (finished_at) VALUES (clock_timestamp()) "
+                    "ON CONFLICT (id) DO UPDATE SET finished_at = excluded.finished_at"
+                )
+
+
 class Loader:
     """Fills an empty database, in one transaction."""
 

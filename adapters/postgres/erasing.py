@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
@@ -20,11 +20,10 @@ ORDER BY c.relname = 'jobs' DESC, c.relname
 """
 """Jobs first: what is under way then ends without effect."""
 _PUBLISHED: Final = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
-_LAST_OF: Final = """
-DELETE FROM users u WHERE u.id IN (SELECT m."user" FROM members m WHERE m.org = %s)
-    AND NOT EXISTS (SELECT FROM members m WHERE m."user" = u.id AND m.org <> %s)
-"""
+_SOLE_MEMBERS: Final = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
 """People who belong to no other organisation; their sessions go with them."""
+_DELETE_USERS: Final = "DELETE FROM users WHERE id = ANY(%s)"
+"""A statement of its own: `users` lies at the coordinator of a cluster, and cannot be changed by what `members` says."""
 _CREDENTIALS: Final = (
     "api_keys",
     "oauth_apps",
@@ -35,15 +34,9 @@ _CREDENTIALS: Final = (
     "sso_domains",
     "sso_subjects",
 )
-_ELSEWHERE: Final = {
-    "events": "owner",
-    "network_checkpoints": "owner",
-    "licences": "holder",
-    "oauth_families": "organisation",
-    "oauth_codes": "organisation",
-    "oauth_devices": "organisation",
-}
-"""Columns that name it elsewhere: copies in the network's log, what others granted to it, and what was signed in for it."""
+_ROWS_OF_OTHERS: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
+"""Columns that name it in the rows of others: copies in the network's log, and what was granted to it."""
+_SIGN_IN_TABLES: Final = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
 class PostgresErasure:
@@ -54,7 +47,8 @@ class PostgresErasure:
 
     async def close(self, org: str) -> None:
         async with self._pool.owner() as link, link.connection.transaction():
-            await link.connection.execute(_LAST_OF, (org, org))
+            people = [user for (user,) in await _all(link.connection, _SOLE_MEMBERS, org)]
+            await link.connection.execute(_DELETE_USERS, (people,))
             for table in _CREDENTIALS:
                 statement = sql.SQL("DELETE FROM {} WHERE org = %s").format(sql.Identifier(table))
                 await link.connection.execute(statement, (org,))
@@ -65,10 +59,16 @@ class PostgresErasure:
             connection = link.connection
             endpoints = await _all(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", org)
             gone["webhook_deliveries of others"] += await _forget_told(connection, org)
-            for table, column in _ELSEWHERE.items():
-                gone[table] += await _delete(connection, table, column, org)
+            for table, column in _ROWS_OF_OTHERS.items():
+                statement = sql.SQL("SELECT DISTINCT org FROM {} WHERE {} = %s").format(
+                    sql.Identifier(table), sql.Identifier(column)
+                )
+                for (other,) in await _all(connection, statement, org):
+                    gone[table] += await _delete(connection, table, {"org": other, column: org})
+            for table in _SIGN_IN_TABLES:
+                gone[table] += await _delete(connection, table, {"organisation": org})
             for table in await _tables(connection):
-                gone[table] += await _delete(connection, table, "org", org)
+                gone[table] += await _delete(connection, table, {"org": org})
             for livemode, id_ in endpoints:
                 payload = Signal(Tenant(org, livemode), id_).payload
                 await connection.execute("SELECT pg_notify('joinery_webhooks', %s)", (payload,))
@@ -93,19 +93,27 @@ async def _tables(connection: Connection) -> Sequence[str]:
     return [name for (name,) in await (await connection.execute(_OF_ORGANISATIONS)).fetchall()]
 
 
-async def _all(connection: Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    return await (await connection.execute(statement.encode(), values)).fetchall()
+async def _all(
+    connection: Connection, statement: LiteralString | sql.Composed, *values: object
+) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(statement, values)).fetchall()
 
 
-async def _delete(connection: Connection, table: str, column: str, org: str) -> int:
-    """Batch by batch. Partitions have rows of the same place (`ctid`), so each is named by its own table as well."""
+async def _delete(connection: Connection, table: str, values: Mapping[str, str]) -> int:
+    """Delete the rows with these values, some at a time; answers how many there were.
+
+    Partitions have rows of the same place (`ctid`), so each is named by its own table as well. A cluster finds a row by its place
+    only where the organisation says which shard is meant.
+    """
+    such = sql.SQL(" AND ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()
+    )
     batch = sql.SQL(
-        "DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM {table} WHERE {column} = %s LIMIT {batch}) "
-        "AND {column} = %s"
-    ).format(table=sql.Identifier(table), column=sql.Identifier(column), batch=sql.Literal(BATCH))
+        "DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM {table} WHERE {such} LIMIT {batch}) AND {such}"
+    ).format(table=sql.Identifier(table), such=such, batch=sql.Literal(BATCH))
     total = 0
     while True:
-        gone = (await connection.execute(batch, (org, org))).rowcount
+        gone = (await connection.execute(batch)).rowcount
         total += gone
         if gone < BATCH:
             return total

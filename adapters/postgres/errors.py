@@ -24,10 +24,13 @@ _RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectN
 
 
 class StaleRoute(Unavailable):
-    """The tenant is on another node than it was asked for on: there it was neither read nor written."""
+    """A node passed a tenant's statement on to another one, where it failed: nothing was read or written.
+
+    The tenant has moved, or the statement is one that Citus cannot execute on the tenant's shard alone; the pool logs which.
+    """
 
     def __init__(self) -> None:
-        super().__init__("The organisation has just been moved to another server.", retry_after=1)
+        super().__init__("The request could not be executed on the organisation's server; repeat it.", retry_after=1)
 
 
 def is_stale(error: BaseException) -> bool:

@@ -11,7 +11,6 @@ from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.changes.model import NETWORK, LogBounds, LogPosition
 from domain.events.model import Event, LoggedEvent
-from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering
 from ports.signals import Signal
@@ -37,7 +36,7 @@ class PostgresEventLog:
 
     async def append(self, events: Sequence[Event]) -> None:
         for event in events:
-            event.id = event.id or new_id("evt")
+            event.identify(self._session.context)
         self._session.recorded.events.extend(events)
 
     async def flush(self) -> None:

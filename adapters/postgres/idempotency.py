@@ -1,11 +1,10 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
-from datetime import UTC, datetime
-
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
+from domain.kernel.clock import now
 from domain.kernel.errors import RequestInProgress
 from domain.kernel.retention import IDEMPOTENT_ANSWERS
 from ports.idempotency import StoredAnswer
@@ -58,7 +57,7 @@ class PostgresIdempotencyMaintenance:
         self._pool = pool
 
     async def purge_expired(self) -> int:
-        since = datetime.now(UTC) - IDEMPOTENT_ANSWERS
+        since = now() - IDEMPOTENT_ANSWERS
 
         async def purge(link: PooledConnection) -> int:
             cursor = await link.cursor.execute(link.here(SQL["expired"]), {"since": since})

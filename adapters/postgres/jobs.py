@@ -12,7 +12,18 @@ from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
-from domain.jobs.model import LANES_OF_ONE, Backlog, ClaimedJob, NewJob, lane_of, parted, with_trace, without_trace
+from domain.jobs.model import (
+    LANES_OF_ONE,
+    Backlog,
+    ClaimedJob,
+    NewJob,
+    bounded_run_at,
+    lane_of,
+    parted,
+    with_trace,
+    without_trace,
+)
+from domain.kernel.clock import now
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -41,7 +52,7 @@ class PostgresJobStore:
             lane=job.lane,
             key=job.key,
             args=jsonb(with_trace(job.args, session.trace)),
-            run_at=job.run_at or session.now,
+            run_at=bounded_run_at(job.run_at or session.now, session.now),
             now=session.now,
         )
         if added:
@@ -59,7 +70,9 @@ class PostgresJobStore:
             raise LeaseLost
 
     async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
-        if not await self._session.run(SQL["put_off"], id=job.id, attempt=job.attempt, run_at=run_at):
+        if not await self._session.run(
+            SQL["put_off"], id=job.id, attempt=job.attempt, run_at=bounded_run_at(run_at, self._session.now)
+        ):
             raise LeaseLost
         await self._session.run("NOTIFY " + CHANNEL)
 
@@ -136,14 +149,20 @@ class PostgresDispatch:
         return await self._pool.run(job.tenant, SQL["renew"], _of(job) | {"lease": lease}) == 1
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        await self._pool.run(job.tenant, SQL["put_off"], _of(job) | {"run_at": run_at})
+        await self._pool.run(job.tenant, SQL["put_off"], _of(job) | {"run_at": bounded_run_at(run_at, now())})
         await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
     async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
+        left = most  # each node answers up to `most`
         for rows in await self._pool.each(reading(SQL["backlog"], most=most)):
-            for row in rows:
-                found.setdefault(row[0], []).append(Backlog(*row))
+            for lanes, waiting, held, oldest in rows:
+                if left is not None:
+                    waiting = min(waiting, left)
+                    held = min(held, left - waiting)
+                    left -= waiting + held
+                if waiting or held:
+                    found.setdefault(lanes, []).append(Backlog(lanes, waiting, held, oldest))
         return [Backlog.of(parts) for _, parts in sorted(found.items())]
 
     async def reset_dispatched(self) -> None:

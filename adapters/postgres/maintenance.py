@@ -1,7 +1,6 @@
-"""Keeping tables small: days made ahead, old ones dropped, and what a plan keeps for less long deleted."""
+"""Keeping tables small while the clock can be believed."""
 
-import logging
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Final, LiteralString
 
 from psycopg import sql
@@ -18,10 +17,10 @@ from adapters.postgres.partitions import (
     drop_days,
     make_days,
 )
+from adapters.postgres.purge_guard import PostgresPurgeGuard
 from domain.audit.model import id_at
 from domain.kernel import retention
-
-LOG: Final = logging.getLogger("joinery.maintenance")
+from domain.kernel.clock import now
 
 _PRESENT: Final = """
 WITH RECURSIVE present (org) AS (
@@ -69,21 +68,17 @@ change less, and looking at a million rows takes seconds."""
 class PostgresMaintenance:
     """Across tenants, for the scheduler."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, guard: PostgresPurgeGuard | None = None) -> None:
+        self._pool, self._guard = pool, guard or PostgresPurgeGuard(pool)
 
     async def partitions(self, today: date | None = None) -> None:
-        """The day is the database server's; while this machine's clock is of another mind, nothing is dropped."""
+        """Make the days ahead, and drop old ones unless purges are refused. `today` is the database's day."""
         async with self._pool.owner() as link:
-            certain = today is not None
-            if today is None:
-                today = await server_day(link.connection)
-                certain = abs(today - datetime.now(UTC).date()) <= timedelta(days=1)
+            may_drop = today is not None or await self._guard.claim_on(link.connection)
+            today = today or await server_day(link.connection)
             await make_days(link.connection, today)
-            if certain:
+            if may_drop:
                 await drop_days(link.connection, today)
-            else:
-                LOG.error("the database server has the date %s, and this machine another: nothing is dropped", today)
 
     async def statistics(self) -> None:
         """Of the tables that a load fills only those of which it is a good part: others' rows are known well enough."""
@@ -100,16 +95,16 @@ class PostgresMaintenance:
     async def purge_inbound_messages(self) -> int:
         """By age alone, and few: one statement."""
         async with self._pool.owner() as link:
-            values = (datetime.now(UTC) - retention.INBOUND_MESSAGES,)
+            values = (now() - retention.INBOUND_MESSAGES,)
             cursor = await link.connection.execute("DELETE FROM inbound_messages WHERE received_at < %s", values)
             return cursor.rowcount
 
     async def purge_audit(self) -> int:
         """What goes is the beginning of a chain; the last hash of it stays as the anchor of what is left."""
-        now = datetime.now(UTC)
-        values = {"bound": id_at(now - retention.AUDIT_ENTRIES)}
+        moment = now()
+        values = {"bound": id_at(moment - retention.AUDIT_ENTRIES)}
         async with self._pool.owner() as link:  # each statement by itself: a chain's end is held for one of them alone
-            await link.connection.execute("DELETE FROM audit_kept WHERE expires_at < %s", (now,))
+            await link.connection.execute("DELETE FROM audit_kept WHERE expires_at < %s", (moment,))
             await link.connection.execute(_ANCHORED, values)
             cursor = await link.connection.execute(_OLD_ENTRIES, values)
             return cursor.rowcount

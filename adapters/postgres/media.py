@@ -118,8 +118,8 @@ class PostgresMediaStore:
     async def origin_failed(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
-        seconds = jsonb([delay.total_seconds() for delay in delays])
-        values = {"origin": origin, "failure": failure, "delays": seconds, "now": self._session.now}
+        now = self._session.now
+        values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays], "now": now}
         return dict(await self._session.all(SQL["origin_failed"], host=host, **values))
 
     async def postpone(self, host: str, until: datetime) -> None:

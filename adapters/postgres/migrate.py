@@ -1,21 +1,82 @@
-"""Bringing a database to this release's schema, once, however many processes start together."""
+"""Schema migrations: what a release brings, what a database has, and applying the difference."""
 
-from datetime import UTC, datetime
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
+from typing import Final, TypeVar
+
+from psycopg import errors, sql
 
 from adapters.postgres.errors import translated
 from adapters.postgres.nodes.connecting import Connection, connect
 from adapters.postgres.partitions import make_days
-from adapters.postgres.privileges import grant, make_roles
+from adapters.postgres.privileges import grant, make_roles, missing_grants
 
-_LOCK = 7_215_908_431
-_ONE_BY_ONE = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+_LOCK: Final = 7_215_908_431
+_ONE_BY_ONE: Final = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
 """A cluster changes its tables' parts one after the other: side by side, one transaction could not change several tables that
 refer to each other. A plain PostgreSQL knows no such setting, and takes it for nobody's."""
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '2s'"
+"""Statements that queue behind a waiting DDL statement wait as long as it does, so each attempt is short."""
+ATTEMPTS: Final = 15
+PAUSE: Final = 1.0
+"""Seconds between two attempts at a lock."""
+_BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected)
+BASELINE: Final = 40
+"""Releases before this schema number do not check compatibility and work on no later schema."""
+_OLDEST: Final = re.compile(r"^-- oldest-compatible: (\d{4})$", re.MULTILINE)
+_NO_TRANSACTION: Final = re.compile(r"^-- transaction: none$", re.MULTILINE)
+
+T = TypeVar("T")
 
 
 class MigrationError(Exception):
     """The database cannot be migrated; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """The schema of a database: its migrations, and the oldest schema number that a release must know to work on it."""
+
+    names: Sequence[str]
+    oldest: int
+
+    def fault(self) -> str | None:
+        """Return why this release cannot work on the schema, with the remedy; None when it can.
+
+        A later schema is compatible until a migration contracts it (docs/operations.md#upgrades).
+        """
+        known = [name for name, _ in available()]
+        missing = [name for name in known if name not in self.names]
+        if missing:
+            return f"The database lacks migrations ({len(missing)}, first {missing[0]}); run `joinery migrate`."
+        if self.oldest > number_of(known[-1]):
+            return (
+                f"The database's schema ({max(self.names)}) needs a release that knows migration {self.oldest:04}, "
+                f"and this one ends at {known[-1]}; start a newer release."
+            )
+        return None
+
+    def unknown(self) -> list[str]:
+        """Return the migrations of later releases."""
+        return sorted(set(self.names) - {name for name, _ in available()})
+
+
+def number_of(name: str) -> int:
+    """Return the schema number of a migration."""
+    return int(name[:4])
+
+
+def oldest_compatible(name: str, script: str) -> int:
+    """Return the lowest schema number that a release must know to work after the migration.
+
+    A migration that only expands the schema declares nothing. One that contracts it says `-- oldest-compatible: NNNN`.
+    """
+    found = _OLDEST.search(script)
+    return int(found[1]) if found else min(BASELINE, number_of(name))
 
 
 def available() -> list[tuple[str, str]]:
@@ -25,46 +86,166 @@ def available() -> list[tuple[str, str]]:
     return [(name.removesuffix(".sql"), folder.joinpath(name).read_text("utf-8")) for name in names]
 
 
-async def applied(conninfo: str) -> list[str]:
-    """Names of the migrations that the database has."""
+async def compatibility(conninfo: str) -> Compatibility:
+    """Read the database's schema, as its owner sees it."""
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
-            cursor = await connection.execute("SELECT to_regclass('schema_migrations') IS NOT NULL")
-            if not (await cursor.fetchone() or [False])[0]:
-                return []
-            cursor = await connection.execute("SELECT name FROM schema_migrations ORDER BY name")
-            return [row[0] for row in await cursor.fetchall()]
+            if not await _is_migrated(connection):
+                return Compatibility([], 0)
+            return await _compatibility(connection)
+
+
+async def pending(conninfo: str) -> list[str]:
+    """Names of the migrations that `migrate` would apply. Raises MigrationError."""
+    found = await compatibility(conninfo)
+    return [name for name, _ in _missing(found)]
 
 
 async def migrate(conninfo: str) -> list[str]:
-    """Apply what is missing, in one transaction, and make today's partitions; answers the names applied.
+    """Apply what is missing, each migration in a transaction of its own, and make today's partitions.
 
-    Raises MigrationError.
+    What was applied stays when a later migration fails. On a later, compatible schema nothing is done.
+
+    Returns:
+        The names applied.
+
+    Raises:
+        MigrationError: A privilege is missing, a table stayed in use, or the schema needs a newer release.
+
     """
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
-            async with connection.transaction():
-                await connection.execute(_ONE_BY_ONE)
-                missing = await apply(connection)
-                await grant(connection)
-            await make_days(connection, datetime.now(UTC).date())
-    return missing
+            if grants := await missing_grants(connection):
+                raise MigrationError(_ungranted(connection, grants))
+            try:
+                return await _migrate(connection)
+            except errors.ActiveSqlTransaction as error:
+                message = error.diag.message_primary
+                raise MigrationError(f"A migration lacks the line `-- transaction: none`: {message}.") from error
+            except errors.InsufficientPrivilege as error:
+                message = f"The login {connection.info.user} may not do this: {error.diag.message_primary}."
+                raise MigrationError(f"{message} Migrate as the owner of the database's tables.") from error
 
 
 async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
     """Apply what is missing, up to a migration if one is named, in the connection's transaction. Raises MigrationError."""
     await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    missing = await _prepare(connection, up_to)
+    for name, script in missing:
+        await _apply_one(connection, name, _transactional(script))
+    return [name for name, _ in missing]
+
+
+async def _migrate(connection: Connection) -> list[str]:
+    await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+    try:
+        missing = await _retried("preparing", connection, _prepare)
+        for name, script in missing:
+            if _NO_TRANSACTION.search(script):
+                await _apply_in_pieces(connection, name, script)
+            else:
+                await _retried(name, connection, partial(_apply_one, name=name, script=script))
+        if not (await _compatibility(connection)).unknown():  # rights are the newest release's
+            await _retried("granting rights", connection, grant)
+        row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
+        assert row is not None
+        await make_days(connection, row[0])
+    finally:
+        if not connection.closed:
+            await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+    return [name for name, _ in missing]
+
+
+async def _prepare(connection: Connection, up_to: str | None = None) -> list[tuple[str, str]]:
+    """The roles and the ledger of migrations; answers what is missing. Raises MigrationError."""
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
     )
-    cursor = await connection.execute("SELECT name FROM schema_migrations")
-    present = {row[0] for row in await cursor.fetchall()}
-    known = available()
-    if unknown := present - {name for name, _ in known}:
-        raise MigrationError(f"The database is newer than this release (it has {max(unknown)}); upgrade Joinery.")
-    missing = [entry for entry in known if entry[0] not in present and (up_to is None or entry[0] <= up_to)]
+    if not await _has_oldest(connection):
+        await connection.execute(
+            sql.SQL("ALTER TABLE schema_migrations ADD COLUMN oldest_compatible integer NOT NULL DEFAULT {}").format(
+                sql.Literal(BASELINE)
+            )
+        )
+    missing = _missing(await _compatibility(connection), up_to)
     await make_roles(connection)
-    for name, script in missing:
-        await connection.execute(script.encode())
-        await connection.execute("INSERT INTO schema_migrations (name) VALUES (%s)", (name,))
-    return [name for name, _ in missing]
+    return missing
+
+
+async def _apply_one(connection: Connection, name: str, script: str) -> None:
+    await connection.execute(script.encode())
+    await _record(connection, name, script)
+
+
+def _transactional(script: str) -> str:
+    """Return the script as it runs on a database that nobody uses, where all migrations share a transaction."""
+    return script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
+
+
+async def _apply_in_pieces(connection: Connection, name: str, script: str) -> None:
+    """Run a migration that PostgreSQL refuses inside a transaction, such as CREATE INDEX CONCURRENTLY.
+
+    Each statement ends with a semicolon at the end of a line. A repeated attempt starts with the first statement again.
+    """
+    await connection.execute("SET lock_timeout = 0")
+    for statement in re.split(r";\s*$", script, flags=re.MULTILINE):
+        if re.sub(r"--.*", "", statement).strip():
+            await connection.execute(statement.encode())
+    await _record(connection, name, script)
+
+
+async def _record(connection: Connection, name: str, script: str) -> None:
+    await connection.execute(
+        "INSERT INTO schema_migrations (name, oldest_compatible) VALUES (%s, %s)",
+        (name, oldest_compatible(name, script)),
+    )
+
+
+async def _retried(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
+    """A step in a transaction that waits briefly for locks, again while others hold them. Raises MigrationError."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            async with connection.transaction():
+                await connection.execute(_ONE_BY_ONE)
+                await connection.execute(_LOCK_TIMEOUT)
+                return await step(connection)
+        except _BUSY as error:
+            if not left:
+                raise MigrationError(
+                    f"{what}: a table stayed in use by others ({error.diag.message_primary}). Nothing of this step was "
+                    "applied; run `joinery migrate` again, or end what holds the table (pg_stat_activity)."
+                ) from error
+        await asyncio.sleep(PAUSE)
+    raise AssertionError("unreachable")
+
+
+def _missing(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
+    known = available()
+    if found.oldest > number_of(known[-1][0]):
+        raise MigrationError(f"The database is newer than this release (it has {max(found.names)}); upgrade Joinery.")
+    return [entry for entry in known if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
+
+
+async def _is_migrated(connection: Connection) -> bool:
+    cursor = await connection.execute("SELECT to_regclass('schema_migrations') IS NOT NULL")
+    return (await cursor.fetchone()) == (True,)
+
+
+async def _has_oldest(connection: Connection) -> bool:
+    """Return whether a release that records compatibility has migrated the database."""
+    cursor = await connection.execute(
+        "SELECT FROM pg_attribute WHERE attrelid = 'schema_migrations'::regclass AND attname = 'oldest_compatible'"
+    )
+    return await cursor.fetchone() is not None
+
+
+async def _compatibility(connection: Connection) -> Compatibility:
+    oldest = "oldest_compatible" if await _has_oldest(connection) else str(BASELINE)
+    cursor = await connection.execute(f"SELECT name, {oldest} FROM schema_migrations ORDER BY name".encode())
+    rows = await cursor.fetchall()
+    return Compatibility([name for name, _ in rows], max((oldest for _, oldest in rows), default=0))
+
+
+def _ungranted(connection: Connection, grants: Sequence[str]) -> str:
+    statements = "\n  ".join(f"{one};" for one in grants)
+    return f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:\n  {statements}"

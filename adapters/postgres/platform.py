@@ -3,19 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import statements
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import plain
 from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
-from domain.platform.model import ComponentState
+from domain.platform.instances import ALIVE, Instance
+from domain.platform.model import ComponentState, OperatingFigures
+from domain.sources.model import RUNNABLE, STALE_INTERVALS
 from ports.platform import Check, DayCount
 
 SQL = statements("platform")
+COUNTED: Final = 50_000
+"""Deliveries up to which those that wait are counted."""
 
 
 class PostgresPlatformChecks:
@@ -52,6 +57,62 @@ class PostgresPlatformChecks:
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["forget"], {"day": before.date()})
             return int(cursor.rowcount)
+
+
+class PostgresInstances:
+    """Instances."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def beat(self, instance: Instance) -> None:
+        async with self._pool.system() as link:
+            await link.cursor.execute(SQL["beat"], plain(instance))
+
+    async def leave(self, instance: str) -> None:
+        async with self._pool.system() as link:
+            await link.cursor.execute(SQL["leave"], {"instance": instance})
+
+    async def alive(self) -> Sequence[Instance]:
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["alive"], {"alive": ALIVE})
+            return [Instance(*row) for row in await cursor.fetchall()]
+
+
+class PostgresOperatingFigures:
+    """OperatingFiguresReader; each node's are added up. A node that does not answer in time is left out."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self) -> OperatingFigures:
+        async with self._pool.system() as link:
+            row = await (await link.cursor.execute(SQL["figures"])).fetchone()
+        assert row is not None
+        mails, oldest_mail, backup_age = row
+        rows = await self._pool.each(_figures)
+        scheduled, stale, succeeded, disabled, waiting, oldest, cost = zip(*rows, strict=True)
+        return OperatingFigures(
+            sources_scheduled=sum(scheduled),
+            sources_stale=sum(stale),
+            last_success_age=min((age for age in succeeded if age is not None), default=None),
+            deliveries_waiting=sum(waiting),
+            oldest_delivery_age=max(oldest),
+            endpoints_disabled=sum(disabled),
+            mail_waiting=mails,
+            oldest_mail_age=oldest_mail,
+            backup_age=backup_age,
+            model_cost_dollars=sum(cost),
+        )
+
+
+async def _figures(link: PooledConnection) -> tuple[Any, ...]:
+    values = {"runnable": sorted(RUNNABLE), "stale": STALE_INTERVALS, "counted": COUNTED}
+    async with link.connection.transaction():
+        await link.cursor.execute("SET LOCAL statement_timeout = '3s'")
+        row = await (await link.cursor.execute(link.here(SQL["figures_of_tenants"]), values)).fetchone()
+    assert row is not None
+    return row
 
 
 class PostgresIncidents:

@@ -11,6 +11,8 @@ APP: Final = "joinery_app"
 """One tenant's work: policies show it the rows of the tenant that its session is set to, and fail when there is none."""
 SYSTEM: Final = "joinery_system"
 """What truly spans tenants: policies show it every row."""
+OPERATOR: Final = "joinery_operator"
+"""The role for what requests write as the schema's owner (organisations, members, credentials), where logins do not own it."""
 
 _READ: Final = "SELECT"
 _APPEND: Final = "SELECT, INSERT"
@@ -84,6 +86,8 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
 """Of joinery_app. A table that is not named is none of its business; a partition is reached through its parent, where the
 policies stand."""
 SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
+    # whether the schema is one that the release works on
+    "schema_migrations": _READ,
     # whose credentials they are, and whom a person belongs to
     "plans": _READ,
     "organisations": _READ,
@@ -122,7 +126,11 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "webhook_deliveries": _READ,
     # no tenant's at all
     "key_ring": _CHANGE,
+    "purges": "SELECT, UPDATE",
     "platform_checks": _ALL,
+    "platform_instances": _ALL,
+    "platform_backups": _READ,
+    "model_uses": _READ,
     "platform_incidents": _CHANGE,
     # people are no tenant's either
     "users": _CHANGE,
@@ -144,9 +152,45 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "oauth_devices": _ALL,
 }
 """Of joinery_system."""
-_RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))
+OPERATOR_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
+    "organisations": "SELECT, UPDATE",
+    "plans": _READ,
+    "licences": _READ,
+    "members": _ALL,
+    "api_keys": _CHANGE,
+    "key_uses": _READ,
+    "invitations": _ALL,
+    "users": _READ,
+    "oauth_apps": _ALL,
+    "oauth_grants": _CHANGE,
+    "sso_connections": _ALL,
+    "sso_domains": _ALL,
+    "sso_subjects": _ALL,
+    # on each new connection: whether the server is the one that wrote the logs
+    "log_server": _CHANGE,
+    "event_logs": "SELECT, UPDATE",
+}
+"""Of joinery_operator."""
+_RIGHTS: Final = {APP: PRIVILEGES, SYSTEM: SYSTEM_PRIVILEGES, OPERATOR: OPERATOR_PRIVILEGES}
 _ROLES: Final = sql.SQL(", ").join(map(sql.Identifier, (APP, SYSTEM)))
+_TABLES_WITHOUT_POLICY: Final = """
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relrowsecurity
+    AND c.relname = ANY(%(tables)s) AND pg_has_role(c.relowner, 'USAGE')
+    AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'operator')
+"""
+"""Tables of joinery_operator that have no policy for it yet."""
 
+_LOGIN_RIGHTS: Final = """
+SELECT rolsuper, rolcreaterole, has_schema_privilege('public', 'CREATE') AND has_schema_privilege('public', 'USAGE')
+FROM pg_roles WHERE rolname = current_user
+"""
+_SEPARATE_LOGINS: Final = """
+SELECT m.rolname FROM pg_auth_members AS a JOIN pg_roles AS m ON m.oid = a.member JOIN pg_roles AS r ON r.oid = a.roleid
+WHERE r.rolname = %s AND m.rolcanlogin AND NOT (a.admin_option OR m.rolsuper OR m.rolcreaterole)
+    AND m.rolname <> current_user ORDER BY m.rolname
+"""
+"""Logins that processes use beside the owner's; owners administer the role, or create roles."""
+_PRESENT: Final = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
 _OWNED: Final = """
 SELECT c.relname, c.relkind = 'S' FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S')
@@ -167,7 +211,56 @@ async def make_roles(connection: Connection) -> None:
                 IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN CREATE ROLE {role} NOLOGIN; END IF;
             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$""".encode()
         )
-        await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(role)))
+        if not await _is_granted(connection, role):
+            await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(role)))
+    [(superuser, makes_roles, _)] = await (await connection.execute(_LOGIN_RIGHTS)).fetchall()
+    if (superuser or makes_roles) and not await _exists(connection, OPERATOR):
+        await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(OPERATOR)))
+
+
+async def _exists(connection: Connection, role: str) -> bool:
+    return bool(await (await connection.execute(_PRESENT, ([role],))).fetchall())
+
+
+async def missing_grants(connection: Connection) -> list[str]:
+    """Statements that a superuser has to run before the login can migrate the database; none when it can."""
+    login = sql.Identifier(connection.info.user).as_string(connection)
+    [(superuser, makes_roles, creates)] = await (await connection.execute(_LOGIN_RIGHTS)).fetchall()
+    present = {name for (name,) in await (await connection.execute(_PRESENT, ([APP, SYSTEM],))).fetchall()}
+    grants = []
+    for role in () if superuser else (APP, SYSTEM):
+        if role not in present and not makes_roles:
+            grants += [f"CREATE ROLE {role} NOLOGIN", f"GRANT {role} TO {login} WITH ADMIN OPTION"]
+        elif role in present and not await _may_grant(connection, role, makes_roles=makes_roles):
+            grants.append(f"GRANT {role} TO {login} WITH ADMIN OPTION")
+    if not (superuser or makes_roles) and not await _exists(connection, OPERATOR):
+        separate = await (await connection.execute(_SEPARATE_LOGINS, (APP,))).fetchall()
+        if separate:
+            grants.append(f"CREATE ROLE {OPERATOR} NOLOGIN")
+        grants += [f"GRANT {OPERATOR} TO {sql.Identifier(name).as_string(connection)}" for (name,) in separate]
+    if not creates:
+        grants.append(f"GRANT CREATE, USAGE ON SCHEMA public TO {login}")
+    return grants
+
+
+async def _may_grant(connection: Connection, role: str, *, makes_roles: bool) -> bool:
+    """Return whether the login is a member of the role or can make itself one; CREATEROLE suffices before PostgreSQL 16 alone."""
+    if makes_roles and connection.info.server_version < 160_000:
+        return True
+    cursor = await connection.execute("SELECT pg_has_role(%s, 'MEMBER WITH ADMIN OPTION')", (role,))
+    return (await cursor.fetchone()) == (True,) or await _is_granted(connection, role)
+
+
+async def _is_granted(connection: Connection, role: str) -> bool:
+    """Return whether the login may work as the role by a grant; a superuser may without one.
+
+    From PostgreSQL 16 on whoever made a role is its member and yet may not SET ROLE to it.
+    """
+    kind = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
+    cursor = await connection.execute(
+        "SELECT pg_has_role(%s, %s) AND NOT rolsuper FROM pg_roles WHERE rolname = current_user", (role, kind)
+    )
+    return (await cursor.fetchone()) == (True,)
 
 
 async def grant(connection: Connection) -> None:
@@ -181,17 +274,31 @@ async def grant(connection: Connection) -> None:
         "GRANT USAGE ON SCHEMA public TO {roles}",
     ):
         await connection.execute(sql.SQL(statement).format(database=database, roles=_ROLES))
+    has_operator = await _exists(connection, OPERATOR)
+    if has_operator:
+        await _grant_operator(connection)
     cursor = await connection.execute(_OWNED)
     for name, sequence in await cursor.fetchall():
         await close(connection, name, sequence=sequence)
-        for role, tables in _RIGHTS:
-            if privileges := tables.get(name):
+        for role, tables in _RIGHTS.items():
+            if (has_operator or role != OPERATOR) and (privileges := tables.get(name)):
                 rights = sql.SQL(privileges), sql.Identifier("public", name), sql.Identifier(role)
                 await connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(*rights))
     cursor = await connection.execute(_MADE_OVER)
     for name, owner in await cursor.fetchall():
         policy = sql.Identifier("public", name), sql.Identifier(owner)
         await connection.execute(sql.SQL("ALTER POLICY owner ON {} TO {}").format(*policy))
+
+
+async def _grant_operator(connection: Connection) -> None:
+    """Let the operators' role into the schema and past the policies of its tables."""
+    role = sql.Identifier(OPERATOR)
+    await connection.execute(sql.SQL("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {}").format(role))
+    await connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role))
+    cursor = await connection.execute(_TABLES_WITHOUT_POLICY, {"tables": list(OPERATOR_PRIVILEGES)})
+    for (name,) in await cursor.fetchall():
+        made = sql.SQL("CREATE POLICY operator ON {} TO {} USING (true)")
+        await connection.execute(made.format(sql.Identifier("public", name), role))
 
 
 async def close(connection: Connection, name: str, *, sequence: bool = False) -> None:

@@ -13,6 +13,7 @@ from adapters.postgres.listing import EVER, LOOKED, page_names, page_of, page_pa
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import rendered, statements
+from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
@@ -98,7 +99,7 @@ def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tupl
     else:
         high = min(high, at + timedelta(milliseconds=1)) if at else high
     near = low if page_request.backwards else high
-    near = datetime.now(UTC) if near in EVER else near
+    near = now() if near in EVER else near
     for span in _SPANS:
         if page_request.backwards and low < near + span < high:
             yield low, near + span

@@ -40,7 +40,7 @@ class Session:
     context: AuditContext
     now: datetime
     recorded: Recorded
-    again: Callable[[], Awaitable[PooledConnection]] | None = None
+    again: Callable[[psycopg.Error], Awaitable[PooledConnection]] | None = None
     once: bool = False
     trace: str | None = None
 
@@ -85,7 +85,7 @@ class Session:
         except psycopg.Error as error:
             if self.again is None or not may_be_stale(error) or self.link.connection.closed:
                 raise
-            self.link = await self.again()
+            self.link = await self.again(error)
             await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
         self.settle()
 
@@ -101,7 +101,7 @@ class Session:
         except psycopg.Error as error:
             if self.again is None or not may_be_stale(error) or self.link.connection.closed:
                 raise
-            self.link = await self.again()
+            self.link = await self.again(error)
             cursor = await self.link.cursor.execute(sql, params)
         self.settle()
         return cursor
@@ -152,6 +152,11 @@ _ENCODE = msgspec.json.Encoder().encode
 def texts(values: Iterable[str]) -> Jsonb:
     """Many texts as one parameter, for `jsonb_array_elements_text` (an array of them takes psycopg ten times as long)."""
     return Jsonb(list(values), dumps=_ENCODE)
+
+
+def records(rows: Iterable[Mapping[str, Any]]) -> Jsonb:
+    """Encode rows as one parameter for `jsonb_to_recordset`, in which bytes are base64 (RFC 4648, section 4)."""
+    return Jsonb(list(rows), dumps=_ENCODE)
 
 
 def jsonb(value: Mapping[str, Any] | Sequence[Any] | None) -> Jsonb | None:

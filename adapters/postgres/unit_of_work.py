@@ -6,6 +6,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import TypeVar
 
+import psycopg
+
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import PostgresCatalogueStore
@@ -47,7 +49,7 @@ _SNAPSHOT = (
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '15min'"
 )
 R = TypeVar("R")
-Again = Callable[[], Awaitable[PooledConnection]]
+Again = Callable[[psycopg.Error], Awaitable[PooledConnection]]
 
 
 class PostgresTx:
@@ -135,12 +137,12 @@ class _Transaction:
         if self._open is not None:
             await self._open.__aexit__(kind, error, trace)
 
-    async def again(self) -> PooledConnection:
+    async def again(self, error: psycopg.Error) -> PooledConnection:
         """Roll back, and begin where the tenant is. Raises StaleRoute if nobody knows better."""
         stale = StaleRoute()
         await self.__aexit__(StaleRoute, stale, None)
         self._open = None
-        link = await self._lease.again()
+        link = await self._lease.again(error)
         begun = link.connection.transaction()
         await begun.__aenter__()
         self._open = begun

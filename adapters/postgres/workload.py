@@ -11,6 +11,7 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import statements
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import encode, uuid7
+from domain.kernel.tenancy import Tenant
 from domain.platform.workload import (
     COUNTED,
     LOOKED_AT,
@@ -58,6 +59,10 @@ class PostgresWorkload:
     async def troubled(self) -> Sequence[SourceLoad]:
         rows = await self._asked(SQL["troubled"], statuses=[str(one) for one in TROUBLED], limit=SOURCES)
         return sorted((SourceLoad(*row) for row in rows), key=lambda one: one.failures, reverse=True)[:SOURCES]
+
+    async def tenant_of_source(self, id: str) -> Tenant | None:
+        rows = await self._asked(SQL["tenant_of_source"], id=id)
+        return Tenant(*rows[0]) if rows else None
 
     async def _asked(self, statement: LiteralString, **values: Any) -> list[tuple[Any, ...]]:
         async def ask(link: PooledConnection) -> list[tuple[Any, ...]]:

@@ -47,7 +47,7 @@ class ReaderChild:
 
     def serve(self) -> None:
         """Until the other side closes the socket."""
-        while (body := self._received()) is not None:
+        while (body := messages.receive_message(self._connection)) is not None:
             asked = messages.request(body)
             if isinstance(asked, Order):
                 self._begin(asked)
@@ -148,19 +148,6 @@ class ReaderChild:
         with self._sending:
             for part in messages.framed(reply):
                 self._connection.sendall(part)
-
-    def _received(self) -> bytes | None:
-        head = self._exactly(messages.LENGTH)
-        return None if head is None else self._exactly(int.from_bytes(head))
-
-    def _exactly(self, length: int) -> bytes | None:
-        got = bytearray()
-        while len(got) < length:
-            part = self._connection.recv(min(length - len(got), 1 << 20))
-            if not part:
-                return None
-            got += part
-        return bytes(got)
 
 
 def _place(error: BaseException) -> str:

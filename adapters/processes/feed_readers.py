@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from adapters.processes import messages
-from adapters.processes.forks import Fork, ForkServerProcess
+from adapters.processes.forks import Fork, ForkServerHandle
 from adapters.processes.messages import (
     Cut,
     Draw,
@@ -200,10 +200,8 @@ class ProcessFeedReaders:
     """FeedReaders: at most `most` at a time; `command` runs the fork server. One that has read little is used again."""
 
     def __init__(self, command: Sequence[str], codec: Codec, *, most: int, limits: ReaderLimits | None = None) -> None:
-        self._command, self._codec, self._limits = command, codec, limits or ReaderLimits()
+        self._server, self._codec, self._limits = ForkServerHandle(command), codec, limits or ReaderLimits()
         self._room = asyncio.Semaphore(most)
-        self._server: ForkServerProcess | None = None
-        self._starting = asyncio.Lock()
         self._idle: list[ProcessFeedReader] = []
 
     @asynccontextmanager
@@ -221,16 +219,14 @@ class ProcessFeedReaders:
 
     async def warm(self) -> None:
         """Have the fork server ready before the first file comes."""
-        await self._started()
+        await self._server.start()
 
     async def close(self) -> None:
         """End every reader."""
         for reader in self._idle:
             reader.close()
         self._idle.clear()
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
+        await self._server.close()
 
     async def _ready(self, order: ReadingOrder) -> ProcessFeedReader:
         """A reader that has begun; an idle one may have ended meanwhile."""
@@ -242,7 +238,7 @@ class ProcessFeedReaders:
                     return reader
         for left in (1, 0):
             try:
-                reader = ProcessFeedReader((await self._started()).fork(), self._codec, self._limits)
+                reader = ProcessFeedReader(await self._server.fork(), self._codec, self._limits)
                 await reader.connect()
                 await reader.begin(order)
             except ConnectionError as error:
@@ -251,14 +247,6 @@ class ProcessFeedReaders:
             else:
                 return reader
         raise AssertionError("the last try returns or raises")
-
-    async def _started(self) -> ForkServerProcess:
-        async with self._starting:
-            if self._server is None or not self._server.alive:
-                if self._server is not None:
-                    await self._server.close()
-                self._server = await ForkServerProcess.start(self._command)
-            return self._server
 
 
 def _small(snapshot: str) -> bool:
@@ -272,8 +260,9 @@ def _product(plain: Mapping[str, Any]) -> ProductStatement:
             variant["data"],
             [OfferStatement(offer["location"], offer["data"]) for offer in variant["offers"]],
             variant["restated"],
+            frozenset(variant["blank"]),
         )
         for variant in plain["variants"]
     ]
-    marks = plain["discontinued"], plain["restated"], plain["alone"]
+    marks = plain["discontinued"], plain["restated"], plain["alone"], frozenset(plain["blank"])
     return ProductStatement(plain["key"], plain["data"], variants, *marks)

@@ -111,6 +111,33 @@ class ForkServerProcess:
         self._forks.clear()
 
 
+class ForkServerHandle:
+    """A fork server that is started on first use, and again after it has ended."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._process: ForkServerProcess | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> ForkServerProcess:
+        """Return the running server; start one unless there is one."""
+        async with self._starting:
+            if self._process is None or not self._process.alive:
+                await self.close()
+                self._process = await ForkServerProcess.start(self._command)
+            return self._process
+
+    async def fork(self) -> Fork:
+        """Return a fresh child. Raises ConnectionError when the server ends meanwhile."""
+        return (await self.start()).fork()
+
+    async def close(self) -> None:
+        """End the server and its children."""
+        process, self._process = self._process, None
+        if process is not None:
+            await process.close()
+
+
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """What of this process's environment a reader gets."""
     given = os.environ if given is None else given

@@ -2,87 +2,45 @@
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from adapters.processes.forks import Fork, ForkServerProcess
-from adapters.processes.image_child import LONGEST
+from adapters.processes.call_messages import Signature
+from adapters.processes.calls import CallLimits, ProcessCalls
 from ports.images import ConvertedFile, ConvertedImage, ImageRefused
+from ports.parsing import ParserEnded
+
+CONVERT: Final = "convert"
+"""Writes the target, and smaller pictures beside it; answers file name, width and height of each. Raises ImageRefused."""
+_SIGNATURE: Final = Signature(tuple[str, str], list[tuple[str, int, int]])
 
 
 @dataclass(frozen=True, slots=True)
-class ConverterLimits:
-    """Seconds of processor time, and of any time, that one image may take."""
+class ConverterLimits(CallLimits):
+    """The bounds of one image."""
 
     cpu: int = 20
     wall: float = 60.0
-
-
-class ConverterFailed(Exception):
-    """The converter met an error of its own, such as a full disk."""
+    answer: int = 16 << 10
 
 
 class ProcessImages:
     """ImageConverter: at most `most` at a time; `command` runs the fork server, which bounds each child's memory."""
 
     def __init__(self, command: Sequence[str], *, most: int, limits: ConverterLimits | None = None) -> None:
-        self._command, self._limits = command, limits or ConverterLimits()
-        self._room = asyncio.Semaphore(most)
-        self._server: ForkServerProcess | None = None
-        self._starting = asyncio.Lock()
+        self._calls = ProcessCalls(command, most=most, limits=limits or ConverterLimits(), raises=(ImageRefused,))
 
     async def convert(self, source: Path, target: Path) -> ConvertedImage:
-        async with self._room:
-            answer = await self._asked({"source": str(source), "target": str(target), "cpu": self._limits.cpu})
-        if "refused" in answer:
-            raise ImageRefused(answer["refused"])
-        if "failed" in answer:
-            raise ConverterFailed(answer["failed"])
-        return await asyncio.to_thread(_converted, target, answer["written"])
+        try:
+            written = await self._calls.call(CONVERT, _SIGNATURE, (str(source), str(target)))
+        except ParserEnded as ended:
+            raise ImageRefused(f"The image cannot be decoded: {ended}.") from None
+        return await asyncio.to_thread(_converted, target, written)
 
     async def close(self) -> None:
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
-
-    async def _asked(self, order: dict[str, Any]) -> dict[str, Any]:
-        fork = (await self._started()).fork()
-        try:
-            async with asyncio.timeout(self._limits.wall):
-                return await _answered(fork, order)
-        except TimeoutError:
-            raise ImageRefused("Decoding the image takes too long.") from None
-        finally:
-            fork.kill()
-
-    async def _started(self) -> ForkServerProcess:
-        async with self._starting:
-            if self._server is None or not self._server.alive:
-                if self._server is not None:
-                    await self._server.close()
-                self._server = await ForkServerProcess.start(self._command)
-            return self._server
-
-
-async def _answered(fork: Fork, order: dict[str, Any]) -> dict[str, Any]:
-    reader, writer = await asyncio.open_connection(sock=fork.connection, limit=LONGEST)
-    try:
-        writer.write(json.dumps(order).encode() + b"\n")
-        await writer.drain()
-        line = await reader.readline()
-    except (ConnectionError, ValueError):
-        line = b""
-    finally:
-        writer.close()
-    if line.endswith(b"\n"):
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-    if await fork.ended is None:
-        raise ConverterFailed("the fork server is gone, and its children with it")
-    return {"refused": "Decoding the image came to a sudden end: it takes too much time or memory."}
+        await self._calls.close()
 
 
 def _converted(target: Path, written: Sequence[tuple[str, int, int]]) -> ConvertedImage:

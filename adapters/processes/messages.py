@@ -3,6 +3,7 @@
 Nothing that a reader says can run code here: it works on hostile files.
 """
 
+import socket
 from collections.abc import Sequence
 from typing import Literal
 
@@ -151,3 +152,19 @@ def framed(message: msgspec.Struct) -> Sequence[bytes]:
     """The message's length and the message."""
     body = encode(message)
     return len(body).to_bytes(LENGTH), body
+
+
+def receive_message(connection: socket.socket) -> bytes | None:
+    """Return the body of the next message; None when the other side closes the connection."""
+    head = _receive_exactly(connection, LENGTH)
+    return None if head is None else _receive_exactly(connection, int.from_bytes(head))
+
+
+def _receive_exactly(connection: socket.socket, length: int) -> bytes | None:
+    received = bytearray()
+    while len(received) < length:
+        part = connection.recv(min(length - len(received), 1 << 20))
+        if not part:
+            return None
+        received += part
+    return bytes(received)

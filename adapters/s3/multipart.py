@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -11,6 +11,7 @@ from yarl import URL
 
 from adapters.s3.address import Address
 from adapters.s3.presign import presign
+from domain.kernel.clock import CLOCK
 
 _SECONDS: Final = 60
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=_SECONDS)
@@ -30,7 +31,7 @@ async def abort_older(address: Address, older: timedelta) -> int:
 
     Raises OSError when the store refuses.
     """
-    before, aborted = datetime.now(UTC) - older, 0
+    before, aborted = CLOCK.now() - older, 0
     async with aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=False) as session:
         async for upload in _open_uploads(session, address):
             if upload.begun_at < before:
@@ -61,7 +62,7 @@ def _text(element: ET.Element, name: str) -> str:
 async def _send(
     session: aiohttp.ClientSession, address: Address, method: str, key: str | None, query: Mapping[str, str]
 ) -> bytes:
-    url = presign(address, method, key, now=datetime.now(UTC), seconds=_SECONDS, query=query)
+    url = presign(address, method, key, now=CLOCK.now(), seconds=_SECONDS, query=query)
     async with session.request(method, URL(url, encoded=True)) as answer:
         body = await answer.read()
         gone = method == "DELETE" and answer.status == 404

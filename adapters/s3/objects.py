@@ -1,10 +1,12 @@
 """Objects in an S3-compatible store, through obstore."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+import contextlib
+import logging
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
-from urllib.parse import quote
 
 import obstore
 from obstore.exceptions import BaseError
@@ -13,7 +15,9 @@ from obstore.store import S3Store
 from adapters.s3.address import Address, parse
 from adapters.s3.multipart import abort_older
 from adapters.s3.presign import presign
-from ports.objects import ObjectInfo, ObjectMissing, SignedPut
+from domain.kernel.clock import CLOCK
+from domain.kernel.errors import StorageFull, Unavailable
+from ports.objects import ObjectInfo, ObjectMissing, SignedPut, download_headers
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 CHUNK: Final = 256 * 1024
 PAGE: Final = 500
 """Objects that a listing answers at once."""
+_LOG: Final = logging.getLogger("joinery.objects")
+_FULL: Final = re.compile(r"StorageFull|QuotaExceeded|\b507\b")
 _MIN: Final = timedelta(seconds=1)
 _PART: Final = 8 << 20
 """Bytes of a part of an upload: of the 10,000 that there may be, 78 GiB."""
@@ -40,33 +46,40 @@ class S3Objects:
         self._store = _store(self._address)
 
     async def put_file(self, key: str, path: Path) -> None:
-        await obstore.put_async(self._store, self._address.path(key), path)
+        with _refusals():
+            await obstore.put_async(self._store, self._address.path(key), path)
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         path = self._address.path(key)
-        await obstore.put_async(
-            self._store, path, aiter(chunks), use_multipart=True, chunk_size=_PART, max_concurrency=_PARTS
-        )
+        with _refusals():
+            await obstore.put_async(
+                self._store, path, aiter(chunks), use_multipart=True, chunk_size=_PART, max_concurrency=_PARTS
+            )
 
     async def size(self, key: str) -> int:
         try:
-            return (await obstore.head_async(self._store, self._address.path(key)))["size"]
+            with _refusals():
+                return (await obstore.head_async(self._store, self._address.path(key)))["size"]
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         try:
-            found = await obstore.get_async(self._store, self._address.path(key))
+            with _refusals():
+                found = await obstore.get_async(self._store, self._address.path(key))
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
-        async for chunk in found.stream(min_chunk_size=CHUNK):
+        chunks = aiter(found.stream(min_chunk_size=CHUNK))
+        while True:
+            with _refusals():
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
             yield bytes(chunk)
 
     async def delete(self, key: str) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError), _refusals():
             await obstore.delete_async(self._store, self._address.path(key))
-        except FileNotFoundError:
-            return
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
         """Raises OSError when the store refuses."""
@@ -84,7 +97,7 @@ class S3Objects:
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
         headers = {"Content-Type": content_type}
         if self._address.fixed:
-            now = datetime.now(UTC)
+            now = CLOCK.now()
             seconds = int((expires_at - now).total_seconds())
             signed = headers | {"Content-Length": str(bytes_limit)}  # every client sends it by itself
             url = presign(self._address, "PUT", key, now=now, seconds=seconds, headers=signed)
@@ -95,14 +108,27 @@ class S3Objects:
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
         if not self._address.fixed:
             return await self._signed("GET", key, expires_at)
-        now = datetime.now(UTC)
-        query = {"response-content-disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}"}
+        now = CLOCK.now()
+        query = {f"response-{name}": value for name, value in download_headers(filename).items()}
         seconds = int((expires_at - now).total_seconds())
         return presign(self._address, "GET", key, now=now, seconds=seconds, query=query)
 
     async def _signed(self, method: Literal["PUT", "GET"], key: str, expires_at: datetime) -> str:
-        left = max(_MIN, expires_at - datetime.now(UTC))
+        left = max(_MIN, expires_at - CLOCK.now())
         return await obstore.sign_async(self._store, method, self._address.path(key), left)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise StorageFull or Unavailable for what the store refuses.
+
+    Stores name want of space `XMinioStorageFull` (MinIO), `QuotaExceeded` (Ceph, with 403) or answer 507 (RFC 4918, section 11.5).
+    """
+    try:
+        yield
+    except BaseError as error:
+        _LOG.error("the object store refuses: %s", error)
+        raise StorageFull if _FULL.search(str(error)) else Unavailable from error
 
 
 def _store(address: Address) -> S3Store:

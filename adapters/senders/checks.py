@@ -1,43 +1,44 @@
-"""SPF, DKIM and DMARC of one message, off the event loop and within a bounded time."""
+"""SPF, DKIM and DMARC of one message, within a bounded time."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from adapters.senders.asking import Asking
+from adapters.senders.asking import Asking, LookUp
 from adapters.senders.dkim_check import passing, signatures, summary
 from adapters.senders.spf_check import spf_result
 from domain.mail import dmarc
 from domain.mail.model import Authentication, CheckResult, Envelope
-from ports.names import NameRecords, NamesUnavailable
+from ports.names import NameRecord, NameRecords, NamesUnavailable, RecordKind
+from ports.parsing import ParserEnded, ParserFailed, RunParser
 
 SECONDS: Final = 30.0
 _UNKNOWN: Final = Authentication(CheckResult.TEMPERROR, CheckResult.TEMPERROR, CheckResult.TEMPERROR)
 
 
-class ThreadedSenderChecks:
-    """SenderChecks, in threads of its own: so many messages at a time, the others wait."""
+class SenderVerifier:
+    """SenderChecks. `run` bounds and ends the verification; names are looked up in this process."""
 
-    def __init__(self, records: NameRecords, threads: int = 8) -> None:
-        self._records = records
-        self._threads = ThreadPoolExecutor(threads, "sender checks")
+    def __init__(self, records: NameRecords, run: RunParser = asyncio.to_thread) -> None:
+        self._records, self._run = records, run
 
     async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:
         """What did not come to an end in time is a `temperror`."""
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(SECONDS):
-                return await loop.run_in_executor(self._threads, _checked, self._records, raw, author, envelope)
-        except TimeoutError:
+                return await self._run(verify, self._look_up, raw, author, envelope)
+        except (TimeoutError, ParserEnded, ParserFailed):
             return _UNKNOWN
 
-    def close(self) -> None:
-        """Let the threads go."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...] | None:
+        try:
+            return self._records.look_up(name, kind, seconds)
+        except NamesUnavailable:
+            return None
 
 
-def _checked(records: NameRecords, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-    asking, domain = Asking(records), author.rpartition("@")[2]
+def verify(look_up: LookUp, raw: bytes, author: str, envelope: Envelope) -> Authentication:
+    """Evaluate SPF, DKIM and DMARC for a message by that author."""
+    asking, domain = Asking(look_up), author.rpartition("@")[2]
     spf, spf_domain = spf_result(asking, envelope)
     signed = signatures(raw, asking)
     dkim = summary(signed)

@@ -1,5 +1,6 @@
 """DKIM (RFC 6376, RFC 8301): which domains have signed a message, all of it."""
 
+import base64
 import re
 import time
 from collections.abc import Iterator
@@ -7,6 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import dkim
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from adapters.senders.asking import Asking
 from domain.mail.model import CheckResult
@@ -16,6 +20,11 @@ from ports.names import NamesUnavailable
 MOST_SIGNATURES: Final = 5
 """How many signatures are looked at, from the top."""
 _SMALLEST_KEY: Final = 1024
+_LARGEST_KEY: Final = 8192
+_LONGEST_RECORD: Final = 2048
+_ED25519: Final = 32
+"""Bytes of an Ed25519 key (RFC 8463 §4); a revoked key has none."""
+_KEY: Final = re.compile(rb"(?:^|;)\s{0,64}p\s{0,64}=([^;]*)")
 _SECONDS: Final = 10.0
 """After which no further signature of a message is looked at."""
 _LONGEST_HEADER: Final = 16 * 1024
@@ -72,7 +81,8 @@ def _verified(message: dkim.DKIM, at: int, asking: Asking) -> Signature:
     def texts(name: bytes | str, timeout: float = 5) -> bytes | None:
         del timeout
         host = name.decode("ascii", "replace") if isinstance(name, bytes) else name
-        return next((record.value for record in asking.look_up(host, "TXT")), None)
+        found = next((record.value for record in asking.look_up(host, "TXT")), None)
+        return found if found is not None and _is_bounded(found) else None
 
     message.domain = None
     try:
@@ -84,6 +94,28 @@ def _verified(message: dkim.DKIM, at: int, asking: Asking) -> Signature:
     except Exception:  # a signature of anybody's: whatever the library stumbles over proves nothing
         return Signature(CheckResult.PERMERROR, _domain(message))
     return Signature(CheckResult.PASS if passed else CheckResult.FAIL, _domain(message))
+
+
+def _is_bounded(record: bytes) -> bool:
+    """Return whether a key record (RFC 6376 §3.6.1) states a key that verifies in a bounded time.
+
+    The library raises to the key's exponent in Python, without end for a large one; RFC 8301 §3.2 asks for keys up to
+    4,096 bits.
+    """
+    stated = _KEY.search(record) if len(record) <= _LONGEST_RECORD else None
+    if stated is None:
+        return False
+    try:
+        key = base64.b64decode(b"".join(stated[1].split()))
+        loaded = load_der_public_key(key) if len(key) > _ED25519 else None
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    if loaded is None:
+        return len(key) in (0, _ED25519)
+    if not isinstance(loaded, RSAPublicKey):
+        return False
+    exponent = loaded.public_numbers().e
+    return loaded.key_size <= _LARGEST_KEY and exponent % 2 == 1 and exponent < 1 << 32
 
 
 def _domain(message: dkim.DKIM) -> str:

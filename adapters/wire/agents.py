@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from adapters.wire.schema import array, boolean, enum, map_of, named, nullable, record, text
+from adapters.wire.schema import array, boolean, enum, map_of, named, record, text
 from domain.agents.model import AgentTool
+from domain.kernel.plain import plain
 
 _SCHEMA: Final = map_of({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
 AGENT_TOOL: Final = named(
@@ -18,7 +19,7 @@ AGENT_TOOL: Final = named(
             "description": text("One source with its health.", longest=10_000),
             "method": text("GET"),
             "path": text("/v1/sources/{id}"),
-            "scope": nullable(text("sources:read")),
+            "scope": text("sources:read"),
             "rate": enum("read", "write", "expensive", "export", "stream"),
             "permitted": boolean(description="Whether your credential may call it."),
             "approval": boolean(False, "A person should confirm each call."),
@@ -27,8 +28,9 @@ AGENT_TOOL: Final = named(
             "idempotent": boolean(description="Calling it again changes nothing more."),
             "outside": boolean(False, "It has the service ask or tell others, such as vendors' systems."),
             "input_schema": _SCHEMA,
-            "output_schema": nullable(_SCHEMA),
+            "output_schema": _SCHEMA,
         },
+        optional=("scope", "output_schema"),
     ),
 )
 AGENT_TOOLS: Final = record(
@@ -38,24 +40,7 @@ AGENT_TOOLS: Final = record(
 
 def render(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:
     """One tool."""
-    return {
-        "name": tool.name,
-        "operation": tool.operation,
-        "title": tool.title,
-        "description": tool.description,
-        "method": tool.method,
-        "path": tool.path,
-        "scope": tool.scope,
-        "rate": tool.rate,
-        "permitted": permitted,
-        "approval": tool.approval,
-        "read_only": tool.read_only,
-        "destructive": tool.destructive,
-        "idempotent": tool.idempotent,
-        "outside": tool.outside,
-        "input_schema": tool.input_schema,
-        "output_schema": tool.output_schema,
-    }
+    return {**plain(tool), "permitted": permitted}
 
 
 def render_all(tools: Iterable[tuple[AgentTool, bool]]) -> dict[str, Any]:

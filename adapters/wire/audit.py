@@ -3,8 +3,8 @@
 from typing import Final
 
 from adapters.wire.request_logs import ACTOR
-from adapters.wire.resource import Resource, computed, part
-from adapters.wire.schema import Schema, boolean, enum, id_of, integer, map_of, named, nullable, record, text, timestamp
+from adapters.wire.resource import Resource, computed, optional, part
+from adapters.wire.schema import Schema, boolean, enum, id_of, integer, map_of, named, record, text, timestamp
 from domain.audit.usecases import ToldEntry
 
 _ANY: Final[Schema] = {"description": "As the resource's own description has it."}
@@ -24,10 +24,9 @@ _UNDO: Final = named(
         None,
         {
             "available": boolean(description="Whether it can be undone now, by somebody who may do the opposite."),
-            "reason": nullable(
-                text("It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.", longest=2000, description="Why not.")
-            ),
+            "reason": text("It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.", longest=2000, description="Why not."),
         },
+        optional=("reason",),
     ),
 )
 AUDIT_EVENT: Final = Resource[ToldEntry](
@@ -52,32 +51,39 @@ AUDIT_EVENT: Final = Resource[ToldEntry](
             id_of("aud", "What one request or job changed has the same: the id of its first entry."),
             lambda told, _: told.entry.act,
         ),
-        "request_id": computed(
-            nullable(text("req_01J8ZQ5T3V7XK2M9RB4CDW", description="The Request-Id.")),
-            lambda told, _: told.entry.context.request_id,
+        "request_id": optional(
+            computed(
+                text("req_01J8ZQ5T3V7XK2M9RB4CDW", description="The Request-Id."),
+                lambda told, _: told.entry.context.request_id,
+            )
         ),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
         "created_at": computed(timestamp(), lambda told, _: told.entry.created_at),
-        "undo": computed(_UNDO, lambda told, _: {"available": told.refusal is None, "reason": told.refusal}),
-        "undone_by": computed(
-            nullable(id_of("aud", "The act that has undone it; undo that to have it done again.")),
-            lambda told, _: told.undone_by,
+        "undo": computed(
+            _UNDO,
+            lambda told, _: {"available": False, "reason": told.refusal} if told.refusal else {"available": True},
         ),
-        "undoes": computed(
-            nullable(id_of("aud", "The act that this one has undone.")), lambda told, _: told.entry.undoes
+        "undone_by": optional(
+            computed(
+                id_of("aud", "The act that has undone it; undo that to have it done again."),
+                lambda told, _: told.undone_by,
+            )
+        ),
+        "undoes": optional(
+            computed(id_of("aud", "The act that this one has undone."), lambda told, _: told.entry.undoes)
         ),
         "sequence": computed(
             integer(4711, least=0, description="Its number among the entries of your organisation and mode."),
             lambda told, _: told.entry.sequence,
         ),
-        "hash": computed(
-            nullable(
+        "hash": optional(
+            computed(
                 text(
                     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     description="The chain up to and with it.",
-                )
-            ),
-            lambda told, _: told.entry.hash.hex() if told.entry.hash else None,
+                ),
+                lambda told, _: told.entry.hash.hex() if told.entry.hash else None,
+            )
         ),
     },
     description="One change: by whom, of what, from what to what.",

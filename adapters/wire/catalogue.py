@@ -5,11 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
+from domain.catalogue.differences import PRICE_FIELDS
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Offer, OfferLine, Product, Variant
 from domain.catalogue.overlay import Origin
 from domain.kernel.plain import instant
 
+_OFFER_FACTS: Final = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
+"""The order in which an offer's facts are answered. A merge and its undo store them anew, in the store's own order."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _encode = _ENCODER.encode
 
@@ -21,15 +24,11 @@ def pack(data: Mapping[str, Any]) -> msgspec.Raw:
 
 def offer(offer: Offer) -> dict[str, Any]:
     """An offer's wire object, without what surrounds it."""
-    answer: dict[str, Any] = {
-        "object": "offer",
-        "id": offer.id,
-        "source": offer.source,
-        "location": offer.location,
-        **offer.data,
-        "version": offer.version,
-        "observed_at": instant(offer.observed_at),
-    }
+    data = offer.data
+    answer: dict[str, Any] = {"object": "offer", "id": offer.id, "source": offer.source, "location": offer.location}
+    answer |= {name: data[name] for name in _OFFER_FACTS if name in data}
+    answer["version"] = offer.version
+    answer["observed_at"] = instant(offer.observed_at)
     if offer.withdrawn_at is not None:
         answer["withdrawn_at"] = instant(offer.withdrawn_at)
     return answer

@@ -39,10 +39,12 @@ def envelope_schema(type: schema.Schema, data: schema.Schema, subject: schema.Sc
             "schema_version": schema.integer(1, least=1),
             "livemode": schema.boolean(),
             "data": data,
-            "correlation_id": schema.text("run_01J8ZQ5T3V7XK2M9RB4CDW"),
+            "correlation_id": schema.text(
+                "run_01J8ZQ5T3V7XK2M9RB4CDW",
+                description="The run, request or job that caused the change; the event's own id where there is none.",
+            ),
             "causation_id": schema.nullable(schema.text("evt_01J8ZQ5T3V7XK2M9RB4CDW")),
         },
-        optional=("correlation_id",),
         description="One change.",
     )
 

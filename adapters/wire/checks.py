@@ -3,8 +3,8 @@
 from typing import Final
 
 from adapters.wire.products import AVAILABILITY
-from adapters.wire.resource import Resource, parts
-from adapters.wire.schema import enum, failure, id_of, integer, named, nullable, timestamp
+from adapters.wire.resource import Resource, optional, parts
+from adapters.wire.schema import enum, failure, id_of, integer, named, timestamp
 from domain.checks.model import CheckResult, CheckStatus, StockCheck
 
 _RESULT: Final = Resource[CheckResult](
@@ -13,9 +13,9 @@ _RESULT: Final = Resource[CheckResult](
         "source": id_of("src"),
         "offer": id_of("ofr"),
         "availability": AVAILABILITY,
-        "quantity": nullable(integer(4, description="Null where it is not known.")),
-        "checked_at": nullable(timestamp("When the source answered; null while it has not.")),
-        "failure": nullable(
+        "quantity": optional(integer(4, description="Left out where it is not known.")),
+        "checked_at": optional(timestamp("When the source answered; left out while it has not.")),
+        "failure": optional(
             failure(
                 "not_checkable",
                 "The source's connector cannot ask.",

@@ -63,8 +63,8 @@ _VERSIONS: Final[Mapping[str, Schema]] = {
         6, least=1, description="The version before; another one than you hold means that an event is missing."
     ),
 }
-_PRODUCT: Final[Mapping[str, Schema]] = {"id": id_of("prod")}
-_VARIANT: Final[Mapping[str, Schema]] = {"id": id_of("var"), "product": id_of("prod")}
+_PRODUCT: Final[Mapping[str, Schema]] = {"id": id_of("prod"), "catalogue": id_of("cat")}
+_VARIANT: Final[Mapping[str, Schema]] = {"id": id_of("var"), "product": id_of("prod"), "catalogue": id_of("cat")}
 _OFFER: Final[Mapping[str, Schema]] = {
     "id": id_of("ofr"),
     "variant": id_of("var"),

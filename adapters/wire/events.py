@@ -44,7 +44,10 @@ def _field(path: str, old: Any, new: Any, provenance: dict[str, Any]) -> dict[st
 
 def data(event: Event) -> dict[str, Any]:
     """The event's data: ids, version, facets, and each changed field with its provenance."""
-    answer: dict[str, Any] = {**event.data, "version": event.version}
+    answer: dict[str, Any] = {**event.data}
+    if event.catalogue not in (None, event.subject):
+        answer["catalogue"] = event.catalogue
+    answer["version"] = event.version
     if (previous := event.previous_version) is not None:
         answer["previous_version"] = previous
     if event.facets is not None:
@@ -58,7 +61,7 @@ def data(event: Event) -> dict[str, Any]:
 
 def envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, Any]:
     """The whole event."""
-    answer = {
+    return {
         "id": event.id,
         "type": event.type,
         "spec_version": "1.0",
@@ -70,11 +73,9 @@ def envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, Any]:
         "schema_version": event.schema_version,
         "livemode": tenant.livemode,
         "data": data(event),
+        "correlation_id": event.correlation_id,
+        "causation_id": event.causation_id,
     }
-    if event.correlation_id is not None:
-        answer["correlation_id"] = event.correlation_id
-    answer["causation_id"] = event.causation_id
-    return answer
 
 
 def told(event: Event, tenant: Tenant, time: datetime) -> bytes:

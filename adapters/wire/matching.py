@@ -70,12 +70,13 @@ JUDGEMENT: Final = named(
             "id": id_of("jud"),
             "model": text("small-1"),
             "outcome": enum(*Outcome),
-            "choice": nullable(enum("same", "different", "unsure")),
-            "confidence": nullable(number(0.97, "From 0 to 1.")),
+            "choice": enum("same", "different", "unsure"),
+            "confidence": number(0.97, "From 0 to 1."),
             "reasons": array(_REASON, description="Every quote stands in the data word for word."),
-            "note": nullable(text("Same maker, same size.", shortest=0)),
+            "note": text("Same maker, same size.", shortest=0),
             "judged_at": timestamp(),
         },
+        optional=("choice", "confidence", "note"),
     ),
 )
 _SIDE: Final = named("match_side", record(None, {"id": id_of("var"), "product": id_of("prod")}))
@@ -86,14 +87,7 @@ def _side(id: str) -> Mapping[str, Any]:
 
 
 def _judgement(judgement: Judgement | None) -> Mapping[str, Any] | None:
-    if judgement is None:
-        return None
-    fields = ("id", "model", "outcome", "choice", "confidence", "reasons", "note", "judged_at")
-    told = {name: getattr(judgement, name) for name in fields}
-    return {
-        "object": "match_judgement",
-        **{name: plain(value) if value is not None else None for name, value in told.items()},
-    }
+    return {"object": "match_judgement", "reasons": [], **plain(judgement)} if judgement else None
 
 
 MATCH_PAIR: Final = Resource[MatchPair](
@@ -127,8 +121,8 @@ MATCH_PAIR: Final = Resource[MatchPair](
             CONFLICT,
             description="Facts that contradict each other: with any the pair is never merged but by a person.",
         ),
-        "judgement": computed(nullable(JUDGEMENT), lambda pair, _: _judgement(pair.judgement)),
-        "merge": nullable(id_of("mrg", "The merge of the two variants, while the pair is merged.")),
+        "judgement": optional(computed(JUDGEMENT, lambda pair, _: _judgement(pair.judgement))),
+        "merge": optional(id_of("mrg", "The merge of the two variants, while the pair is merged.")),
         "held": boolean(False, "A person took its merge or its dismissal back: it waits for a person's word."),
         "created_at": timestamp(),
         "updated_at": timestamp(),
@@ -144,15 +138,15 @@ MERGE: Final = Resource[Merge](
         "kind": enum(*MergeKind),
         "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", description="The variant or product that is shown for both."),
         "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", description="The one that answers with the survivor meanwhile."),
-        "pair": nullable(id_of("mpr", "The pair that it was made of; null for products.")),
+        "pair": optional(id_of("mpr", "The pair that it was made of; merges of products have none.")),
         "decided_by": enum(*DecidedBy),
-        "reason": nullable(text("Their variants are the same items.", shortest=0)),
+        "reason": optional(text("Their variants are the same items.", shortest=0)),
         "rests_on": array(
             id_of("mrg"),
             description="Merges without which it would not be. Undoing one of them is refused first, or undoes this one too if it is one of products.",
         ),
         "created_at": timestamp(),
-        "undone_at": nullable(timestamp()),
+        "undone_at": optional(timestamp()),
     },
     path="/v1/merges/{id}",
     description="Two variants or products that are shown as one.",
@@ -167,9 +161,13 @@ JUDGE_SETTINGS: Final = Resource[JudgeSettings](
     "judge_settings",
     {
         "enabled": changeable(boolean(False, "Whether a model judges open pairs.")),
-        "model": changeable(
-            nullable(text("small-1", longest=100))
-            | {"description": "Which model is asked; null for the one that the service is set to.", "examples": [None]}
+        "model": optional(
+            changeable(
+                text(
+                    "small-1", longest=100, description="The model that judges; the service's own where it is left out."
+                ),
+                nullable(text("small-1", longest=100, description="Null chooses the service's own model.")),
+            )
         ),
         "auto_merge_at": changeable(
             _confidence("From this confidence on `same` merges a pair that has no conflict; otherwise it stays open.")

@@ -131,6 +131,7 @@ class Resource(Generic[R]):
     """`name` is the marker in `object`; without one it is part of another resource. `fields` in the order of the answer.
 
     `path` is where one is read, with `{field}` for fields of the row; `title` names it where `name` would mislead.
+    `etag_source` returns what an answer's ETag is computed from, where parts of the answer change with the time alone.
     """
 
     def __init__(
@@ -141,9 +142,11 @@ class Resource(Generic[R]):
         path: str = "",
         description: str = "",
         title: str = "",
+        etag_source: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self.name: Final = name
         self.path: Final = path
+        self.etag_source: Final = etag_source
         self.fields: Final = {key: _field(given) for key, given in fields.items()}
         left_out = tuple(key for key, field in self.fields.items() if field.optional)
         shown = {key: field.schema for key, field in self.fields.items()}

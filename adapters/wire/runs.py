@@ -45,21 +45,19 @@ COLUMNS: Final = computed(
         record(
             None,
             {
-                "sheet": nullable(text("Prices", description="Null where a format has no sheets.")),
+                "sheet": text("Prices", description="Left out where a format has no sheets."),
                 "header": text("Item No.", shortest=0),
                 "position": integer(0, least=0, description="Counted from 0."),
-                "field": nullable(text("sku", description="Null for a column that is not read.")),
-                "reason": nullable(enum(*UnmappedReason)),
+                "field": text("sku", description="Left out for a column that is not read."),
+                "reason": enum(*UnmappedReason),
             },
+            optional=("sheet", "field", "reason"),
         ),
         most=KEPT_COLUMNS,
         description="What each column of the feed was read as, sheet by sheet: its field, or why it has none. stats.columns "
         "counts them all, stats.columns_unmapped those without a field.",
     ),
-    lambda run, _: [
-        {"sheet": one.sheet, "header": one.header, "position": one.position, "field": one.field, "reason": one.reason}
-        for one in run.columns
-    ],
+    lambda run, _: run.columns,
 )
 WAITING: Final = record(
     None,

@@ -100,6 +100,12 @@ def _freshness(source: Source, view: View) -> Mapping[str, Any]:
     }
 
 
+def _without_ages(source: dict[str, Any]) -> dict[str, Any]:
+    """Return the source without the ages of its streams, which grow with the time alone."""
+    streams = source["freshness"].items()
+    return source | {"freshness": {name: one and {**one, "age_seconds": 0} for name, one in streams}}
+
+
 STATUS_REASON: Final = named(
     "source_status_reason",
     record(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)}),
@@ -141,6 +147,7 @@ SOURCE: Final = Resource[Source](
         "updated_at": timestamp(),
     },
     path="/v1/sources/{id}",
+    etag_source=_without_ages,
 )
 CREDENTIALS: Final = Body(
     strict_object(
@@ -162,7 +169,7 @@ SOURCE_TEST: Final = Resource[SourceTest](
     {
         "ok": boolean(),
         "status": optional(integer(200, description="The HTTP status that the source answered.")),
-        "served_by": nullable(text("admin_graphql", description="The API that answered, of connectors with several.")),
+        "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "final_url": optional(url()),
         "content_type": optional(text("text/csv")),
         "bytes_read": integer(48213, least=0),

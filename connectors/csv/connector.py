@@ -99,5 +99,6 @@ SPEC = ConnectorSpec(
     credentials_schema=CREDENTIALS,
     open=FileConnector,
     addresses=frozenset({"url", "stock_url"}),
+    stock_setting="stock_url",
     harmless=HARMLESS | {"records_path", "variants_path"},
 )

@@ -78,7 +78,7 @@ class ConnectorSpec:
     `kinds` are source kinds (KINDS), `streams` of STREAMS. `fetches` tells whether it pulls; else it only reads files.
     The schemas are JSON Schemas, Draft 2020-12, of type object; `credentials_schema` None means it takes none.
     `open` gives a Connector. `api` is the version of this interface that it was written for. `checks` says that what
-    `open` gives is a StockChecker.
+    `open` gives is a StockChecker. `stock_setting` names the setting without which a source has no stock feed of its own.
 
     Stored credentials are forgotten when a setting changes that may send them elsewhere: of `addresses` (settings that
     are URLs) scheme, host and port count, `harmless` settings not at all, every other one as a whole.
@@ -96,3 +96,4 @@ class ConnectorSpec:
     addresses: frozenset[str] = frozenset()
     harmless: frozenset[str] = frozenset()
     checks: bool = False
+    stock_setting: str | None = None

@@ -3,4 +3,4 @@
 Its first number is `spec.API`. The second rises with what is added, the third with what is put right.
 """
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"

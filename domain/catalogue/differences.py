@@ -1,6 +1,7 @@
 """What changed between two statements of the same thing, field by field."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from math import inf
 from typing import Any, Final
 
 from domain.catalogue.model import Availability
@@ -9,11 +10,14 @@ from domain.events.model import Changed, FieldChange
 NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
 """Fields whose parts change one by one."""
 
-PRICE_FIELDS: Final = ("currency", "cost", "msrp", "map", "price", "compare_at")
+PRICES: Final = ("cost", "msrp", "map", "price", "compare_at")
+"""The prices that an offer keeps, all in its one currency."""
+
+PRICE_FIELDS: Final = ("currency", *PRICES)
 STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")
 
 CHECKED: Final = ("quantity", "incoming", "availability")
-"""What a stock check asks for."""
+"""The facts that a stock check requests and that withdrawing an offer sets."""
 
 
 def created(data: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
@@ -56,35 +60,73 @@ def facets(changes: list[Changed]) -> list[str]:
     return found
 
 
+def merged_data(held: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge stated fields into those held: a field changes only when it is stated, None removes it.
+
+    Nested objects merge by their parts; lists and measures are replaced.
+    """
+    data = dict(held)
+    for name, value in stated.items():
+        new = merged_data(data.get(name) or {}, value) if name in NESTED and value is not None else value
+        if new is None or (name in NESTED and not new):
+            data.pop(name, None)
+        else:
+            data[name] = new
+    return data
+
+
+def without_blank(held: Mapping[str, Any], level: str, blank: Collection[str]) -> dict[str, Any]:
+    """Return the data held without the fields, and parts of nested fields, that are blank at this level.
+
+    Args:
+        held: Data of a product, a variant or an offer.
+        level: `product`, `variant` or `offer`.
+        blank: Fields as in ProductStatement.blank.
+
+    """
+    data = dict(held)
+    for path in blank:
+        at, name, *part = path.split(".", 2)
+        if at != level or name not in data:
+            continue
+        if not part:
+            del data[name]
+        elif part[0] in data[name]:
+            data[name] = {key: value for key, value in data[name].items() if key != part[0]}
+    return data
+
+
+def merged_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Merge the stated facts of an offer into those held.
+
+    Returns:
+        The facts, and the names of prices that were removed because the offer is stated in another currency now.
+
+    """
+    data, dropped = dict(held), list[str]()
+    if stated.get("currency") not in (None, data.get("currency")):
+        dropped = [name for name in PRICES if data.pop(name, None) is not None and name not in stated]
+    data = merged_data(data, stated)
+    if not {"price", "compare_at"} <= stated.keys() and data.get("compare_at", inf) <= data.get("price", -inf):
+        del data["compare_at"]  # a price to compare with is above the price
+    if not any(name in data for name in PRICES):
+        data.pop("currency", None)
+    return data, dropped
+
+
 def checked(old: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
     """An offer's facts after its source was asked for its stock alone: what can be had is as stated, all else stays."""
-    data = {name: value for name, value in old.items() if name not in CHECKED}
-    data |= {name: stated[name] for name in CHECKED if name in stated}
+    data = without_stock_figures(old) | {name: stated[name] for name in CHECKED if name in stated}
     data.setdefault("availability", Availability.UNKNOWN)
     return data
+
+
+def without_stock_figures(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of an offer without the stock figures that withdrawing it has set."""
+    return {name: value for name, value in held.items() if name not in CHECKED}
 
 
 def withdrawn(old: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an offer that nobody states any more: the last prices, and nothing to be had."""
     data = {name: value for name, value in old.items() if name != "incoming"}
     return data | {"quantity": 0, "availability": Availability.OUT_OF_STOCK}
-
-
-def without_stock(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an offer whose stock nobody states any more."""
-    stock = (*STOCK_FIELDS, "availability")
-    return {name: value for name, value in old.items() if name not in stock} | {"availability": Availability.UNKNOWN}
-
-
-def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -> dict[str, Any]:
-    """An offer's facts after a stream states some of them.
-
-    Prices and stock are two groups. A statement that names anything of a group replaces the group; a group it does not
-    name stays when another stream states the offer too, and goes when none does.
-    """
-    data: dict[str, Any] = {}
-    for group in (PRICE_FIELDS, (*STOCK_FIELDS, "availability")):
-        names = stated if any(name in stated for name in group) or not shared else old
-        data |= {name: names[name] for name in group if name in names}
-    data.setdefault("availability", Availability.UNKNOWN)
-    return data

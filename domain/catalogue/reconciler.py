@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
@@ -21,10 +21,13 @@ from domain.catalogue.model import (
 from domain.catalogue.room import Room
 from domain.catalogue.search import availabilities
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.catalogue.trimming import trim_variant
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 from domain.sources.model import Source
+
+_COMPARE_AT: Final = frozenset({"offer.compare_at"})
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class CatalogueReconciler:
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
     `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
     `places` are the locations that a stock sheet can speak of, None where its rows name them. `filing` files products.
+    `replaces_data` says that statements hold all that is to be kept (merged records); else a field that one leaves out stays.
     """
 
     source: Source
@@ -46,6 +50,7 @@ class CatalogueReconciler:
     places: frozenset[str] | None = None
     filing: Filing = field(default_factory=Filing)
     line: int | None = None
+    replaces_data: bool = False
     batch: Batch = field(default_factory=Batch)
     events: list[Event] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -76,7 +81,13 @@ class CatalogueReconciler:
 
     def product(self, statement: ProductStatement) -> Product:
         """The catalogue stream states a product: it is made, or brought to what the source says now."""
-        product, filed = self.products.get(statement.key), self.filing.file(statement.data)
+        product = self.products.get(statement.key)
+        if product is not None and not self.replaces_data:
+            # A rule may have filed it elsewhere: what the source itself stated is what stays.
+            own = {"category": product.stated_category, **statement.data}
+            held = differences.without_blank(product.data, "product", statement.blank)
+            statement.data = differences.merged_data(held, own)  # type: ignore[assignment]
+        filed = self.filing.file(statement.data)
         if product is None:
             product = self._new_product(statement, filed)
         else:
@@ -154,7 +165,7 @@ class CatalogueReconciler:
         """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
         old = offer.data
         if self.stream == Stream.STOCK:
-            offer.data = differences.without_stock(old)
+            offer.data = differences.without_stock_figures(old) | {"availability": Availability.UNKNOWN}
         if changes := differences.changed(old, offer.data, ""):
             self._offer_changed(product, offer, changes, differences.facets(changes))
         else:
@@ -227,7 +238,7 @@ class CatalogueReconciler:
         if variant is None:
             self._no_room(product, "variants")
             return
-        self._offers(product, variant, stated.offers)
+        self._offers(product, variant, stated.offers, stated.blank)
         if self.complete or stated.restated:
             places = {offer.location for offer in stated.offers}
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
@@ -240,6 +251,10 @@ class CatalogueReconciler:
         variant = next(entry for entry in owner.variants if entry.key == stated.key)
         if owner is not product and not self._room.moved(product, variant):
             return None
+        if not self.replaces_data:
+            held = differences.without_blank(variant.data, "variant", stated.blank | {"variant.discontinued"})
+            stated.data = differences.merged_data(held, stated.data)  # type: ignore[assignment]
+            trim_variant(stated.data)  # type: ignore[arg-type]
         self._update_variant(product, owner, variant, stated)
         return variant
 
@@ -300,7 +315,9 @@ class CatalogueReconciler:
             offer.product = product.id
             self._keep_offer(product, offer)
 
-    def _offers(self, product: Product, variant: Variant, stated: list[OfferStatement]) -> None:
+    def _offers(
+        self, product: Product, variant: Variant, stated: list[OfferStatement], blank: frozenset[str] = frozenset()
+    ) -> None:
         known = {offer.location: offer for offer in variant.offers if offer.source == self.source.id}
         for statement in stated:
             offer = known.get(statement.location)
@@ -310,7 +327,7 @@ class CatalogueReconciler:
                     continue
                 known[statement.location] = self._new_offer(product, variant, statement)
             else:
-                self._update_offer(product, offer, statement)
+                self._update_offer(product, offer, statement, blank)
 
     def _new_offer(self, product: Product, variant: Variant, statement: OfferStatement) -> Offer:
         offer = Offer(
@@ -332,9 +349,12 @@ class CatalogueReconciler:
         self._event("offer.created", offer.id, 1, self._offer_ids(offer), differences.created(offer.data, ""))
         return offer
 
-    def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
+    def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement, blank: frozenset[str]) -> None:
         bit = STREAM_BITS[self.stream]
-        data = differences.merged(offer.data, statement.data, shared=bool(offer.stated & ~bit))
+        if offer.stated & ~bit:
+            # The other stream may state what is blank here; a price to compare with belongs to its price.
+            blank &= _COMPARE_AT if "price" in statement.data else frozenset()
+        data = self._offer_data(offer, statement.data, blank)
         if "incoming" in data and not self._room.arrivals(product, offer.data, data):
             self._no_room(product, "incoming")
             del data["incoming"]
@@ -349,6 +369,18 @@ class CatalogueReconciler:
         elif not offer.stated & bit:
             offer.stated |= bit
             self._keep_offer(product, offer)
+
+    def _offer_data(self, offer: Offer, stated: Mapping[str, Any], blank: frozenset[str]) -> dict[str, Any]:
+        """Return the facts of an offer after a statement, and report prices that another currency replaces."""
+        if self.replaces_data:
+            return {"availability": Availability.UNKNOWN, **stated}
+        held = offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
+        data, dropped = differences.merged_offer(differences.without_blank(held, "offer", blank), stated)
+        if dropped:
+            detail = f"The offer at {offer.location} is in {data['currency']} now; removed in the other currency: {', '.join(dropped)}."
+            self.problems.append(Problem("currency", ProblemKind.CONFLICT, detail, line=self.line))
+        data.setdefault("availability", Availability.UNKNOWN)
+        return data
 
     def _offer_changed(self, product: Product, offer: Offer, changes: list[Changed], facets: list[str]) -> None:
         offer.version += 1
@@ -373,7 +405,6 @@ class CatalogueReconciler:
             "variant": offer.variant,
             "product": offer.product,
             "source": offer.source,
-            "catalogue": self.source.catalogue,
             "location": offer.location,
             "availability": offer.data["availability"],
         }

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import AuditContext
+
 FEED: Final = frozenset({"webhooks", "feed", "stream"})
 WEBHOOKS_ONLY: Final = frozenset({"webhooks"})
 ON_REQUEST: Final = frozenset[str]()
@@ -94,7 +97,7 @@ class Provenance:
 
 @dataclass(slots=True)
 class Event:
-    """One change of one subject. `data` holds the ids of the subject and its parents; `fields` what changed.
+    """One change of one subject. `data` holds the ids of the subject and its parents, its `catalogue` aside; `fields` what changed.
 
     `version` is the subject's version with this change; `facets` groups an offer's changes (price, stock, availability).
     `network` marks what holders of licences may hear too: the catalogue is published and the product listed. `origins` tell by
@@ -116,6 +119,16 @@ class Event:
     schema_version: int = field(default=1)
     network: bool = False
     origins: Mapping[str, Provenance] = field(default_factory=dict)
+
+    def identify(self, context: AuditContext) -> None:
+        """Give the event an id and a correlation id, where it has none.
+
+        Args:
+            context: The request or job that the event comes from. Without one the event correlates with itself.
+
+        """
+        self.id = self.id or new_id("evt")
+        self.correlation_id = self.correlation_id or context.correlation_id or self.id
 
     @property
     def area(self) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.catalogue.differences import NESTED, STOCK_FIELDS
+from domain.catalogue import differences
+from domain.catalogue.differences import merged_data
 from domain.catalogue.model import Availability, Product, ProductStatus, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.values.stock import availability_of
-from domain.ingestion.vocabulary.fields import PRICES
 from domain.kernel.problems import Problem, ProblemKind
 
 _WORDS: Final = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
@@ -91,11 +91,9 @@ class RecordMerger:
         if known is None:
             return _Merged({}, {})
         held = {
-            offer.location: {
-                name: value
-                for name, value in offer.data.items()
-                if offer.withdrawn_at is None or name not in (*STOCK_FIELDS, "availability")
-            }
+            offer.location: dict(
+                offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
+            )
             for offer in known.offers
         }
         return _Merged(dict(known.data), {} if self._restated else held, restated=self._restated)
@@ -109,7 +107,7 @@ class RecordMerger:
     def _offer(self, merged: _Merged, stated: OfferStatement, key: str) -> None:
         place = stated.location
         held = merged.offers.get(place, merged.held.get(place))
-        data, dropped = merged_offer(held or {}, stated.data)
+        data, dropped = merge_pushed_offer(held or {}, stated.data)
         if dropped:
             detail = f"The offer at {place} is in {data['currency']} now; its {', '.join(dropped)} in another currency was removed."
             self.problems.append(Problem("variants.offers", ProblemKind.CONFLICT, detail, external_id=key))
@@ -155,35 +153,14 @@ def _every(ends: Iterable[bool]) -> bool:
     return bool(found) and all(found)
 
 
-def merged_data(held: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Data after a record: objects merge by their parts, lists and measures are replaced, None removes."""
-    data = dict(held)
-    for name, value in stated.items():
-        new = merged_data(data.get(name) or {}, value) if name in NESTED and value is not None else value
-        if new is None or (name in NESTED and not new):
-            data.pop(name, None)
-        else:
-            data[name] = new
-    return data
+def merge_pushed_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Merge a record into an offer's facts, and name the prices that left because they were in another currency.
 
-
-def merged_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """An offer's facts after a record, and the prices that left because they were in another currency.
-
-    A quantity without a word for it says anew what can be had, unless the offer is on order, to come or discontinued.
+    A quantity without a word for it decides what can be had, unless the offer is on order, to come or discontinued.
     """
-    data, dropped = dict(held), list[str]()
-    if stated.get("currency") not in (None, data.get("currency")):
-        dropped = [name for name in PRICES if data.pop(name, None) is not None and name not in stated]
-    for name, value in stated.items():
-        if value is None:
-            data.pop(name, None)
-        else:
-            data[name] = value
+    data, dropped = differences.merged_offer(held, stated)
     if "quantity" in stated and "availability" not in stated and data.get("availability") not in _WORDS:
         data.pop("availability", None)
     if "quantity" in data and "availability" not in data:
         data["availability"] = availability_of(data["quantity"])
-    if not any(name in data for name in PRICES):
-        data.pop("currency", None)
     return data, dropped

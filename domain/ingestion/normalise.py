@@ -30,8 +30,11 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     product = ProductDraft(group.sheet, grouped=plan.grouped or group.family)
     first: RowDraft | None = None
     kept: list[Any] = []
+    blank: list[frozenset[str]] = []
     for line, cells in group.rows:
         row = RowDraft(product, line)
+        row.blank = plan.blank_in(cells)
+        blank.append(row.blank)
         read_row(plan, cells, row)
         row.untracked = plan.is_untracked is not None and plan.is_untracked(cells)
         if row.media_urls:
@@ -53,7 +56,8 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         product.leave_out(excess.field, excess.count, *place_of(excess, group, plan))
     if product.left_out is not None:
         product.problems += product.left_out.problems(group.sheet)
-    statement = ProductStatement(group.key, data, list(product.variants.values()), discontinued)
+    variants = list(product.variants.values())
+    statement = ProductStatement(group.key, data, variants, discontinued, blank=frozenset.intersection(*blank))
     return statement, product.problems
 
 
@@ -121,8 +125,9 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     if known is not None:
         fill_in(known.data, data, row)
         merge_offers(known.offers, offers, row)
+        known.blank &= row.blank
     elif len(product.variants) < VARIANTS:
-        known = product.variants[key] = VariantStatement(key, data, offers)
+        known = product.variants[key] = VariantStatement(key, data, offers, blank=row.blank)
     else:
         product.leave_out("variants", 1, row.line, None, key)
         return

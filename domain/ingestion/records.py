@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion import record_checks as values
@@ -13,7 +14,7 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Parsed, refused, unreadable
 from domain.ingestion.values.rug_words import CONSTRUCTIONS, SHAPES
-from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
+from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS
 from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 

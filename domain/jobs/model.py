@@ -2,16 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from domain.kernel.tenancy import Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 
 _OF: Final = "/"
 _TRACE: Final = "traceparent"
 """Under which name the arguments that are stored hold what a job follows from; kinds of jobs have none of that name."""
 LANES_OF_ONE: Final = 16
 """How many lanes of one organisation are under way at a time, so that it leaves room for others."""
+LATEST: Final = timedelta(days=31)
+"""After which a job runs at the latest, whatever asked for another time."""
+
+
+def bounded_run_at(run_at: datetime, now: datetime) -> datetime:
+    """Return `run_at`, or the latest time that a job may wait for if that is earlier."""
+    return min(run_at, now + LATEST)
 
 
 def lane_of(org: str, lane: str) -> str:
@@ -53,6 +60,15 @@ class ClaimedJob:
     attempt: int
     lapsed: bool = False
     trace: str | None = None
+
+    def context(self, actor: str = "worker") -> AuditContext:
+        """Return the context of the units of work that carry this job out.
+
+        Args:
+            actor: The part of the service that acts.
+
+        """
+        return AuditContext(Actor("service", actor), self.kind, job_id=self.id)
 
 
 @dataclass(frozen=True, slots=True)

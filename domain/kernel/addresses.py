@@ -12,7 +12,19 @@ from urllib.parse import urlsplit
 SETTING: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
 """The operator's setting that lets named hosts through (docs/configuration.md)."""
 PORTS: Final = frozenset({80, 443})
-_CARRYING: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_NOT_PUBLIC: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+        "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+        "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32", "3fff::/20",
+        "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+    )
+)  # fmt: skip
+"""Special-purpose addresses (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), whatever `ipaddress` of
+the interpreter knows of them, with deprecated site-local, 6to4 relay and IPv4-translated ones."""
 _ODD_NUMBER: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
 
 
@@ -55,27 +67,34 @@ def is_loopback(address: str) -> bool:
     return (inner or found).is_loopback
 
 
+def is_public(address: Address) -> bool:
+    """Return whether an address may be reached: global unicast, and none inside it that may not be.
+
+    Addresses inside are IPv4-mapped, 6to4 (RFC 3056) and NAT64 (RFC 6052) ones; Teredo's (RFC 4380) are never reached.
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return False
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        if inner is not None:
+            return is_public(inner)
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    return not any(address in network for network in _NOT_PUBLIC)
+
+
 def _host_refusal(host: str) -> str | None:
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return "The host is this machine itself; only public addresses are reached."
     try:
-        address = ipaddress.ip_address(name.partition("%")[0])
+        address = ipaddress.ip_address(name)
     except ValueError:
         return (
             "The address is not written as four numbers from 0 to 255 with dots between."
             if _ODD_NUMBER.fullmatch(name)
             else None
         )
-    if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address.sixtofour or _carried(address) or address
-    if not address.is_global or address.is_multicast:
-        return "The address is not a public one."
-    return None
-
-
-def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address in a NAT64 (RFC 6052) or an IPv4-compatible one."""
-    if any(address in network for network in _CARRYING):
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return None
+    return None if is_public(address) else "The address is not a public one."

@@ -11,6 +11,8 @@ FEW_NAMES: Final = 25
 NAMED: Final = 8
 LONGEST: Final = 40
 """Characters of a word that is compared: nobody mistypes a name of more."""
+_COMPARED: Final = 100
+"""Words of somebody's choosing that one word is compared with: a comparison takes up to the square of their length."""
 LOOKS: Final = 12
 """Comparisons with all known words that one request is worth."""
 
@@ -34,16 +36,20 @@ class Closeness:
             words = [*close, *(one for one in words if one not in close)]
         return listed(words)
 
-    def _close(self, word: str, known: Sequence[str], most: int) -> list[str]:
+    def nearest(self, word: str, known: Sequence[str]) -> list[str]:
+        """Return up to three of the first 100 known words that resemble the word."""
+        return self._close(word, known[:_COMPARED], 3, 0.4)
+
+    def _close(self, word: str, known: Sequence[str], most: int, cutoff: float = 0.6) -> list[str]:
         if len(word) > LONGEST:
             return []
-        plain = {_plain(one): one for one in known}
+        plain = {_plain(one): one for one in known if len(one) <= LONGEST}
         if (same := plain.get(_plain(word))) is not None:
             return [same]
         if self._left <= 0:
             return []
         self._left -= 1
-        return [plain[one] for one in get_close_matches(_plain(word), plain, most, 0.6)]
+        return [plain[one] for one in get_close_matches(_plain(word), plain, most, cutoff)]
 
 
 def listed(words: Sequence[str], few: int = FEW) -> str:

@@ -3,6 +3,7 @@
 `code` is the stable machine code (docs/conventions.md#errors); statuses live at the HTTP edge only.
 """
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -138,6 +139,12 @@ class Unprocessable(DomainError):
     code = "unprocessable"
 
 
+class ModelUnpriced(DomainError):
+    """A model without a price cannot be used."""
+
+    code = "model_unpriced"
+
+
 class UndoUnavailable(DomainError):
     """What this audit entry tells of cannot be undone."""
 
@@ -166,6 +173,25 @@ class Unavailable(DomainError):
     """A part that the service depends on is down; nothing was done. Send it again after the seconds that Retry-After names."""
 
     code = "unavailable"
+
+
+class SchemaMismatch(Unavailable):
+    """The service is being upgraded; try again shortly."""
+
+    def __init__(self) -> None:
+        super().__init__(retry_after=5)
+
+
+class StorageFull(Unavailable):
+    """The service has no space left to keep this; nothing was done. Repeat it after the seconds in Retry-After."""
+
+    def __init__(self, detail: str | None = None) -> None:
+        super().__init__(detail, retry_after=30)
+
+
+def is_storage_full(error: BaseException) -> bool:
+    """Return whether the system refused a write for want of space or quota."""
+    return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 class LeaseLost(DomainError):

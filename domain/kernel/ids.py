@@ -6,10 +6,11 @@ compared byte by byte, and keys stay index-friendly.
 
 import re
 import secrets
-import time
 from random import Random
 from threading import Lock
 from typing import Final
+
+from domain.kernel.clock import CLOCK
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 LENGTH: Final = 22
@@ -96,8 +97,12 @@ def uuid7(milliseconds: int, random_bits: int) -> int:
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
 
 
+_CORRECTED: Final = 60_000
+"""Milliseconds by which the clock goes back only when a wrong one is corrected; identifiers then follow it."""
+
+
 class _Sequence:
-    """Numbers that only rise within this process (RFC 9562 §6.2, method 2), whatever the clock does, in any thread."""
+    """Numbers that rise within this process (RFC 9562 §6.2, method 2) in any thread, unless a wrong clock is corrected."""
 
     def __init__(self) -> None:
         self.begin()
@@ -111,9 +116,9 @@ class _Sequence:
 
     def next(self) -> int:
         """The next UUIDv7."""
-        now = time.time_ns() // 1_000_000
+        now = CLOCK.unix_ms()
         with self._lock:
-            if now > self._milliseconds:
+            if now > self._milliseconds or now < self._milliseconds - _CORRECTED:
                 self._milliseconds, self._bits = now, self._random.getrandbits(73)
             else:
                 self._bits += self._random.getrandbits(40) + 1

@@ -27,9 +27,24 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """One request or job as the audit log and events name it; `reversible`: what it changes can be undone through the audit log."""
+    """The request or job behind a unit of work, as the audit log and events name it.
+
+    Attributes:
+        actor: Who acts.
+        operation: The operation's id, or the job's kind.
+        request_id: The request, where there is one.
+        reversible: Whether the audit log can undo what it changes.
+        job_id: The job, where one acts.
+
+    """
 
     actor: Actor
     operation: str
     request_id: str | None = None
     reversible: bool = False
+    job_id: str | None = None
+
+    @property
+    def correlation_id(self) -> str | None:
+        """The request or job that events name as their cause, unless a run caused them."""
+        return self.request_id or self.job_id

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Final
 
 from domain.ingestion.columns.settings import read_settings
@@ -22,6 +21,7 @@ from domain.ingestion.vocabulary.fields import (
     VARIANT,
     is_field,
 )
+from domain.kernel.closeness import Closeness
 from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
 from domain.mappings.model import ColumnEdit, MappingStatus, SourceMapping
 
@@ -58,12 +58,13 @@ def confirm(
     Raises InvalidRequest for columns, fields and settings that there are not, Unprocessable for a field that two columns
     cannot both have, and where a run could not do with what is mapped.
     """
-    edited = _by_position(mapping, edits)
+    closeness = Closeness()
+    edited = _by_position(mapping, edits, closeness)
     columns = {column.position: column for column in mapping.columns}
     reasons = {left_out.position: left_out.reason for left_out in mapping.unmapped}
     faults: list[FieldError] = []
     for position, (place, edit) in edited.items():
-        _apply(edit, position, mapping, columns, faults, f"columns.{place}")
+        _apply(edit, position, mapping, columns, faults, f"columns.{place}", closeness)
         if edit.field is None:
             reasons[position] = UnmappedReason.IGNORED
     if faults:
@@ -81,12 +82,14 @@ def confirm(
     return after if after == mapping else replace(after, confirmed_at=now, updated_at=now)
 
 
-def _by_position(mapping: SourceMapping, edits: Sequence[ColumnEdit]) -> dict[int, tuple[int, ColumnEdit]]:
+def _by_position(
+    mapping: SourceMapping, edits: Sequence[ColumnEdit], closeness: Closeness
+) -> dict[int, tuple[int, ColumnEdit]]:
     """The edits with their place in the request, by the column they are about. Raises InvalidRequest."""
     edited: dict[int, tuple[int, ColumnEdit]] = {}
     faults = []
     for place, edit in enumerate(edits):
-        position = _position(mapping, edit)
+        position = _position(mapping, edit, closeness)
         if isinstance(position, FieldError):
             faults.append(replace(position, field=f"columns.{place}.{position.field}"))
         elif position in edited:
@@ -99,7 +102,7 @@ def _by_position(mapping: SourceMapping, edits: Sequence[ColumnEdit]) -> dict[in
     return edited
 
 
-def _position(mapping: SourceMapping, edit: ColumnEdit) -> int | FieldError:
+def _position(mapping: SourceMapping, edit: ColumnEdit, closeness: Closeness) -> int | FieldError:
     if edit.position is not None:
         if edit.position >= len(mapping.headers):
             detail = f"Must lie between 0 and {len(mapping.headers) - 1}: columns are counted from 0."
@@ -117,7 +120,7 @@ def _position(mapping: SourceMapping, edit: ColumnEdit) -> int | FieldError:
         listed = ", ".join(map(str, found[:20]))
         detail = f"Several columns are headed {_shown(edit.column)}; name one by its position: {listed}."
         return FieldError("position", "required", detail)
-    close = _listed(get_close_matches(edit.column[:200], [header[:200] for header in mapping.headers[:500]], 3, 0.5))
+    close = _listed(closeness.nearest(edit.column, mapping.headers))
     return FieldError("column", "invalid_value", f"No column is headed {_shown(edit.column)}{close}.")
 
 
@@ -136,13 +139,14 @@ def _apply(
     columns: dict[int, Column],
     faults: list[FieldError],
     path: str,
+    closeness: Closeness,
 ) -> None:
     """Bring one column to what its edit says; what is wrong with that goes to `faults`."""
     if edit.field is None:
         columns.pop(position, None)
         return
     if not is_field(edit.field) or edit.field == IGNORE:
-        close = _listed(get_close_matches(edit.field[:100].lower(), FIELDS, 3, 0.4))
+        close = _listed(closeness.nearest(edit.field, FIELDS))
         detail = f"There is no field {_shown(edit.field)}{close}."
         faults.append(FieldError(f"{path}.field", "invalid_value", detail))
         return

@@ -29,6 +29,10 @@ class OAuthError(Exception):
         super().__init__(f"{code}: {description}")
 
 
+CHALLENGE: Final = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
+"""The challenge to a client that could not prove itself (RFC 6749 §5.2)."""
+
+
 def too_often(seconds: float) -> OAuthError:
     """Asked more often than is allowed."""
     return OAuthError(

@@ -17,7 +17,6 @@ SUDO: Final = timedelta(minutes=15)
 SEEN_EVERY: Final = timedelta(minutes=1)
 """How exactly it is known when a session was last used."""
 LONGEST_AGENT: Final = 200
-LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,3 +40,23 @@ class Component:
     name: str
     state: ComponentState
     days: tuple[DayUptime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingFigures:
+    """Figures that operators are alerted about, over all organisations. Ages are in seconds.
+
+    `last_success_age` is that of the newest good run of a scheduled source, None without one; `backup_age` is None where
+    no backup was ever finished. `model_cost_dollars` is of the last 24 hours.
+    """
+
+    sources_scheduled: int
+    sources_stale: int
+    last_success_age: float | None
+    deliveries_waiting: int
+    oldest_delivery_age: float
+    endpoints_disabled: int
+    mail_waiting: int
+    oldest_mail_age: float
+    backup_age: float | None
+    model_cost_dollars: float

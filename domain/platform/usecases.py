@@ -1,17 +1,20 @@
 """Measuring the service's own health and showing it: stored checks in, state and uptime per day out."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
+from domain.platform.instances import BEAT, Instance, RequestTotals
 from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, worst_of
 from ports.clock import Clock
-from ports.platform import Check, Incidents, PlatformChecks
+from ports.platform import Check, Incidents, Instances, PlatformChecks
 
 Probe = Callable[[], Awaitable[ComponentState]]
 """Looks at one component now; answers its state."""
@@ -19,6 +22,7 @@ Probe = Callable[[], Awaitable[ComponentState]]
 DAYS: Final = 90
 STALE: Final = timedelta(minutes=5)
 PROBE_TIMEOUT: Final = 5.0
+LOG: Final = logging.getLogger("joinery.platform")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,44 @@ class PlatformService:
         worst = worst_of(component.state for component in components)
         checked_at = max((check.at for check in latest.values()), default=None)
         return PlatformStatus(worst, components, checked_at, incidents)
+
+
+class Heartbeat:
+    """Records regularly that a process is alive. `sample` returns the requests since it started."""
+
+    def __init__(
+        self,
+        instances: Instances,
+        roles: Sequence[str],
+        sample: Callable[[], RequestTotals] = lambda: RequestTotals(0, 0),
+    ) -> None:
+        self._instances, self._roles, self._sample = instances, roles, sample
+        self._id = new_id("prc")
+        self._before = RequestTotals(0, 0)
+
+    async def run(self) -> None:
+        """Beat until cancelled; a failed beat is logged and skipped."""
+        while True:
+            try:
+                await self._beat()
+            except Exception as error:
+                LOG.debug("heartbeat failed: %s", error)
+            await asyncio.sleep(BEAT)
+
+    async def leave(self) -> None:
+        """Withdraw the process, which ends; without a store its record expires."""
+        try:
+            async with asyncio.timeout(1):
+                await self._instances.leave(self._id)
+        except Exception as error:
+            LOG.debug("heartbeat could not be withdrawn: %s", error)
+
+    async def _beat(self) -> None:
+        totals, before = self._sample(), self._before
+        seen = Instance(self._id, "", totals.answered - before.answered, totals.failed - before.failed)
+        for role in self._roles:
+            await self._instances.beat(replace(seen, role=role))
+        self._before = totals
 
 
 def _state(name: str, check: Check | None, now: datetime, incidents: Sequence[Incident]) -> ComponentState:

@@ -18,7 +18,7 @@ def outcome_events(before: Source, after: Source, run: str) -> list[Event]:
     name = _MOVES.get((before.status, after.status))
     if name is None:
         return []
-    data: dict[str, Any] = {"id": after.id, "catalogue": after.catalogue, "status": after.status, "run": run}
+    data: dict[str, Any] = {"id": after.id, "status": after.status, "run": run}
     if after.status_reason:
         data["status_reason"] = {"code": after.status_reason.code, "message": after.status_reason.message}
     return [

@@ -216,6 +216,10 @@ AUDITED: Final = Audited(
 )  # fmt: skip
 
 
+STALE_INTERVALS: Final = 3
+"""Intervals after which a stream is stale."""
+
+
 def freshness(observed_at: datetime | None, interval_minutes: float | None, now: datetime) -> dict[str, Any] | None:
     """When a stream was last read whole and whether that is fresh, late (past 1.5 intervals) or stale (past 3).
 
@@ -225,5 +229,5 @@ def freshness(observed_at: datetime | None, interval_minutes: float | None, now:
         return None
     age = now - observed_at
     due = timedelta(minutes=interval_minutes or 1440)
-    state = "fresh" if age <= due * 1.5 else "late" if age <= due * 3 else "stale"
+    state = "fresh" if age <= due * 1.5 else "late" if age <= due * STALE_INTERVALS else "stale"
     return {"observed_at": observed_at, "age_seconds": max(0, int(age.total_seconds())), "state": state}

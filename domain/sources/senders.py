@@ -7,19 +7,22 @@ from typing import Any, Final
 from domain.kernel.errors import FieldError
 
 LONGEST: Final = 320
+_LONGEST_DOMAIN: Final = 253
 _LOCAL: Final = re.compile(r"[^\s@<>\",;:\\\x00-\x1f\x7f]{1,64}")
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def domain_of(text: str) -> str | None:
     """The domain as the DNS names it (lower case, A-labels); None when it can be none."""
-    name = text.strip().rstrip(".").lower()
+    name = text[: 2 * LONGEST].strip().rstrip(".").lower()
+    if len(name) > _LONGEST_DOMAIN:
+        return None
     try:
         name = name if name.isascii() else name.encode("idna").decode("ascii")
     except UnicodeError:
         return None
     labels = name.split(".")
-    whole = len(name) <= 253 and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
+    whole = len(name) <= _LONGEST_DOMAIN and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
     return name if whole else None
 
 

@@ -114,7 +114,6 @@ def _offer(scene: _Scene, type: str) -> Event:
         "variant": scene.variant,
         "product": scene.product,
         "source": scene.source,
-        "catalogue": scene.catalogue,
         "location": "Main",
         "availability": _OFFER["availability"],
     }
@@ -134,7 +133,7 @@ def _source(scene: _Scene, type: str) -> Event:
         "blocked": ("degraded", "blocked"),
         "recovered": ("degraded", "active"),
     }[type.partition(".")[2]]
-    data: dict[str, Any] = {"id": scene.source, "catalogue": scene.catalogue, "status": new, "run": scene.run}
+    data: dict[str, Any] = {"id": scene.source, "status": new, "run": scene.run}
     if new != "active":
         data["status_reason"] = {"code": "fetch_failed", "message": "The feed answered 503."}
     change = FieldChange("status", old, new)

@@ -100,7 +100,7 @@ def _across(services: Mapping[str, Any], operations: Sequence[Operation]) -> Aud
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
-    return [Tick("old audit entries", 3600, dependencies.maintenance.purge_audit)]
+    return [Tick("old audit entries", 3600, dependencies.maintenance.purge_audit, purges=True)]
 
 
 AREA: Final = Area(

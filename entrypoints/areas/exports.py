@@ -1,7 +1,7 @@
 """GET, POST /v1/exports; GET /v1/exports/{id}."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final, TypeAlias
 
 from adapters.files.packing import GzipPacker
@@ -13,6 +13,7 @@ from domain.exports.usecases.expiry import ExportExpiry
 from domain.exports.usecases.service import Asking, ExportService
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
+from domain.kernel.clock import now
 from domain.platform.model import ComponentState
 from entrypoints.areas.area import Area
 from entrypoints.datasets import ListDatasets
@@ -72,13 +73,13 @@ def execution(dependencies: Dependencies) -> Handler:
 async def keeps_up(upkeep: ExportUpkeep) -> ComponentState:
     """Whether exports are taken up soon after they were asked for."""
     since = await upkeep.waiting_since()
-    late = since is not None and datetime.now(UTC) - since > LATE
+    late = since is not None and now() - since > LATE
     return ComponentState.DEGRADED if late else ComponentState.OPERATIONAL
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     expiry = ExportExpiry(dependencies.uow, dependencies.exports, dependencies.clock)
-    return [Tick("expired exports", 60, expiry.tick)]
+    return [Tick("expired exports", 60, expiry.tick, purges=True)]
 
 
 OPERATIONS: Final = (

@@ -43,5 +43,7 @@ AREA: Final = Area(
     description="Messages that reached a source's address.",
     service=lambda _: MailService(),
     operations=OPERATIONS,
-    ticks=lambda dependencies: [Tick("old inbound messages", 3600, dependencies.maintenance.purge_inbound_messages)],
+    ticks=lambda dependencies: [
+        Tick("old inbound messages", 3600, dependencies.maintenance.purge_inbound_messages, purges=True)
+    ],
 )

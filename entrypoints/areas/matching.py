@@ -255,12 +255,12 @@ OPERATIONS: Final = (
         summary="Change the judge's settings",
         description="Fields that are left out stay. Once it is enabled, data of both items of open pairs goes to the model's "
         "provider: titles, codes, sizes, materials, prices, descriptions. The judge never merges a pair that has a conflict. "
-        "Where no model is configured on this service, or it cannot ask that one: 422.",
+        "Where no model is configured on this service, or the chosen one has no price: 422.",
         handler=update_judge_settings,
         scope="products:write",
         body=wire.JUDGE_SETTINGS.patch(JudgeSettingsChange),
         reply=wire.JUDGE_SETTINGS.schema,
-        errors=("conflict", "unprocessable"),
+        errors=("conflict", "unprocessable", "model_unpriced"),
         agent=Tool(approval=True),
         undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
     ),

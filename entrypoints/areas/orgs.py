@@ -95,10 +95,10 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
                 await proofs.keep(tx, one.domain, there)
 
     return [
-        Tick("sessions that are over", 3600, forget),
+        Tick("sessions that are over", 3600, forget, purges=True),
         Tick("proofs of domains", 900, look_at_domains),
         Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
-        Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.token_store, clock).purge),
+        Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.token_store, clock).purge, purges=True),
     ]
 
 

@@ -1,7 +1,7 @@
 """GET /v1/status and /v1/status/history."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 import aiohttp
@@ -9,6 +9,9 @@ import aiohttp
 from adapters.wire import platform as wire
 from domain.changes.model import network_of
 from domain.jobs.usecases.ticks import Tick
+from domain.kernel.clock import now
+from domain.platform.incidents import IN_A_ROW
+from domain.platform.instances import mostly_fails, serves
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
@@ -22,6 +25,7 @@ from entrypoints.http.request_context import ReadContext
 from ports.events import EventReader
 from ports.exports import ExportUpkeep
 from ports.jobs import Dispatch
+from ports.platform import Instances
 from ports.webhooks import DeliveryPlaces
 
 Reading: TypeAlias = ReadContext[PlatformService]
@@ -39,18 +43,50 @@ async def list_history(call: Reading) -> Reply:
     return call.list(wire.INCIDENT, await call.service.history(call.page_request))
 
 
-def probes(
-    dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, exports: ExportUpkeep, api: str
-) -> Mapping[str, Probe]:
-    """What can be looked at in this release; `api` is the address that the API listens on."""
+class PublicApiProbe:
+    """Looks at the API as clients reach it: at its public address, and by what its instances tell of their requests.
 
-    async def answers() -> ComponentState:
-        async with aiohttp.ClientSession(trust_env=False) as session, session.get(f"{api}/readyz") as answer:
-            return ComponentState.OPERATIONAL if answer.status == 200 else ComponentState.DOWN
+    An address that cannot be reached from here means nothing while instances serve clients. Only when nobody is served
+    for IN_A_ROW looks, the API is down.
+    """
+
+    def __init__(self, url: str, instances: Instances) -> None:
+        self._url, self._instances = f"{url}/readyz", instances
+        self._missed = 0
+
+    async def __call__(self) -> ComponentState:
+        """The state now."""
+        apis = [one for one in await self._instances.alive() if one.role == "api"]
+        if mostly_fails(apis):
+            self._missed = 0
+            return ComponentState.DEGRADED
+        if serves(apis) or await self._reaches():
+            self._missed = 0
+            return ComponentState.OPERATIONAL
+        self._missed += 1
+        return ComponentState.DOWN if self._missed >= IN_A_ROW else ComponentState.DEGRADED
+
+    async def _reaches(self) -> bool:
+        """Return whether the address leads to the service. A proxy that shows no /readyz answers 404, one with nobody behind it 5xx."""
+        try:
+            timeout = aiohttp.ClientTimeout(total=3)
+            async with (
+                aiohttp.ClientSession(trust_env=False, timeout=timeout) as session,
+                session.get(self._url) as answer,
+            ):
+                return answer.status < 500
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return False
+
+
+def probes(
+    dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, exports: ExportUpkeep, api: Probe
+) -> Mapping[str, Probe]:
+    """Return the checks of this release."""
 
     async def ingests() -> ComponentState:
         due = await dispatch.next_due()
-        waits = datetime.now(UTC) - due if due is not None else timedelta()
+        waits = now() - due if due is not None else timedelta()
         return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
 
     async def feeds() -> ComponentState:
@@ -63,28 +99,29 @@ def probes(
     async def exporting() -> ComponentState:
         return await keeps_up(exports)
 
-    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers, "exports": exporting}
+    return {"api": api, "ingestion": ingests, "feed": feeds, "webhooks": delivers, "exports": exporting}
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     settings = dependencies.settings
+    assert dependencies.instances is not None
     looks = probes(
         dependencies.dispatch,
         dependencies.events,
         dependencies.delivery_places,
         dependencies.exports,
-        f"http://{settings.host}:{settings.port}",
+        PublicApiProbe(settings.status_url, dependencies.instances),
     )
     service = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock, looks)
     sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
     return [
         Tick("health", 60, service.tick),
-        Tick("old checks", 3600, service.purge_old),
+        Tick("old checks", 3600, service.purge_old, purges=True),
         Tick("partitions", 3600, dependencies.maintenance.partitions),
         Tick("sealed values", 5, _resealing(dependencies).tick),
-        Tick("free storage", 60, sweeper.free),
-        Tick("orphaned objects", 6 * 3600, sweeper.sweep),
-        Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired),
+        Tick("free storage", 60, sweeper.free, purges=True),
+        Tick("orphaned objects", 6 * 3600, sweeper.sweep, purges=True),
+        Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired, purges=True),
     ]
 
 

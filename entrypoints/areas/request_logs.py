@@ -58,5 +58,7 @@ AREA: Final = Area(
     description="Every request of your organisation.",
     service=lambda _: RequestLogService(),
     operations=OPERATIONS,
-    ticks=lambda dependencies: [Tick("old request logs", 3600, dependencies.maintenance.purge_request_logs)],
+    ticks=lambda dependencies: [
+        Tick("old request logs", 3600, dependencies.maintenance.purge_request_logs, purges=True)
+    ],
 )

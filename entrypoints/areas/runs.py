@@ -101,7 +101,7 @@ def _due_pulls(dependencies: Dependencies) -> Tick:
 
 def _open_batches(dependencies: Dependencies) -> Tick:
     expiry = BatchExpiry(dependencies.uow, dependencies.storage, dependencies.clock)
-    return Tick("open batches", 60, expiry.expire)
+    return Tick("open batches", 60, expiry.expire, purges=True)
 
 
 OPERATIONS: Final = (

@@ -112,7 +112,7 @@ def service(dependencies: Dependencies) -> WebhookService:
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     rotations = Rotations(dependencies.uow, dependencies.delivery_log, service(dependencies), dependencies.clock)
     return [
-        Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries),
+        Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries, purges=True),
         Tick("lapsed rotations", 60, rotations.end_lapsed),
     ]
 

@@ -2,12 +2,12 @@
 
 import zlib
 from collections.abc import AsyncIterable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from adapters.postgres.dump import Snapshot, TableShape, snapshot
+from domain.kernel.clock import now
 from entrypoints.backup import manifest
 from entrypoints.backup.archive import Entry, Writer
 from entrypoints.backup.manifest import Manifest, StoredFile, StoredObject, StoredTable
@@ -35,7 +35,7 @@ class Making:
             earlier = await before.objects()
         await self._keep(earlier)
         async with snapshot(self._database_url) as moment:
-            made_at = datetime.now(UTC)
+            made_at = now()
             tables = [await self._table(moment, shape) for shape in await moment.tables()]
             named = await moment.objects()
             sequences, migrations, version = await moment.sequences(), await moment.migrations(), await moment.version()

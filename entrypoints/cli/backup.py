@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from adapters.postgres.dump import note_backup
 from domain.secrets.keys import WorkingKeys
 from entrypoints import settings
 from entrypoints.backup import directories, restoring
@@ -22,15 +23,16 @@ async def backup(options: argparse.Namespace) -> int:
     with Writer(options.path) as writer:
         async with _place(options) as env:
             configured = settings.from_environment(env)
-            making = Making(writer, configured.database_url, _objects(configured), configured.secrets)
+            making = Making(writer, configured.owner_url, _objects(configured), configured.secrets)
             made = await making.run(with_secret=not options.without_secret)
+            await note_backup(configured.owner_url)
     return answered(options, _summary(made) | {"backup": str(options.path)}, _told(options, made))
 
 
 @asynccontextmanager
 async def _place(options: argparse.Namespace) -> AsyncIterator[Mapping[str, str]]:
     if options.data_dir is None:
-        yield os.environ
+        yield settings.with_files(os.environ)
     else:
         async with directories.kept(options.data_dir) as env:
             yield env
@@ -41,9 +43,9 @@ async def restore(options: argparse.Namespace) -> int:
     reader = Reader(options.path)
     found = restoring.checked(reader)
     if options.data_dir is None:
-        await _restore(reader, found, os.environ)
+        await _restore(reader, found, settings.with_files(os.environ))
     else:
-        secrets = restoring.secrets_of(reader, found) or settings.secrets_of(os.environ)
+        secrets = restoring.secrets_of(reader, found) or settings.secrets_of(settings.with_files(os.environ))
         if not secrets:
             raise BackupError("The backup has no secret; set JOINERY_SECRET to the one that this data was made with.")
         restoring.check_secrets(found, secrets)
@@ -57,7 +59,7 @@ async def restore(options: argparse.Namespace) -> int:
 async def _restore(reader: Reader, found: Manifest, env: Mapping[str, str]) -> None:
     configured = settings.from_environment(env)
     restoring.check_secrets(found, configured.secrets)
-    await restoring.restore(reader, found, configured.database_url, _objects(configured))
+    await restoring.restore(reader, found, configured.owner_url, _objects(configured))
 
 
 def _objects(configured: settings.Settings) -> Objects:

@@ -2,15 +2,17 @@
 
 import argparse
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
-from adapters.postgres.migrate import applied, available
+from adapters.postgres.migrate import available, compatibility
 from adapters.postgres.privileges import APP, SYSTEM
+from adapters.postgres.purge_guard import PurgeState
+from domain.kernel.clock import CLOCK, TOLERATED
 from domain.kernel.errors import DomainError
 from entrypoints import settings
 from entrypoints.cli import storage
@@ -19,6 +21,8 @@ from entrypoints.container import opened
 from entrypoints.factories import product_version
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.up.errors import UpError
+
+_CONFIRM: Final = "`joinery doctor --repair-schedule`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,8 @@ class Finding:
 
 async def doctor(options: argparse.Namespace) -> int:
     """Exit code 1 when something is wrong."""
-    findings = [Finding("joinery", "ok", f"version {product_version()}")]
-    told: dict[str, Any] = {}
+    findings = [Finding("joinery", "ok", f"version {product_version()}, schema {available()[-1][0]}")]
+    report: dict[str, Any] = {}
     try:
         configured = settings.from_environment(environment(options))
     except (SettingsError, UpError) as error:
@@ -42,10 +46,12 @@ async def doctor(options: argparse.Namespace) -> int:
         findings.append(Finding("settings", "ok", f"API at {configured.base_url}"))
         for look in (_database, _queue, _objects, _connectors, _models):
             findings.append(await _seen(look, configured))
+        if all(finding.state == "ok" for finding in findings if finding.name == "database"):
+            findings += await _clock(configured, repair=options.repair_schedule)
         if all(finding.state == "ok" for finding in findings if finding.name in ("database", "objects")):
-            findings += await _stored(configured, told, sweep=options.sweep)
+            findings += await _stored(configured, report, sweep=options.sweep)
     if options.json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings], **told}))
+        print(json.dumps({"findings": [asdict(finding) for finding in findings], **report}))
     else:
         for finding in findings:
             print(f"{finding.state:<8} {finding.name:<12} {finding.detail}")
@@ -60,10 +66,12 @@ async def _seen(look: Callable[[Settings], Awaitable[Finding]], configured: Sett
 
 
 async def _database(configured: Settings) -> Finding:
-    present = set(await applied(configured.database_url))
-    missing = [name for name, _ in available() if name not in present]
-    if missing:
-        return Finding("database", "wrong", f"{len(missing)} migrations are missing; run `joinery migrate`.")
+    schema = await compatibility(configured.owner_url)
+    if fault := schema.fault():
+        return Finding("database", "wrong", fault)
+    later = (
+        f"of a later release ({schema.unknown()[-1]}), which this one works on" if schema.unknown() else "up to date"
+    )
     async with opened(configured) as container, container.pool().system() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
@@ -76,7 +84,60 @@ async def _database(configured: Settings) -> Finding:
         return Finding(
             "database", "wrong", f"Row-level security does not bind {APP} or {SYSTEM}; take that role's rights away."
         )
-    return Finding("database", "ok", f"PostgreSQL {version}, up to date, row-level security in force")
+    return Finding("database", "ok", f"PostgreSQL {version}, schema {later}, row-level security in force")
+
+
+async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
+    """Compare the clocks and look for due times that nothing plans; `repair` moves these and confirms the database's clock."""
+    async with opened(configured) as container:
+        guard, schedule = container.purge_guard(), container.schedule_repair()
+        before = await guard.state()
+        offset = CLOCK.offset()
+        found = await (schedule.repair() if repair else schedule.find())
+        if repair:
+            await guard.confirm()
+    return [
+        _clock_finding(offset, before),
+        _schedule_finding(found, before, repaired=repair),
+        _purges_finding(before, confirmed=repair),
+    ]
+
+
+def _clock_finding(offset: float, state: PurgeState) -> Finding:
+    database = _database_clock(state)
+    if abs(offset) > TOLERATED:
+        return Finding(
+            "clock", "warning", f"This machine's clock differs by {offset:+.0f} s from {database}; set it by NTP."
+        )
+    return Finding("clock", "ok", f"within {TOLERATED:g} s of {database}")
+
+
+def _schedule_finding(found: Mapping[str, int], state: PurgeState, *, repaired: bool) -> Finding:
+    summary = ", ".join(f"{number} {name}" for name, number in found.items() if number)
+    if not summary:
+        return Finding("schedule", "ok", "no due time is further ahead than anything plans")
+    if repaired:
+        return Finding("schedule", "ok", f"made due now: {summary}")
+    return Finding(
+        "schedule", "wrong", f"Too far ahead: {summary}. If {_database_clock(state)}, is right, run {_CONFIRM}."
+    )
+
+
+def _purges_finding(state: PurgeState, *, confirmed: bool) -> Finding:
+    if not state.refused:
+        return Finding("purges", "ok", f"last at {state.last_at:%Y-%m-%d %H:%M} UTC")
+    step = f"The database's clock moved from {state.last_at:%Y-%m-%d %H:%M} to {state.now:%Y-%m-%d %H:%M} UTC between two purges"
+    if confirmed:
+        return Finding("purges", "ok", f"{step}; confirmed")
+    return Finding(
+        "purges",
+        "wrong",
+        f"{step}, so they are refused. If it is right (the service was off), confirm it: {_CONFIRM}.",
+    )
+
+
+def _database_clock(state: PurgeState) -> str:
+    return f"the database's, {state.now:%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def _queue(configured: Settings) -> Finding:
@@ -101,15 +162,22 @@ async def _objects(configured: Settings) -> Finding:
     return Finding("objects", "ok", f"folder {folder}")
 
 
-async def _stored(configured: Settings, told: dict[str, Any], *, sweep: bool) -> list[Finding]:
-    """What lies in the object store, in `told` word by word; with `sweep` after what may go is gone."""
+async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) -> list[Finding]:
+    """Describe the object store, in `report` word by word; with `sweep`, delete first what nothing needs."""
     try:
         async with opened(configured) as container:
-            swept = [Finding("swept", "ok", await storage.sweep(container))] if sweep else []
+            swept = []
+            if sweep:
+                allowed = await container.purge_guard().claim()
+                swept = [
+                    Finding("swept", "ok", await storage.sweep(container))
+                    if allowed
+                    else Finding("swept", "wrong", "Nothing was swept, because purges are refused; see purges.")
+                ]
             seen = await storage.lying(container)
     except (DomainError, OSError) as error:
         return [Finding("storage", "wrong", str(error))]
-    told["storage"] = seen.as_json()
+    report["storage"] = seen.as_json()
     return swept + [Finding(name, "ok", sentence) for name, sentence in seen.sentences().items()]
 
 

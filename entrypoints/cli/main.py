@@ -40,6 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Version(argparse.Action):
+    """Prints the version; distributions are only looked through when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print and exit."""
+        from importlib.metadata import version  # noqa: PLC0415  every command starts without it
+
+        print(f"joinery {version('joinery')}")
+        parser.exit()
+
+
 def _command(name: str) -> Callable[[argparse.Namespace], Coroutine[Any, Any, int]]:
     """The function that carries a command out; only what it needs is imported, so that every command starts fast."""
     module, _, function = name.partition(":")
@@ -55,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
         description="Joins furniture vendors' feeds into one catalogue.",
         epilog="Start with `joinery up --demo`. Settings are environment variables: see docs/configuration.md.",
     )
+    top.add_argument("--version", action=_Version, nargs=0, help="print this release's version")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _processes(commands)
     _maintenance(commands)
@@ -63,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
     _audit(commands)
     _secrets(commands)
     _incidents(commands)
+    _sources(commands)
     _cluster(commands)
     return top
 
@@ -98,6 +111,7 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     migrate = commands.add_parser("migrate", help="bring the database to this release's schema")
+    migrate.add_argument("--plan", action="store_true", help="only list the migrations that are pending")
     _store(migrate)
     migrate.set_defaults(run="processes:migrate")
     _backups(commands)
@@ -108,6 +122,11 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     _store(look)
     look.add_argument(
         "--sweep", action="store_true", help="first free and delete what nothing needs, as the scheduler does"
+    )
+    look.add_argument(
+        "--repair-schedule",
+        action="store_true",
+        help="make due times that are absurdly far ahead due now, and confirm that the database's clock is right",
     )
     look.set_defaults(run="doctor:doctor")
     _readings(commands)
@@ -353,6 +372,14 @@ def _incidents(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     for command, name in ((make, "open_one"), (update, "update"), (close, "close"), (every, "list_open")):
         _store(command)
         command.set_defaults(run=f"incident:{name}")
+
+
+def _sources(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    source = _group(commands, "source", "sources")
+    why = source.add_parser("why", help="tell why a source's data is as old as it is: status, freshness, newest runs")
+    why.add_argument("id", metavar="ID")
+    _store(why)
+    why.set_defaults(run="source:why")
 
 
 def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -23,9 +23,9 @@ from entrypoints.up.attach import attach
 
 def environment(options: argparse.Namespace) -> dict[str, str]:
     """The settings to work with: those of the service that runs on --data-dir, else this process's own."""
-    env = dict(os.environ)
+    env = settings.with_files(os.environ)
     if options.data_dir is not None:
-        env |= attach(options.data_dir)
+        env |= {"JOINERY_MIGRATE_DATABASE_URL": "", **attach(options.data_dir)}
     return env
 
 

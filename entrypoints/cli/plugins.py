@@ -4,18 +4,18 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from pathlib import Path
 
 from adapters.http.client import GuardedClient
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import connect
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
+from entrypoints.settings import plugins_path
 
 
 async def plugins(options: argparse.Namespace) -> int:
     """Exit code 0; `check` answers 1 when a listed plugin does not load."""
-    path = Path(os.environ.get("JOINERY_PLUGINS", "plugins.toml"))
+    path = plugins_path(os.environ)
     async with GuardedClient() as http:
         try:
             host = connect(path, http, product_version=product_version())

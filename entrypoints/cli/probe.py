@@ -4,8 +4,6 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
 
 from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
@@ -15,6 +13,7 @@ from adapters.pluggy.host import connect
 from adapters.wire.probes import REPORT
 from adapters.wire.resource import View
 from domain.kernel.addresses import refusal
+from domain.kernel.clock import now
 from domain.kernel.tenancy import Tenant
 from domain.probes.model import Report
 from domain.probes.usecases.execution import Takable
@@ -23,7 +22,7 @@ from domain.probes.usecases.visiting import Limits, Visit
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.http.validation import SchemaFaults
-from entrypoints.settings import private_hosts_of
+from entrypoints.settings import plugins_path, private_hosts_of
 
 
 async def probe(options: argparse.Namespace) -> int:
@@ -34,7 +33,7 @@ async def probe(options: argparse.Namespace) -> int:
     async with GuardedClient(allowed_hosts=allowed, version=product_version()) as http:
         outcome = await _looked(options.url, http)
     if options.json:
-        view = View(Tenant("", livemode=True), datetime.now(UTC))
+        view = View(Tenant("", livemode=True), now())
         print(json.dumps({"report": REPORT.render(outcome.report, view), "proposal": outcome.proposal}, indent=2))
     else:
         for line in _lines(outcome):
@@ -43,7 +42,7 @@ async def probe(options: argparse.Namespace) -> int:
 
 
 async def _looked(url: str, http: GuardedClient) -> Outcome:
-    path = Path(os.environ.get("JOINERY_PLUGINS", "plugins.toml"))
+    path = plugins_path(os.environ)
     try:
         takes = Takable(connect(path, http, product_version=product_version()), SchemaFaults())
     except AllowlistError as error:

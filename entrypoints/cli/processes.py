@@ -2,32 +2,94 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
+import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from adapters.postgres import migrate as migrations
+from domain.kernel.errors import Unavailable
+from domain.platform.usecases import Heartbeat
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import environment
 from entrypoints.container import Container, opened
+from entrypoints.factories import product_version
 from entrypoints.logs import configure
+from entrypoints.stopping import stopping_on_signals
+from ports.platform import SchemaCheck
+
+LOG: Final = logging.getLogger("joinery.process")
+RETRY: Final = 1.0
+"""Seconds between two looks at a schema that does not fit."""
+FIRST_LOOK: Final = 5.0
+"""Seconds that the API waits for its first look at the schema before it listens."""
 
 
 async def _serving(
-    process: str, run: Callable[[Container, settings.Settings], Awaitable[None]], given: Mapping[str, str] | None = None
+    process: str,
+    run: Callable[[Container, settings.Settings], Awaitable[None]],
+    given: Mapping[str, str] | None = None,
+    roles: Sequence[str] = (),
 ) -> int:
-    configured = settings.from_environment({**os.environ, **given} if given else None)
+    """Run a process. One with `roles` tells that it lives in them; the API does so itself."""
+    configured = settings.from_environment({**os.environ, **(given or {})})
     configure(configured.log_level)
+    LOG.info("starting", extra={"role": process, "version": product_version(), "pid": os.getpid()})
     async with opened(configured, process) as container:
-        watching = asyncio.create_task(container.keyring().watch(), name="watching the key ring")
+        schema = container.schema()
+        if process == "api":
+            with contextlib.suppress(
+                Unavailable, TimeoutError
+            ):  # an absent database does not keep the API from listening
+                async with asyncio.timeout(FIRST_LOOK):
+                    await schema.look()
+        elif not await _fitting(schema):
+            return 0
+        watching = [
+            asyncio.create_task(container.keyring().watch(), name="watching the key ring"),
+            asyncio.create_task(
+                schema.watch() if process == "api" else _stop_on_fault(schema), name="watching the schema"
+            ),
+        ]
+        heartbeat = Heartbeat(container.instances(), roles) if roles else None
+        if heartbeat is not None:
+            watching.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         try:
             await run(container, configured)
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+            if heartbeat is not None:
+                await heartbeat.leave()
+    LOG.info("stopped", extra={"role": process})
     return 0
+
+
+async def _fitting(schema: SchemaCheck) -> bool:
+    """Wait until the schema fits; False when a signal to stop comes first."""
+    with stopping_on_signals() as stop:
+        while not stop.is_set():
+            try:
+                if await schema.look() is None:
+                    return True
+            except Unavailable as error:
+                LOG.warning("waiting for the database: %s", error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RETRY):
+                    await stop.wait()
+    return False
+
+
+async def _stop_on_fault(schema: SchemaCheck) -> None:
+    """Stop this process, as by SIGTERM, once the schema ceases to fit; started again, it waits."""
+    await schema.watch(until_fault=True)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 async def api(options: argparse.Namespace) -> int:
@@ -43,7 +105,9 @@ async def worker(options: argparse.Namespace) -> int:
     duties = frozenset(options.duties or ("runs", "webhooks"))
     from entrypoints.worker.service import run_worker  # noqa: PLC0415  only what a process needs is imported
 
-    return await _serving("worker" if "runs" in duties else "webhooks", partial(run_worker, duties=duties))
+    return await _serving(
+        "worker" if "runs" in duties else "webhooks", partial(run_worker, duties=duties), roles=sorted(duties)
+    )
 
 
 async def scheduler(options: argparse.Namespace) -> int:
@@ -51,7 +115,7 @@ async def scheduler(options: argparse.Namespace) -> int:
     del options
     from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415  only what a process needs is imported
 
-    return await _serving("scheduler", run_scheduler)
+    return await _serving("scheduler", run_scheduler, roles=["scheduler"])
 
 
 async def mail(options: argparse.Namespace) -> int:
@@ -60,22 +124,24 @@ async def mail(options: argparse.Namespace) -> int:
     from entrypoints.mail.service import run_mail  # noqa: PLC0415  only what a process needs is imported
     from entrypoints.mail.settings import mail_settings  # noqa: PLC0415  the same
 
-    return await _serving("mail", partial(run_mail, mail=mail_settings()))
+    return await _serving("mail", partial(run_mail, mail=mail_settings()), roles=["mail"])
 
 
 async def migrate(options: argparse.Namespace) -> int:
     """`joinery migrate`."""
-    url = environment(options).get("JOINERY_DATABASE_URL")
-    if not url:
-        raise settings.SettingsError("JOINERY_DATABASE_URL is not set: name the PostgreSQL database to migrate.")
+    url = settings.owner_url(environment(options))
     try:
-        applied = await migrations.migrate(url)
+        names = await (migrations.pending if options.plan else migrations.migrate)(url)
+        later = (await migrations.compatibility(url)).unknown()
     except migrations.MigrationError as error:
         raise CommandError(str(error)) from error
     if options.json:
-        print(json.dumps({"applied": applied}))
+        print(json.dumps({"pending" if options.plan else "applied": names, "later": later}))
+    elif names:
+        print(f"{'Pending: ' if options.plan else 'Applied '}{', '.join(names)}.")
     else:
-        print(f"Applied {', '.join(applied)}." if applied else "The database is up to date.")
+        newer = f" It has {later[-1]} of a later release, on which this one works." if later else ""
+        print(f"The database is up to date.{newer}")
     return 0
 
 

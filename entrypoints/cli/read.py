@@ -24,6 +24,7 @@ from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.reader.network import NoNetwork
+from entrypoints.settings import plugins_path
 from ports.connectors import ParseFailed
 from ports.feed_readers import ReadingOrder
 
@@ -40,9 +41,7 @@ def _read(path: Path, options: argparse.Namespace) -> int:
     if not path.is_file():
         raise CommandError(f"There is no file {path}.")
     try:
-        connectors = connect(
-            Path(os.environ.get("JOINERY_PLUGINS", "plugins.toml")), NoNetwork(), product_version=product_version()
-        )
+        connectors = connect(plugins_path(os.environ), NoNetwork(), product_version=product_version())
     except AllowlistError as error:
         raise CommandError(str(error)) from error
     with tempfile.TemporaryDirectory(prefix="joinery-read-") as folder:

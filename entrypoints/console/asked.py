@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -11,6 +10,8 @@ from entrypoints.http.incoming_body import IncomingBody
 
 LONGEST_COOKIES: Final = 8192
 """Characters of a Cookie header that is looked at."""
+LONGEST_COOKIE: Final = 4096
+"""Characters of one name and value: the least that browsers must store (RFC 6265 §6.1)."""
 
 
 @dataclass(slots=True)
@@ -118,14 +119,16 @@ def asked_of(scope: Any, body: IncomingBody) -> Asked:
         headers=headers,
         client=client[0] if client else "",
         body=body,
-        cookies=_cookies(headers.get("cookie", "")),
+        cookies=parse_cookies(headers.get("cookie", "")),
     )
 
 
-def _cookies(text: str) -> dict[str, str]:
-    if not text or len(text) > LONGEST_COOKIES:
+def parse_cookies(header: str) -> dict[str, str]:
+    """Split a Cookie header (RFC 6265 §4.2.1) into names and values, of which the last of a name counts.
+
+    Values are not unquoted: the service sets none that would need it, and unquoting is where parsers take quadratic time.
+    """
+    if len(header) > LONGEST_COOKIES:
         return {}
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(text).items()}
-    except CookieError:
-        return {}
+    pairs = (pair.partition("=") for pair in header.split(";") if len(pair) <= LONGEST_COOKIE)
+    return {name.strip(): value.strip() for name, separator, value in pairs if separator}

@@ -1,8 +1,9 @@
 """Two items side by side: each fact as people write it, with the words marked in which the two differ."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Any, Final
 
 from entrypoints.console.formatting import money
@@ -152,20 +153,17 @@ def _as_heavy(left: Item, right: Item) -> bool:
 
 
 def marked(left: str, right: str) -> tuple[Words, Words]:
-    """Both texts with the words marked that the other has not in that place."""
+    """Split both texts into pieces, and mark the words that the other text has not, or has less often."""
     a, b = left[:_LONGEST].split(), right[:_LONGEST].split()
-    same = SequenceMatcher(None, [word.casefold() for word in a], [word.casefold() for word in b], autojunk=False)
-    blocks = same.get_matching_blocks()
-    return list(_pieces(a, [(one.a, one.size) for one in blocks])), list(
-        _pieces(b, [(one.b, one.size) for one in blocks])
-    )
+    return list(_pieces(a, b)), list(_pieces(b, a))
 
 
-def _pieces(words: Sequence[str], kept: Sequence[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
-    at = 0
-    for start, length in kept:
-        if start > at:
-            yield " ".join(words[at:start]), True
-        if length:
-            yield " ".join(words[start : start + length]), False
-        at = start + length
+def _pieces(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    left = Counter(word.casefold() for word in others)
+
+    def differs(word: str) -> bool:
+        left[word.casefold()] -= 1
+        return left[word.casefold()] < 0
+
+    for apart, piece in groupby(words, differs):
+        yield " ".join(piece), apart

@@ -16,6 +16,7 @@ from adapters.s3.address import parse
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import new_id
 from domain.people.usecases.invitations import InvitationService
+from domain.people.usecases.throttling import Devices, Throttle
 from domain.runs.usecases.excerpting import Excerpting
 from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
@@ -95,7 +96,13 @@ class Console:
         """Invitations to organisations."""
         made = self.dependencies
         return InvitationService(
-            made.memberships, made.people, made.access, made.outgoing_mail, made.clock, made.settings.base_url
+            made.memberships,
+            made.people,
+            made.access,
+            made.outgoing_mail,
+            Throttle(made.limits, Devices(made.access)),
+            made.clock,
+            made.settings.base_url,
         )
 
     @property

@@ -64,7 +64,11 @@ class ForgeryCheck:
             if site is None:
                 raise ForgedRequest
             return
-        if urlsplit(origin).netloc not in (asked.headers.get("host", ""), self._host):
+        try:
+            place = urlsplit(origin).netloc
+        except ValueError:
+            raise ForgedRequest from None
+        if place not in (asked.headers.get("host", ""), self._host):
             raise ForgedRequest
 
     def check_token(self, asked: Asked, values: Values, session: str) -> None:

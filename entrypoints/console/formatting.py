@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from domain.kernel.clock import CLOCK
 from domain.kernel.money import EXPONENTS
 
 _SPANS: Final = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (86400 * 45, 86400, "day"))
@@ -27,7 +28,7 @@ def when(value: str | datetime | None, now: datetime | None = None) -> Markup:
     at = moment(value).astimezone(UTC)
     exact = at.strftime("%Y-%m-%d %H:%M:%S UTC")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        at.isoformat(timespec="milliseconds"), exact, _said(at, now or datetime.now(UTC))
+        at.isoformat(timespec="milliseconds"), exact, _said(at, now or CLOCK.now())
     )
 
 

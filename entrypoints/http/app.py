@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, Final
 
-from quart import Quart, request
+from quart import Quart, g, request
 from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
@@ -15,7 +16,7 @@ from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
 from domain.oauth.model import DEFAULT_SCOPES
-from domain.platform.usecases import PlatformService
+from domain.platform.usecases import Heartbeat, PlatformService
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
@@ -24,11 +25,12 @@ from entrypoints.console.console import Console
 from entrypoints.console.registry import PAGES
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health, resource_metadata
+from entrypoints.http.access_log import AccessLog
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.backlog import MatchingBehind
 from entrypoints.http.client_files import PLACE, ClientFiles
 from entrypoints.http.exchange import Response, from_scope, no_body
-from entrypoints.http.fast_path import FastPathMiddleware, body_of, is_api
+from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
 from entrypoints.http.object_admission import ObjectAdmission
 from entrypoints.http.objects import ObjectEdge, ObjectServer
 from entrypoints.http.pages import Pages
@@ -66,7 +68,7 @@ def create_app(
     app.url_map.strict_slashes = False
     mcp = McpEdge(pipeline, dependencies.settings.base_url, dependencies.settings.docs_url)
     app.asgi_app = FastPathMiddleware(  # type: ignore[assignment,method-assign]
-        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}
+        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}, dependencies.schema
     )
     app.after_serving(mcp.stop)
     _mount_api(app, pipeline)
@@ -77,6 +79,7 @@ def create_app(
     _mount_console(app, console)
     behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
+    _mount_access_log(app, pipeline.access_log)
     _mount_lifecycle(app, dependencies, pipeline, behind)
     return app
 
@@ -234,12 +237,33 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
         app.add_url_rule(rule, rule, view, methods=["GET"])
 
 
+def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
+    """Log what the pipeline does not: pages, forms and endpoints of OAuth. Probes and scrapes are left out."""
+
+    @app.before_request
+    async def begin() -> None:
+        g.began = perf_counter()
+
+    @app.after_request
+    async def end(response: QuartResponse) -> QuartResponse:
+        if not is_api(request.path) and request.path not in UNGATED:
+            route = request.url_rule.rule if request.url_rule is not None else "unknown"
+            request_id = response.headers.setdefault("Request-Id", new_id("req"))
+            access_log(request.method, route, response.status_code, perf_counter() - g.began, request_id)
+        return response
+
+
 def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
     exposing, port = contextlib.AsyncExitStack(), dependencies.settings.watching.api
     tailer = dependencies.tailer
     tailing: list[asyncio.Task[None]] = []
 
+    heartbeats: list[Heartbeat] = []
+
     async def start() -> None:
+        if dependencies.instances is not None:
+            heartbeats.append(heartbeat := Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered))
+            tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
@@ -252,8 +276,11 @@ def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline,
         for task in tailing:
             task.cancel()
         await asyncio.gather(*tailing, return_exceptions=True)
+        for heartbeat in heartbeats:
+            await heartbeat.leave()
         await pipeline.pressure.stop()
         await pipeline.logs.stop()
+        pipeline.access_log.flush()
         await exposing.aclose()
 
     app.before_serving(start)

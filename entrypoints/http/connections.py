@@ -6,6 +6,7 @@ would open a tunnel through a proxy that then sees no request any more.
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -22,6 +23,7 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
+LOG: Final = logging.getLogger("joinery.http")
 SEND_SECONDS: Final = 30.0
 """How long a piece may take to leave, on top of the time that its bytes take at LEAST; then the client is let go."""
 LEAST: Final = 4096
@@ -149,6 +151,9 @@ async def serve(
         await asyncio.start_server(connected, sock=sock, backlog=config.backlog)
         for sock in config.create_sockets().insecure_sockets
     ]
+    for server in servers:
+        for sock in server.sockets:
+            LOG.info("listening", extra={"address": str(sock.getsockname()), "most_connections": most})
     try:
         await stopped()
     finally:

@@ -2,19 +2,33 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+from domain.kernel.errors import DomainError, InvalidRequest, SchemaMismatch
+from domain.kernel.ids import new_id
 from entrypoints.http.connections import SEND_SECONDS
 from entrypoints.http.exchange import Response, from_scope, no_body
 from entrypoints.http.incoming_body import IncomingBody, Receive, Send
 from entrypoints.http.pipeline import Pipeline
+from ports.platform import SchemaCheck
 
 Scope = MutableMapping[str, Any]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
+UNGATED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
+"""Paths that are answered on a schema that does not fit: they tell that."""
+_HOST: Final = re.compile(
+    rb"(?:(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?"
+)
+"""A name as the DNS has it, or an address (RFC 3986 §3.2.2): routing encodes it by IDNA, which raises for others."""
+_BAD_HOST: Final = "The Host header is not a valid host and port."
+_BAD_TARGET: Final = "The request target is not a path or a valid URL."
 READS: Final = frozenset({"GET", "HEAD"})
 LOG: Final = logging.getLogger("joinery.http")
 
@@ -52,6 +66,14 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
+def _is_target(path: str) -> bool:
+    """Return whether it is a path, `*`, or a URL that can be taken apart (RFC 9112 §3.2)."""
+    try:
+        return path == "*" or path.startswith("/") or bool(urlsplit(path).netloc)
+    except ValueError:
+        return False
+
+
 def is_api(path: str) -> bool:
     """Whether the path belongs to the API."""
     return path.startswith("/v1/") or path == "/v1"
@@ -80,16 +102,52 @@ class FastPathMiddleware:
         pipeline: Pipeline,
         objects: Asgi | None = None,
         places: Mapping[str, Asgi] = MappingProxyType({}),
+        schema: SchemaCheck | None = None,
     ) -> None:
         self._quart = quart
         self._pipeline = pipeline
         self._objects = objects
         self._places = places
+        self._schema = schema
+
+    async def _answer_object(self, objects: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status, request_id = perf_counter(), 0, ""
+
+        async def observed(message: Any) -> None:
+            nonlocal status, request_id
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                request_id = dict(message["headers"]).get(b"request-id", b"").decode()
+            await send(message)
+
+        try:
+            await objects(scope, receive, observed)
+        finally:
+            self._pipeline.access_log(scope["method"], "/objects/{key}", status, perf_counter() - began, request_id)
+
+    def _refuse(self, error: DomainError, scope: Scope) -> Response:
+        """Answer a request that no route sees, counted and logged as those of unknown routes."""
+        began, request_id = perf_counter(), new_id("req")
+        response = self._pipeline.problems.answer(error, request_id)
+        response.headers.append((b"request-id", request_id.encode()))
+        seconds = perf_counter() - began
+        self._pipeline.metrics.seen(scope["method"], "unknown", response.status, seconds)
+        self._pipeline.access_log(scope["method"], "unknown", response.status, seconds, request_id)
+        return response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the server."""
         if scope["type"] == "http":
+            if not all(_HOST.fullmatch(value) for name, value in scope["headers"] if name == b"host"):
+                await send_response(self._refuse(InvalidRequest(_BAD_HOST), scope), receive, send)
+                return
             path = scope["path"]
+            if not _is_target(path):
+                await send_response(self._refuse(InvalidRequest(_BAD_TARGET), scope), receive, send)
+                return
+            if self._schema is not None and self._schema.fault and path not in UNGATED:
+                await send_response(self._refuse(SchemaMismatch(), scope), receive, send)
+                return
             if scope["method"] in READS and is_api(path):
                 request = from_scope(scope, no_body)
                 if "content-length" in request.headers or "transfer-encoding" in request.headers:
@@ -97,7 +155,7 @@ class FastPathMiddleware:
                 await send_response(await self._pipeline.answer(request), receive, send)
                 return
             if self._objects is not None and path.startswith("/objects/"):
-                await self._objects(scope, receive, send)
+                await self._answer_object(self._objects, scope, receive, send)
                 return
             if (place := self._places.get(path)) is not None:
                 await place(scope, receive, send)

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from domain.kernel.clock import CLOCK, TOLERATED
 from entrypoints.dependencies import Readiness
 from entrypoints.http.exchange import Response
 
@@ -41,7 +42,10 @@ class Ready:
         found = await self.look()
         states = {name: "up" if up else "down" for name, up in found.items()}
         down = [name for name, up in found.items() if not up]
-        return _json(503 if down else 200, {"status": "down" if down else "ready", "down": down, "checks": states})
+        body = {"status": "down" if down else "ready", "down": down, "checks": states}
+        if abs(offset := CLOCK.offset()) > TOLERATED:  # it works by the database's, so it goes on serving
+            body["clock"] = f"differs by {offset:+.0f} s from the database's"
+        return _json(503 if down else 200, body)
 
     async def look(self) -> Mapping[str, bool]:
         """Whether each dependency answers, as was seen just now."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol, runtime_checkable
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 from domain.kernel import retention
 from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
@@ -16,7 +16,7 @@ from entrypoints.http.object_admission import ObjectAdmission
 from entrypoints.http.problems import Problems
 from entrypoints.http.route import COMMON, CROSS_ORIGIN
 from ports.clock import Clock
-from ports.objects import ObjectMissing
+from ports.objects import ObjectMissing, download_headers
 
 PREFIX: Final = "/objects/"
 PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
@@ -151,12 +151,10 @@ _PREFLIGHT: Final[HeaderList] = [
 
 
 def _download(filename: str, size: int) -> HeaderList:
-    disposition = f"attachment; filename*=UTF-8''{quote(filename, safe='')}"
     return [
         *COMMON,
         *CROSS_ORIGIN,
-        (b"content-type", b"application/octet-stream"),
-        (b"content-disposition", disposition.encode()),
+        *((name.encode(), value.encode()) for name, value in download_headers(filename).items()),
         (b"cache-control", b"private, no-store"),
         (b"content-length", str(size).encode()),
     ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from adapters.wire import problems, schema
-from entrypoints.http.codes import CODES, Code
+from entrypoints.http.codes import CODES
 from entrypoints.http.openapi_schemas import ComponentSchemas
 from entrypoints.http.operation import Operation
 from entrypoints.http.query_string import parameters_of
@@ -93,12 +93,6 @@ def codes_of(operation: Operation) -> list[str]:
         codes.append("feature_unavailable")
     codes += [code for code in operation.errors if code not in codes]
     return [*codes, "rate_limited", "internal_error", "unavailable", "overloaded"]
-
-
-def answered(operations: Iterable[Operation]) -> dict[str, Code]:
-    """The codes that some request to these operations, or to an address beside them, can be answered with; no others are published."""
-    reachable = {"not_found", "method_not_allowed"}.union(*(codes_of(operation) for operation in operations))
-    return {name: code for name, code in CODES.items() if name in reachable}
 
 
 def problem_example(code: str, docs_url: str) -> Json:

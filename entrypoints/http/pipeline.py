@@ -12,6 +12,7 @@ from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import content_coding
 from entrypoints.http.absence import Absence
+from entrypoints.http.access_log import AccessLog
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.exchange import Request, Response
@@ -74,12 +75,13 @@ class Pipeline:
         self._packing = BodyThreads()
         self.metrics = self._measured()
         with_surroundings(self.metrics, dependencies)
-        self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies))
+        self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies), dependencies.schema)
         self.charge, self.shed = RateLimit(dependencies.limits), ShedLoad(self.pressure)
         self.parameters = ReadParameters(cursors, self.bodies, self.pressure)
         self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
         responses = ResponseBuilder(versions)
         self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)
+        self.access_log = AccessLog(enabled=settings.access_log)
         self._log = LogRequest(self.logs, versions.latest)
 
     def _in_order(self, choose_version: Step) -> tuple[Step, ...]:
@@ -193,7 +195,10 @@ class Pipeline:
             response.body = b""
         route = state.match.route
         name = route.operation.path if route is not None else state.place or "unknown"
-        self.metrics.seen(state.request.method, name, status, perf_counter() - state.started)
+        seconds = perf_counter() - state.started
+        self.metrics.seen(state.request.method, name, status, seconds)
+        org = state.principal.tenant.org if state.principal is not None else None
+        self.access_log(state.request.method, name, status, seconds, state.request_id, org)
 
 
 def preflight(table: Table, request: Request) -> Response:

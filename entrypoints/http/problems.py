@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from adapters.wire import problems as wire
-from domain.kernel.errors import DomainError, FieldError
+from domain.kernel.errors import DomainError, FieldError, StorageFull, is_storage_full
 from entrypoints.http import resource_metadata
 from entrypoints.http.codes import CODES, Code
 from entrypoints.http.exchange import HeaderList, Response
@@ -44,6 +44,9 @@ class Problems:
         """The error as a DomainError: whatever was not foreseen becomes internal_error and is logged in full."""
         if isinstance(error, DomainError) and error.code in CODES and error.code != "internal_error":
             return error
+        if is_storage_full(error):
+            log.error("no space left on the disk", extra={"request_id": request_id})
+            return StorageFull()
         log.error("unexpected error", exc_info=error, extra={"request_id": request_id})
         return DomainError()
 

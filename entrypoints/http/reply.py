@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 class Reply:
     """`body` is a JSON value, or bytes already encoded. `version` makes the versioned ETag.
 
-    `etag` is the strong validator's text when it is known without hashing the body; `stream` is sent instead of a body.
+    `etag` is the strong validator's text when it is known without hashing the body; `etag_source` is hashed in place of the body,
+    where the body has parts that change with the time alone. `stream` is sent instead of a body.
     `later`, of a write, waits a little for what it set going, once that is committed and no connection is held: what it gives is
     answered and kept in place of this.
     """
@@ -22,5 +23,6 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     version: int | None = None
     etag: str | None = None
+    etag_source: Any = None
     stream: "EventStream | None" = None
     later: Callable[[], Awaitable["Reply"]] | None = None

@@ -77,11 +77,16 @@ class RequestContext(Generic[S]):
 
     def list(self, resource: Resource[R], page: Page[R]) -> Reply:
         """A page of resources."""
-        return self.listing(page, lambda row: resource.render(row, self.view))
+        reply = self.listing(page, lambda row: resource.render(row, self.view))
+        if resource.etag_source is not None:
+            reply.etag_source = reply.body | {"data": [resource.etag_source(item) for item in reply.body["data"]]}
+        return reply
 
     def one(self, resource: Resource[R], row: R, **more: Any) -> Reply:
         """One resource, under its version if it has one; `more` are further properties."""
-        return Reply(resource.render(row, self.view) | more, version=getattr(row, "version", None))
+        body = resource.render(row, self.view) | more
+        etag_source = resource.etag_source(body) if resource.etag_source is not None else None
+        return Reply(body, version=getattr(row, "version", None), etag_source=etag_source)
 
     def made(self, resource: Resource[R], row: R, **more: Any) -> Reply:
         """A resource that was made, with its address."""

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import resource
 import sys
+from dataclasses import replace
 from typing import Final
 
 from entrypoints.container import Container
@@ -15,6 +17,7 @@ from entrypoints.operators.service import operators_page
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
+LOG: Final = logging.getLogger("joinery.http")
 OTHER_FILES: Final = 256
 """Open files that are no connections of clients: the database's, uploads, plugins."""
 
@@ -28,7 +31,12 @@ def most_connections() -> int:
 async def serve(container: Container, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are answered first, those that only wait at once."""
     dependencies = container.assembled()
-    app = create_app(dependencies)
+    stopping = asyncio.Event()
+
+    async def accepting() -> bool:
+        return not stopping.is_set()
+
+    app = create_app(replace(dependencies, readiness={**dependencies.readiness, "accepting": accepting}))
     config = hypercorn_config(settings.host, settings.port)
     gc.collect()
     gc.freeze()  # what lives as long as the process need not be looked at again and again
@@ -37,6 +45,9 @@ async def serve(container: Container, settings: Settings) -> None:
 
         async def stopped() -> None:
             await stop.wait()
+            stopping.set()
+            LOG.info("draining", extra={"seconds": settings.drain_seconds})
+            await asyncio.sleep(settings.drain_seconds)  # balancers see /readyz fail before connections are refused
             dependencies.tailer.close()
 
         async with operators_page(dependencies, settings.operators_port):

@@ -1,24 +1,24 @@
 """`python -m entrypoints.imager`: forks a process for each image of the one that started it, and ends with it."""
 
-import os
-import signal
-import socket
 import sys
 from pathlib import Path
 
 from adapters.images.webp import webp_of
-from adapters.processes.fork_server import ForkServer
-from adapters.processes.image_child import serve
-from adapters.processes.lifeline import die_with_parent
+from adapters.processes.call_child import serve
+from adapters.processes.fork_server import ForkServer, inherited_control
+from adapters.processes.images import CONVERT
 
 
 def main(parent: str, memory: str) -> None:
     """Serve the socket on standard input. `memory` bounds each child's address space, in MiB."""
-    die_with_parent(signal.SIGKILL, int(parent))
-    control = socket.socket(fileno=os.dup(0))
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    ForkServer(control, lambda connection: serve(connection, webp_of), int(memory) << 20).run()
+    ForkServer(
+        inherited_control(parent), lambda connection: serve(connection, {CONVERT: convert}), int(memory) << 20
+    ).run()
+
+
+def convert(source: str, target: str) -> list[tuple[str, int, int]]:
+    """Convert the image at a path into files at and beside another."""
+    return webp_of(Path(source), Path(target))
 
 
 if __name__ == "__main__":

@@ -8,24 +8,32 @@ import contextlib
 import logging
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from adapters.dns.records import DnsRecords
-from adapters.mime.reader import ThreadedMessageReader
-from adapters.senders.checks import ThreadedSenderChecks
+from adapters.mime.reader import MimeReader
+from adapters.senders.checks import SenderVerifier
 from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
+from domain.runs.usecases.slots import FairSlots
 from entrypoints.container import Container
+from entrypoints.factories import parsers_of
 from entrypoints.mail.certificate import Certificate
 from entrypoints.mail.peers import Peers
 from entrypoints.mail.session import Desk, MailSession
 from entrypoints.mail.settings import MailSettings
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.stopping import stopping_on_signals
+from ports.mail import MessageReader, SenderChecks
 
 LOG: Final = logging.getLogger("joinery.mail")
 TAKING: Final = 8
 """Messages that are judged at a time; the others wait, read and held."""
+TAKING_EACH: Final = 2
+"""Those of one organisation: judging waits for the sender's name servers, which may never answer."""
+THREADS: Final = 4 * TAKING
+"""Threads of the process; each message in judgement may hold one that waits for names."""
 GRACE: Final = 10.0
 """Seconds that messages which have come whole get to be answered when the process is told to stop."""
 _RENEW_EVERY: Final = 60.0
@@ -35,28 +43,27 @@ async def run_mail(container: Container, settings: Settings, mail: MailSettings)
     """Receive mail until SIGTERM or SIGINT. Raises SettingsError."""
     logging.getLogger("mail.log").setLevel(logging.ERROR)  # the library's log has the addresses, which are secrets
     await asyncio.to_thread(container.workspaces().sweep)
-    reader, checks = ThreadedMessageReader(), ThreadedSenderChecks(DnsRecords(mail.resolver))
-    try:
-        with stopping_on_signals() as stop:
-            listener = Listener(desk_of(container, mail, reader, checks))
-            await listener.start(mail.host, mail.port)
-            renewing = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
-            if settings.mail_domain is None:
-                LOG.warning(
-                    "JOINERY_MAIL_DOMAIN is not set: sources are given no addresses, and only those made before take mail"
-                )
-            LOG.info("mail for %s is taken on %s:%s", settings.mail_domain or "known addresses", mail.host, mail.port)
-            await stop.wait()
-            renewing.cancel()
-            await listener.stop()
-    finally:
-        reader.close()
-        checks.close()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+    # Checks of senders mostly wait for names, so reading messages shares no slots with them.
+    verifiers = parsers_of(settings, most=TAKING)
+    checks = SenderVerifier(DnsRecords(mail.resolver), verifiers)
+    desk = desk_of(container, mail, MimeReader(container.parsers()), checks)
+    with stopping_on_signals() as stop:
+        listener = Listener(desk)
+        await listener.start(mail.host, mail.port)
+        renewing = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
+        if settings.mail_domain is None:
+            LOG.warning(
+                "JOINERY_MAIL_DOMAIN is not set: sources are given no addresses, and only those made before take mail"
+            )
+        LOG.info("mail for %s is taken on %s:%s", settings.mail_domain or "known addresses", mail.host, mail.port)
+        await stop.wait()
+        renewing.cancel()
+        await listener.stop()
+    await verifiers.close()
 
 
-def desk_of(
-    container: Container, mail: MailSettings, reader: ThreadedMessageReader, checks: ThreadedSenderChecks
-) -> Desk:
+def desk_of(container: Container, mail: MailSettings, reader: MessageReader, checks: SenderChecks) -> Desk:
     """What the listener's connections share. Raises SettingsError."""
     given = container.assembled()
     intake = Intake(
@@ -71,7 +78,7 @@ def desk_of(
         intake=intake,
         limits=given.limits,
         peers=Peers(mail.connections, mail.connections_each, mail.relays),
-        taking=asyncio.Semaphore(TAKING),
+        taking=FairSlots(TAKING, TAKING_EACH),
         hostname=mail.hostname or given.settings.mail_domain or socket.getfqdn(),
         each_minute=mail.each_minute,
         certificate=certificate,

@@ -11,6 +11,7 @@ from aiosmtpd.smtp import SMTP, syntax
 from domain.kernel.errors import DomainError, Unavailable
 from domain.mail.model import LARGEST, Envelope
 from domain.mail.usecases.intake import Intake, not_clean, too_large
+from domain.runs.usecases.slots import FairSlots
 from entrypoints.mail import replies
 from entrypoints.mail.certificate import Certificate
 from entrypoints.mail.forwarding import KNOWN, Forwarded, forwarded
@@ -37,7 +38,7 @@ class Desk:
     intake: Intake
     limits: Limits
     peers: Peers
-    taking: asyncio.Semaphore
+    taking: FairSlots
     hostname: str
     each_minute: int
     certificate: Certificate | None = None
@@ -209,7 +210,7 @@ class MailSession(SMTP):
         self.answered.clear()
         if not received.whole:
             return await self._incomplete(recipient, envelope, received)
-        async with self._desk.taking:
+        async with self._desk.taking.slot(recipient.tenant.org):
             raw = bytes(received.body)
             received.body.clear()
             return replies.reply_to(await intake.take(recipient, envelope, raw))

@@ -19,11 +19,11 @@ from domain.kernel.errors import (
     UnsupportedMediaType,
 )
 from entrypoints.http import resource_metadata
+from entrypoints.http.codes import CODES
 from entrypoints.http.exchange import Response, from_scope
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.incoming_body import IncomingBody
 from entrypoints.http.json_body import SMALL, decode
-from entrypoints.http.openapi_answers import answered
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_state import RequestState
@@ -55,7 +55,7 @@ class McpEdge:
         self._pipeline, self._base_url = pipeline, base_url.rstrip("/")
         manifest: ToolManifest = pipeline.services.get("agents") or manifest_of(pipeline.table)
         self._calls = Calls(pipeline, manifest)
-        self._resources = Resources(self._calls, answered(pipeline.table), docs_url)
+        self._resources = Resources(self._calls, CODES, docs_url)
         self._origin, self._admission = OwnOrigin(base_url), Admission()
         self.scopes = scopes_needed(manifest)
         metadata = resource_metadata.address(self._base_url, PATH)

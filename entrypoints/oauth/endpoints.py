@@ -3,18 +3,19 @@
 Answers and refusals have the form of the RFCs, never that of the API's problems; nobody may keep them.
 """
 
-import json
+import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from domain.kernel.errors import DomainError, PayloadTooLarge, Unavailable
+from domain.kernel.errors import DomainError, InvalidRequest, PayloadTooLarge, Unavailable
 from domain.oauth.asking import Call
-from domain.oauth.errors import OAuthError
+from domain.oauth.errors import CHALLENGE, OAuthError
 from domain.people.usecases.throttling import network_of
+from entrypoints.http import json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
 from entrypoints.oauth.services import OAuthServices
@@ -102,9 +103,9 @@ class OAuthEndpoints:
         if _media_type(request) != "application/json":
             raise OAuthError("invalid_client_metadata", "Send the metadata as application/json.")
         try:
-            said = json.loads(await request.read_body(LONGEST))
-        except (ValueError, RecursionError):
-            said = None
+            said = json_body.decode(await request.read_body(LONGEST), LONGEST)
+        except InvalidRequest as error:
+            raise OAuthError("invalid_client_metadata", error.detail) from None
         if not isinstance(said, dict):
             raise OAuthError("invalid_client_metadata", "The metadata is a JSON object.")
         return told(await self._services.clients.register(said, address), 201)
@@ -118,17 +119,42 @@ async def call_of(request: Request) -> Call:
         raise OAuthError(
             "invalid_request", "Send the parameters in the body, not in the address, where they would be logged."
         )
-    return Call(
-        pairs_of((await request.read_body(LONGEST)).decode("utf-8", "replace")), request.headers.get("authorization")
-    )
+    pairs = pairs_of((await request.read_body(LONGEST)).decode("utf-8", "replace"))
+    return Call(pairs, _authorization(request.headers.get("authorization")))
+
+
+def _authorization(header: str | None) -> str | None:
+    """Return the Authorization header, checked where it holds Basic credentials (RFC 7617 §2, RFC 6749 §2.3.1)."""
+    scheme, _, credentials = (header or "").partition(" ")
+    if scheme.lower() != "basic":
+        return header
+    try:
+        text = unquote(base64.b64decode(credentials.strip(), validate=True).decode())
+    except ValueError:
+        text = ""
+    if ":" not in text or not text.isprintable():
+        raise OAuthError(
+            "invalid_client",
+            "The Authorization header is not the base64 of client_id:client_secret.",
+            headers=CHALLENGE,
+        )
+    return header
 
 
 def pairs_of(text: str) -> tuple[tuple[str, str], ...]:
-    """The parameters of a query or form. Raises OAuthError for too many."""
+    """Split a query or form into its parameters.
+
+    Raises:
+        OAuthError: There are too many, or one has a character that none may have (RFC 6749 appendix A).
+
+    """
     try:
-        return tuple(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS))
+        pairs = tuple(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS))
     except ValueError:
         raise OAuthError("invalid_request", "There are too many parameters.") from None
+    if not all(name.isprintable() and value.isprintable() for name, value in pairs):
+        raise OAuthError("invalid_request", "A parameter has a control character.")
+    return pairs
 
 
 def told(body: Mapping[str, Any], status: int = 200) -> Response:

@@ -1,8 +1,6 @@
 """`python -m entrypoints.reader`: forks readers for the process that started it, and ends with it."""
 
 import json
-import os
-import signal
 import socket
 import sys
 from functools import partial
@@ -11,8 +9,7 @@ from pathlib import Path
 from adapters.files.spool import FileSpools
 from adapters.pluggy.host import connect
 from adapters.processes.child import ReaderChild
-from adapters.processes.fork_server import ForkServer
-from adapters.processes.lifeline import die_with_parent
+from adapters.processes.fork_server import ForkServer, inherited_control
 from adapters.wire.codec import JsonCodec
 from connectors.sdk.context import Limits
 from domain.runs.usecases.reading import SnapshotReading
@@ -25,10 +22,7 @@ SPOOLED = 4 << 20
 
 def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> None:
     """Serve the socket on standard input. `memory` bounds each reader, in MiB; `limits` (JSON) what it takes of a file."""
-    die_with_parent(signal.SIGKILL, int(parent))
-    control = socket.socket(fileno=os.dup(0))
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    control = inherited_control(parent)
     connectors = connect(Path(plugins), NoNetwork(), product_version=version, limits=Limits(**json.loads(limits)))
     codec = JsonCodec()
 

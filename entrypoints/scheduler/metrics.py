@@ -1,30 +1,106 @@
 """What the leading scheduler shows of all: jobs that wait, ticks that lag, the network's logs. The others show that they wait to lead."""
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 from domain.changes.usecases.network import NetworkRelay
 from domain.jobs.model import Backlog
 from domain.jobs.usecases.ticks import Ticks
+from domain.kernel.clock import CLOCK
+from domain.platform.instances import ROLES
+from domain.platform.model import OperatingFigures
 from entrypoints.metrics import Metrics
 from ports.jobs import Dispatch
+from ports.platform import Instances, OperatingFiguresReader
 
 EVERY: Final = 15.0
 """Seconds between two looks at what waits."""
+FIGURES_EACH: Final = 4
+"""Looks at what waits for each look at the other figures."""
 LOG: Final = logging.getLogger("joinery.metrics")
+
+
+class Figure(NamedTuple):
+    """A gauge of one operating figure, which is not shown while it is None."""
+
+    metric: str
+    description: str
+    value: Callable[[OperatingFigures], float | None]
+
+
+FIGURES: Final = (
+    Figure(
+        "joinery_sources_scheduled", "Streams of sources that are pulled by schedule.", lambda of: of.sources_scheduled
+    ),
+    Figure(
+        "joinery_sources_stale",
+        "Of those, the ones without a good run for three intervals.",
+        lambda of: of.sources_stale,
+    ),
+    Figure(
+        "joinery_runs_last_success_seconds",
+        "Time since the newest good run of a scheduled source.",
+        lambda of: of.last_success_age,
+    ),
+    Figure(
+        "joinery_webhook_deliveries_waiting",
+        "Deliveries that are open, 50,000 a node at most.",
+        lambda of: of.deliveries_waiting,
+    ),
+    Figure(
+        "joinery_webhook_oldest_seconds",
+        "How long the oldest of them has been open.",
+        lambda of: of.oldest_delivery_age,
+    ),
+    Figure(
+        "joinery_webhook_endpoints_disabled",
+        "Endpoints that the service has disabled.",
+        lambda of: of.endpoints_disabled,
+    ),
+    Figure("joinery_mail_outbox_waiting", "Mail to people that waits to be sent.", lambda of: of.mail_waiting),
+    Figure(
+        "joinery_mail_outbox_oldest_seconds", "How long the oldest of it has waited.", lambda of: of.oldest_mail_age
+    ),
+    Figure(
+        "joinery_backup_age_seconds",
+        "Time since `joinery backup` last finished; not shown where it never did.",
+        lambda of: of.backup_age,
+    ),
+    Figure(
+        "joinery_model_cost_day_dollars", "What models cost in the last 24 hours.", lambda of: of.model_cost_dollars
+    ),
+)
 
 
 class SchedulerMetrics(Metrics):
     """`watch` is a duty of the leader; what only it knows is shown while it leads."""
 
-    def __init__(self, dispatch: Dispatch, ticks: Ticks, network: NetworkRelay) -> None:
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        ticks: Ticks,
+        network: NetworkRelay,
+        instances: Instances | None = None,
+        figures: OperatingFiguresReader | None = None,
+    ) -> None:
         super().__init__()
         self._dispatch = dispatch
         self._leads = False
         self._backlog: Sequence[Backlog] = ()
+        self._instances, self._figures = instances, figures
+        self._living: Mapping[str, int] = {}
+        self._found: OperatingFigures | None = None
+        for figure in FIGURES:
+            self.gauges(figure.metric, figure.description, (), partial(self._shown, figure))
+        self.gauges(
+            "joinery_instances", "Processes that are alive, by role.", ("role",),
+            lambda: {(role,): count for role, count in self._living.items()},
+        )  # fmt: skip
         self.gauge("joinery_scheduler_leading", "Whether this scheduler leads.", lambda: float(self._leads))
         lane = ("lane",)
         self.gauges(
@@ -51,7 +127,9 @@ class SchedulerMetrics(Metrics):
         """Look at what waits, again and again, until cancelled."""
         self._leads = True
         try:
-            while True:
+            for turn in itertools.count():
+                if turn % FIGURES_EACH == 0:
+                    await self._look()
                 try:
                     self._backlog = await self._dispatch.backlog()
                 except Exception as error:
@@ -59,10 +137,26 @@ class SchedulerMetrics(Metrics):
                     LOG.warning("waiting jobs could not be counted: %s", error)
                 await asyncio.sleep(EVERY)
         finally:
-            self._leads, self._backlog = False, ()
+            self._leads, self._backlog, self._living, self._found = False, (), {}, None
+
+    async def _look(self) -> None:
+        """Read what operators are alerted about; what cannot be read is not shown."""
+        self._living, self._found = {}, None
+        try:
+            if self._instances is not None:
+                alive = Counter(one.role for one in await self._instances.alive())
+                self._living = {role: alive[role] for role in ROLES}
+            if self._figures is not None:
+                self._found = await self._figures.read()
+        except Exception as error:
+            LOG.warning("operating figures could not be read: %s", error)
+
+    def _shown(self, figure: Figure) -> dict[Sequence[str], float]:
+        value = figure.value(self._found) if self._found is not None else None
+        return {} if value is None else {(): value}
 
     def _oldest(self) -> dict[Sequence[str], float]:
-        now = datetime.now(UTC)
+        now = CLOCK.now()
         return {
             (one.lanes,): max(0.0, (now - one.oldest).total_seconds()) if one.oldest is not None else 0.0
             for one in self._backlog

@@ -18,9 +18,15 @@ from entrypoints.stopping import stopping_on_signals
 async def run_scheduler(container: Container, settings: Settings) -> None:
     """Lead, or wait to lead, until SIGTERM or SIGINT."""
     dependencies = container.assembled()
-    ticks = Ticks([tick for area in AREAS for tick in area.ticks(dependencies)])
+    guard = container.purge_guard()
+    ticks = Ticks([tick for area in AREAS for tick in area.ticks(dependencies)], may_purge=guard.claim)
     network = NetworkRelay(container.network_log(), dependencies.signals)
-    metrics = SchedulerMetrics(dependencies.dispatch, ticks, network)
+    metrics = SchedulerMetrics(dependencies.dispatch, ticks, network, dependencies.instances, dependencies.figures)
+    metrics.gauge(
+        "joinery_purges_refused",
+        "Whether purges are refused because the database's clock has jumped.",
+        lambda: float(guard.refuses),
+    )
     with_surroundings(metrics, dependencies)
     duties: list[Duty] = [ticks.run, network.run, metrics.watch]
     if settings.redis_url:

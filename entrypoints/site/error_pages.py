@@ -47,7 +47,7 @@ def _answered_by(code: str, table: Table) -> str:
     if len(rows) == len(table.operations):
         return "<p>Every operation.</p>"
     if not rows:
-        return "<p>None in particular: it is answered before an operation is found.</p>"
+        return "<p>It belongs to no single operation of this release.</p>"
     links = "".join(
         f'<li><a href="{url_of(row)}">{escape(row.summary)}</a> <span class="route">{route(row)}</span></li>'
         for row in rows

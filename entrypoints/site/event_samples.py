@@ -12,7 +12,7 @@ from adapters.wire.usage import USAGE
 from adapters.wire.webhooks import WirePayloadRendering
 from domain.events.model import Event
 from domain.kernel.ids import PREFIXES, new_id
-from domain.kernel.tenancy import Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.webhooks.payload import NOUNS, thin
 from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample
 from entrypoints.http.table import Table
@@ -69,8 +69,8 @@ def _object(event: Event) -> dict[str, Any] | None:
     if noun not in NOUNS:
         return None
     if noun == "offer":
-        around = {name: event.data[name] for name in ("source", "location", "variant", "product", "catalogue")}
-        return _resource(noun, event, **around, observed_at=moment)
+        around = {name: event.data[name] for name in ("source", "location", "variant", "product")}
+        return _resource(noun, event, **around, catalogue=event.catalogue, observed_at=moment)
     active = {"status": "discontinued" if event.type == "product.discontinued" else "active"}
     if noun == "variant":
         around = {"product": event.data["product"]}
@@ -110,7 +110,7 @@ def sample_of(type: str, table: Table) -> Sample | None:
     event = _stated(type) if type in TYPES_WITH_SAMPLE else _special(type, table)
     if event is None:
         return None
-    event.id = new_id("evt")
+    event.identify(AuditContext(Actor("service", "worker"), "sample"))
     whole = json.loads(events.told(event, Tenant(new_id("org"), livemode=False), _NOW))
     object = _object(event)
     fat = None

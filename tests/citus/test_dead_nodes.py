@@ -45,6 +45,11 @@ def _elsewhere(stage: Stage, worker: Server) -> Tenancy:
             return made
 
 
+def _pushed(tenancy: Tenancy, source: str) -> str | None:
+    answer = tenancy.api.call("POST", f"/v1/sources/{source}/records", {"records": [record("meanwhile")]})
+    return str(answer.json()["id"]) if answer.status == 202 else None
+
+
 def _works(tenancy: Tenancy) -> bool:
     return bool(tenancy.api.call("GET", "/v1/products").status == 200)
 
@@ -85,6 +90,9 @@ def test_without_the_coordinator_tenants_go_on(stage: Stage, tenants: Tenants, s
             eventually(lambda one=one: _works(one), "reads go on", within=30)  # type: ignore[misc]
             made = one.api.call("POST", "/v1/sources", {"name": "S", "kind": "push", "config": {"currency": "usd"}})
             assert made.status == 201, made.body
+        fed = made.json()["id"]
+        run = eventually(lambda: _pushed(every[-1], fed), "pushes are taken", within=30)
+        assert every[-1].api.ended(run, within=60)["status"] == "succeeded", "feeds go on"
     source = every[0].api.source("push", config={"currency": "usd"})
     eventually(lambda: every[0].api.push(source, [record("again")]), "writes go on", within=30)
     _push(every[0], source, "later")

@@ -28,8 +28,9 @@ from connectors.sdk import (
     Unreachable,
     Validators,
 )  # fmt: skip
+from connectors.sdk.answers import check
 from connectors.sdk.testing import FakeAnswer, FakeHttp
-from ports.connectors import Connectors, FetchFailed, Job, ParseFailed
+from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, ResponseHead
 from ports.connectors import Item as Asked
 from ports.connectors import Validators as Known
 
@@ -331,3 +332,55 @@ def test_a_host_whose_turn_is_others_is_asked_later() -> None:
         fetched(connectors, "csv", Job({"url": "https://files.example/a.csv"}, None, "catalogue"))
     assert (caught.value.code, caught.value.waiting, caught.value.own) == ("fetch_failed", "retry", True)
     assert caught.value.retry_at is not None and caught.value.retry_at > datetime.now(UTC)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["at the first response", "at a later one"])
+@pytest.mark.parametrize("status", [404, 401, 429, 503])
+def test_a_failure_has_the_head_of_the_last_response(status: int, begun: bool) -> None:
+    address = f"https://a.example/feed?key={SECRET}"
+
+    async def fetch(ctx: Context) -> AsyncIterator[bytes]:
+        if begun:
+            yield b"some"
+        async with ctx.http.get(address) as response:
+            check(response, ctx)
+        yield b""
+
+    http = FakeHttp({address: FakeAnswer(b"", status, "text/HTML; charset=utf-8")})
+    with pytest.raises(FetchFailed) as caught:
+        fetched(host(Scripted(fetch), http))
+    assert caught.value.response == ResponseHead(status, "https://a.example/feed", "text/html")
+
+
+def test_a_source_that_cannot_be_reached_has_no_response() -> None:
+    async def fetch(ctx: Context) -> AsyncIterator[bytes]:
+        raise Unreachable("There is no such host.")
+        yield b""
+
+    with pytest.raises(FetchFailed) as caught:
+        fetched(host(Scripted(fetch)))
+    assert caught.value.response is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example/feed?key=Zm9v%2FYmFy%2BcXV4%3D%3D",
+        "https://user:Zm9v@a.example/feed#Zm9v",
+        "https://a.example/feed?X-Amz-Signature=Zm9v",
+    ],
+)
+def test_addresses_are_reported_without_what_may_be_a_credential(url: str) -> None:
+    class Redirected(Scripted):
+        @asynccontextmanager
+        async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
+            async def chunks() -> AsyncIterator[bytes]:
+                yield b""
+
+            yield Fetched(200, chunks(), final_url=url)
+
+    async def run() -> str | None:
+        async with host(Redirected()).fetch("one", job()) as answer:
+            return answer.final_url
+
+    assert asyncio.run(run()) == "https://a.example/feed"

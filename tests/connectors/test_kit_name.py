@@ -138,7 +138,7 @@ def test_the_note_is_printed(
 
 @pytest.mark.parametrize(
     "needs",
-    ["joinery-sdk", "joinery_sdk>=1,<2", "Joinery.SDK (>=1.0)", "joinery-sdk[json-ld]~=1.0", "joinery-sdk ~=1.0.0",
+    ["joinery-sdk", "joinery_sdk>=1,<2", "Joinery.SDK (>=1.0)", "joinery-sdk[json-ld]~=1.0", "joinery-sdk ~=1.1.0",
      'joinery-sdk>=99; extra == "later"', "other>=99"],
 )  # fmt: skip
 def test_a_kit_that_is_new_enough(needs: str) -> None:

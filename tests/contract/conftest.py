@@ -8,10 +8,10 @@ import pytest_asyncio
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support.backend import Backend, memory_backend
-from tests.support.citus import GIVEN
+from tests.support.citus import GIVEN, ON_CLUSTER
 
 
-@pytest_asyncio.fixture(params=["memory", "postgres", "server", "citus"])
+@pytest_asyncio.fixture(params=["citus"] if ON_CLUSTER else ["memory", "postgres", "server", "citus"])
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """One way of keeping everything."""
     if request.param == "memory":

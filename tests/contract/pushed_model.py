@@ -116,7 +116,7 @@ class Model:
             base = (
                 {}
                 if old is None or old.get("forgotten")
-                else {n: v for n, v in old.items() if n not in STOCK or "withdrawn" not in old}
+                else {n: v for n, v in old.items() if n not in STOCK[:3] or "withdrawn" not in old}
             )
             new = lay_offer({n: v for n, v in base.items() if n != "withdrawn"}, offer)
             if new or (old is not None and "forgotten" not in old):

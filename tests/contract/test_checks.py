@@ -81,9 +81,7 @@ async def test_no_stream_states_it_by_that_and_the_next_run_states_the_stock_ane
     assert (check.results, check.status) == ([], CheckStatus.FAILED), "a withdrawn offer is none"
 
 
-async def test_a_feed_without_stock_keeps_what_was_checked_no_longer_than_its_next_change(
-    backend: Backend, tenant: Tenant
-) -> None:
+async def test_a_feed_without_stock_leaves_what_was_checked(backend: Backend, tenant: Tenant) -> None:
     desk = await check_desk(backend, tenant)
     feed = b"SKU,Title,Price\nA-1,Oak chair,100\n"
     await desk.pull(feed)
@@ -91,7 +89,7 @@ async def test_a_feed_without_stock_keeps_what_was_checked_no_longer_than_its_ne
     await desk.check(variant, b"SKU,Availability\nA-1,in stock\n")
     assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "in_stock"}
     await desk.pull(feed)
-    assert (await desk.offers(variant))[PLACE]["availability"] == "unknown", "nothing shadows what the feed says"
+    assert (await desk.offers(variant))[PLACE]["availability"] == "in_stock", "the feed states no stock"
 
 
 async def test_a_stock_stream_states_its_stock_anew_as_well(backend: Backend, tenant: Tenant) -> None:
@@ -236,3 +234,50 @@ async def _claimed(desk: CheckDesk) -> ClaimedJob:
     where = f"{desk.tenant.org}/{lane(desk.source.id)}"
     [job] = await desk.backend.dispatch.claim(where, 1, timedelta(seconds=30))
     return job
+
+
+async def test_files_change_only_the_fields_that_they_have_columns_for(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant)
+    await desk.pull(b"SKU,Title,Price,Cost,Qty,Lead time (days),Carton width (in)\nA-1,Oak chair,100,60,4,21,30\n")
+    await desk.pull(b"SKU,Qty\nA-1,7\n", Stream.STOCK)
+    variant = (await desk.variants("A-1"))["A-1"]
+    every = {"currency": "usd", "price": 10000, "cost": 6000, "lead_time_days": 21}
+    assert (await desk.offers(variant))[PLACE] == every | {"quantity": 7, "availability": "in_stock"}
+    await desk.pull(b"SKU,Title,Price\nA-1,Oak chair,90\n")
+    await desk.pull(b"SKU,Lead time (days)\nA-1,14\n", Stream.STOCK)
+    changed = {"price": 9000, "lead_time_days": 14, "quantity": 7, "availability": "in_stock"}
+    assert (await desk.offers(variant))[PLACE] == every | changed
+
+
+async def test_a_blank_cell_of_a_catalogue_removes_what_its_column_stated(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant)
+    header = b"SKU,Title,Price,Sale price,Colour,Carton width (in)\n"
+    await desk.pull(header + b"A-1,Oak chair,100,80,Red,30\nA-2,Oak table,200,150,Blue,40\n")
+    variant = (await desk.variants("A-1"))["A-1"]
+    sold = {"currency": "usd", "price": 8000, "compare_at": 10000, "availability": "unknown"}
+    assert (await desk.offers(variant))[PLACE] == sold
+    await desk.pull(header + b"A-1,Oak chair,100,,,\nA-2,Oak table,200,150,Blue,40\n")
+    assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        [chair] = (await tx.catalogue.load(desk.source.id, ["A-1"]))["A-1"].variants
+    assert not chair.data.keys() & {"colour", "cartons"}
+
+
+async def test_a_price_leaves_no_higher_price_to_compare_with_behind(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant)
+    await desk.pull(b"SKU,Title,Price,Compare at\nA-1,Oak chair,80,100\n")
+    variant = (await desk.variants("A-1"))["A-1"]
+    await desk.pull(b"SKU,Title,Price\nA-1,Oak chair,100\n")
+    assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
+
+
+async def test_a_blank_price_leaves_the_one_that_the_stock_feed_states(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant)
+    await desk.pull(b"SKU,Title,Price,Cost\nA-1,Oak chair,,\n")
+    await desk.pull(b"SKU,Price,Qty\nA-1,100,4\n", Stream.STOCK)
+    variant = (await desk.variants("A-1"))["A-1"]
+    stated = (await desk.offers(variant))[PLACE]
+    assert stated["price"] == 10000
+    for cost in (b"", b"60"):
+        await desk.pull(b"SKU,Title,Price,Cost\nA-1,Oak armchair " + cost + b",," + cost + b"\n")
+        assert (await desk.offers(variant))[PLACE].items() >= stated.items()

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.aesgcm.vault import AesGcmVault
+from adapters.memory.limits import MemoryLimits
 from domain.access.model import ROLES, Principal
 from domain.access.usecases import AccessService
 from domain.kernel.errors import (
@@ -19,6 +20,7 @@ from domain.kernel.errors import (
     InvalidRequest,
     NotFound,
     PermissionDenied,
+    RateLimited,
 )
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
@@ -30,6 +32,7 @@ from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
+from domain.people.usecases.throttling import Devices, Throttle
 from domain.people.usecases.keys import KeyService, NewKey
 from domain.people.usecases.members import MemberService
 from domain.people.usecases.organisations import OrgSettings
@@ -66,7 +69,13 @@ class House:
         )
         self.members, self.keys = MemberService(), KeyService(self.access)
         self.invitations = InvitationService(
-            backend.memberships, backend.people, self.access, self.mail, BackendClock(backend), BASE
+            backend.memberships,
+            backend.people,
+            self.access,
+            self.mail,
+            Throttle(MemoryLimits(lambda: backend.now().timestamp()), Devices(self.access)),
+            BackendClock(backend),
+            BASE,
         )
 
     async def add(self, role: str, name: str = "") -> User:
@@ -388,3 +397,33 @@ async def test_what_managers_set_asks_for_their_role_of_the_moment(house: House)
     await _refused(house, "admin", lambda tx: settings.change(tx, "Oak", None), PermissionDenied)
     machine = NewApp("Sync", AppKind.MACHINE)
     await _refused(house, "admin", lambda tx: apps.create_app(tx, was, machine), PermissionDenied)
+
+
+async def _invited(house: House, email: str) -> tuple[Invitation, str]:
+    async with house.acts("owner") as tx:
+        return await house.invitations.invite(tx, email, "viewer")
+
+
+async def test_invitations_have_budgets(house: House) -> None:
+    await house.add("owner")
+    for _ in range(3):
+        await _invited(house, "bo@oak.example")
+    with pytest.raises(RateLimited) as limited:
+        await _invited(house, "BO@oak.example")
+    assert limited.value.retry_after
+    for number in range(27):
+        await _invited(house, f"b{number}@oak.example")
+    with pytest.raises(RateLimited):
+        await _invited(house, "cy@oak.example")
+
+
+async def test_a_letter_has_no_free_text_of_the_inviter(house: House) -> None:
+    owner = await house.add("owner")
+    hostile = "Security notice: confirm at https://evil.example/x"
+    await house.backend.people.change(replace(owner, name=hostile))
+    made, secret = await _invited(house, "bo@oak.example")
+    await house.invitations.send(made, secret, f"Oak\u202e {hostile}")
+    letter = (await house.mail.latest())[0]
+    assert letter.subject == "You are invited to an organisation on Joinery"
+    text = house.mail.text(letter)
+    assert "evil" not in text and "\u202e" not in text and owner.email in text and PAGE + secret in text

@@ -30,7 +30,7 @@ from adapters.s3.objects import S3Objects
 from adapters.s3.presign import presign
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
 from domain.secrets.keys import SigningKeys, link_key
-from ports.objects import ObjectInfo, ObjectMissing, Objects
+from ports.objects import ObjectInfo, ObjectMissing, Objects, download_headers
 
 KINDS = ("memory", "files", "s3")
 pytestmark = pytest.mark.asyncio
@@ -236,8 +236,7 @@ async def edge(open_objects: Open) -> AsyncIterator[Objects]:
             return web.Response(status=403)
         except PayloadTooLarge:
             return web.Response(status=413)
-        disposition = f"attachment; filename*=UTF-8''{grant.filename}"
-        return web.Response(body=await content(objects, key), headers={"Content-Disposition": disposition})
+        return web.Response(body=await content(objects, key), headers=download_headers(grant.filename))
 
     app = web.Application(client_max_size=2**30)
     app.router.add_route("*", "/objects/{key:.+}", answer)
@@ -272,6 +271,11 @@ async def test_put_and_get_by_links(open_objects: Open) -> None:
         status, body, headers = await asyncio.to_thread(http, "GET", url)
         assert (status, body) == (200, b"sku,price\n1,2\n")
         assert headers["content-disposition"] == "attachment; filename*=UTF-8''prices.csv"
+        assert headers["content-type"] == "application/octet-stream"
+        url = await objects.sign_get("in/1.csv", filename="img_1.webp", expires_at=in_an_hour())
+        _, _, headers = await asyncio.to_thread(http, "GET", url)
+        assert headers["content-disposition"] == "inline; filename*=UTF-8''img_1.webp"
+        assert headers["content-type"] == "image/webp"
 
 
 @pytest.mark.parametrize("open_objects", ("memory", "files"), indirect=True)
@@ -279,7 +283,7 @@ async def test_own_links_keep_their_limits(open_objects: Open) -> None:
     async with edge(open_objects) as objects:
         put = await objects.sign_put("in/2", content_type="text/csv", bytes_limit=10, expires_at=in_an_hour())
         get = await objects.sign_get("in/2", filename="x", expires_at=in_an_hour())
-        past = datetime.now(UTC) - timedelta(seconds=1)
+        past = datetime.now(UTC) - timedelta(seconds=61)
         late = await objects.sign_put("in/2", content_type="text/csv", bytes_limit=10, expires_at=past)
         assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789"))[0] == 200
         assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789a"))[0] == 413
@@ -425,7 +429,14 @@ SIGNED_AT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
     ("method", "headers", "query"),
     (
         ("PUT", {"Content-Type": "text/csv; charset=utf-8", "Content-Length": "48213"}, {}),
-        ("GET", {}, {"response-content-disposition": "attachment; filename*=UTF-8''b%C3%A4r%20~1.csv"}),
+        (
+            "GET",
+            {},
+            {
+                "response-content-type": "image/webp",
+                "response-content-disposition": "inline; filename*=UTF-8''b%C3%A4r%20~1.webp",
+            },
+        ),
     ),
 )
 async def test_links_are_signed_as_the_reference_client_signs_them(

@@ -1,6 +1,9 @@
-"""The objects' disk is full: the run fails and says why, nothing is lost, and the source is not blamed."""
+"""The object store is full: pulls fail and say why, what was handed in waits for room, requests answer 503."""
 
+import asyncio
 import errno
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,8 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
+from domain.kernel.errors import StorageFull
+from domain.runs.model import WAITS
 from tests.flows.bench import bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 
@@ -28,6 +33,16 @@ class FullDisk:
         """Fail as a full disk does, until there is room."""
         if self.full:
             raise OSError(errno.ENOSPC, "No space left on device")
+        await self._inner.put_file(key, path)
+
+
+class StoreWithoutRoom(FullDisk):
+    """Objects of a store that says so itself."""
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """Refuse snapshots; what is handed in lies there already."""
+        if path.name == "snapshot":
+            raise StorageFull
         await self._inner.put_file(key, path)
 
 
@@ -61,3 +76,104 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         await desk.client.post(f"/v1/sources/{source}/runs")
         await desk.worked(source)
         assert (await desk.newest(source))["stats"]["products_created"] == 1
+
+
+async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        source = await desk.source("push", config={"currency": "usd"})
+        disk = FullDisk(desk.world.container.objects())
+        desk.world.container.objects.override(providers.Object(disk))
+        desk.world.container.assembled.reset()
+        for key in ("A", "B"):
+            records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
+            assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
+        for _ in range(10):  # more often than a run is tried that fails by itself
+            await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+            await desk.worked(source)
+            run = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"][-1]
+            assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
+            assert "room" in run["waiting"]["detail"]
+        disk.full = False
+        await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+        await desk.worked(source)
+        assert [data["title"] for data in await desk.data()] == ["Chair A", "Chair B"]
+
+
+class FullFolders:
+    """Work folders in which nothing can be written."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def folder(self) -> Any:
+        """Fail as a full disk does."""
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("place", ["work folder", "object store"])
+async def test_uploads_wait_without_end_for_the_object_store_alone(tmp_path: Path, place: str) -> None:
+    async with bench(tmp_path) as desk:
+        source = await desk.source("file", config={"currency": "usd"})
+        container = desk.world.container
+        if place == "work folder":
+            container.workspaces.override(providers.Object(FullFolders(container.workspaces())))
+        else:
+            container.objects.override(providers.Object(StoreWithoutRoom(container.objects())))
+        container.assembled.reset()
+        run = await desk.read(b"SKU,Title,Price\nA,Chair,1\n", source)
+        assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
+        for _ in range(2 * WAITS):
+            await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+            await desk.worked(source)
+        run = await desk.newest(source)
+        if place == "work folder":
+            assert (run["status"], run["error"]["code"]) == ("failed", "storage_full")
+            assert "again" in run["error"]["message"]
+        else:
+            assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A filesystem of 1 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=False).returncode
+    ):  # noqa: S603, S607
+        pytest.skip("only root can mount a small filesystem")
+    yield folder
+    subprocess.run(["umount", folder], check=True)  # noqa: S603, S607
+
+
+async def test_files_for_a_full_disk_are_refused_and_accepted_later(tmp_path: Path, small_disk: Path) -> None:
+    async with bench(tmp_path, JOINERY_OBJECTS_URL=f"file://{small_disk}/objects") as desk:
+        ballast = small_disk / "ballast"
+        await asyncio.to_thread(_fill, ballast)
+        source = await desk.source("file", config={"currency": "usd"})
+        content = b"SKU,Title,Price\n" + b"".join(b"A-%d,Chair,1\n" % n for n in range(20_000))
+        announced = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
+        upload = (await desk.client.post(f"/v1/sources/{source}/uploads", announced)).json()
+        target = upload["target"]["url"].removeprefix("http://127.0.0.1:8080")
+        for _ in range(2):
+            answer = await desk.client.send("PUT", target, body=content, headers=upload["target"]["headers"])
+            assert (answer.status, answer.json()["code"]) == (503, "unavailable")
+            assert int(answer.headers["retry-after"]) > 0
+        assert (await desk.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 409
+        ballast.unlink()
+        answer = await desk.client.send("PUT", target, body=content, headers=upload["target"]["headers"])
+        assert answer.status == 200, answer.body
+        assert (await desk.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 4096):
+                pass
+        except OSError as error:
+            assert error.errno == errno.ENOSPC

@@ -80,6 +80,7 @@ class Stage:
             "JOINERY_SECRET": "a secret of at least thirty-two characters",
             "JOINERY_OBJECTS_URL": (self.home / "objects").as_uri(),
             "JOINERY_PORT": str(self.port),
+            "JOINERY_DRAIN_SECONDS": "0",
             "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS,
             "JOINERY_MAIL_DOMAIN": "in.joinery.example",
             "JOINERY_PLUGINS": str(ROOT / "plugins.toml"),

@@ -13,6 +13,7 @@ from domain.kernel.tenancy import Actor, AuditContext
 from domain.orgs.model import Member
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
+from domain.people.usecases.throttling import Devices, Throttle
 from entrypoints.container import Container
 from tests.flows.stage import Stage, Tenancy
 from tests.support.console_person import Asked, Tab, signed_in
@@ -48,7 +49,13 @@ async def _invited(container: Container, tenancy: Tenancy, email: str) -> str:
     async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
         await tx.orgs.add_member(Member(owner.id, tenancy.tenant.org, owner.email, "owner", clock.now()))
     service = InvitationService(
-        container.memberships(), container.people(), container.access(), container.outgoing_mail(), clock, "http://x"
+        container.memberships(),
+        container.people(),
+        container.access(),
+        container.outgoing_mail(),
+        Throttle(container.limits(), Devices(container.access())),
+        clock,
+        "http://x",
     )
     async with container.uow().begin(tenancy.tenant, AuditContext(Actor("user", owner.id), "invite")) as tx:
         _, secret = await service.invite(tx, email, "editor")

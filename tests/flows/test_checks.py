@@ -76,7 +76,7 @@ def test_one_variant_is_asked_for_now(stage: Stage, fjord: Tenancy, mall: FeedSe
     check = api.post(f"/v1/variants/{variant}/checks", expect=200)
     assert (check["object"], check["status"], check["id"][:4]) == ("stock_check", "succeeded", "chk_")
     [result] = check["results"]
-    assert (result["offer"], result["availability"], result["failure"]) == (before["id"], "out_of_stock", None)
+    assert (result["offer"], result["availability"], result.get("failure")) == (before["id"], "out_of_stock", None)
     after = shop.offer(variant)
     assert (after["availability"], after["price"], after["version"]) == ("out_of_stock", 24900, before["version"] + 1)
     assert mall.count("/products.json") == listed and mall.count(f"/variants/{shop.base}.js") == 1
@@ -112,7 +112,7 @@ def test_a_shop_that_takes_its_time(fjord: Tenancy, mall: FeedServer) -> None:
     shop.available[shop.base] = False
     check = fjord.api.post(f"/v1/variants/{variant}/checks", expect=200)
     assert (check["status"], check["results"][0]["availability"]) == ("queued", "in_stock")
-    assert check["results"][0]["checked_at"] is None
+    assert "checked_at" not in check["results"][0]
     gate.set()
     eventually(lambda: shop.offer(variant)["availability"] == "out_of_stock", "the answer is taken")
 

@@ -147,8 +147,8 @@ def test_a_row_that_was_edited_in_store_sends_them_nowhere(
         url=stranger.url("/taken.csv"), id=source["id"],
     )  # fmt: skip
     stage.rows(
-        "UPDATE sources SET credentials = (SELECT credentials FROM sources WHERE id = %(of)s) WHERE id = %(id)s",
-        of=source["id"], id=other["id"],
+        "UPDATE sources SET credentials = %(taken)s WHERE id = %(id)s", id=other["id"],
+        taken=stage.value("SELECT credentials FROM sources WHERE id = %(of)s", of=source["id"]),
     )  # fmt: skip
     asked = feeds.count("/edited.csv")
     for edited in (source, other):

@@ -1,12 +1,14 @@
 """The ladder of a source's health, runs that wait for a mapping, and credentials that nobody sees again."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from tests.flows.feeds import FeedServer, catalogue
-from tests.flows.stage import FEEDS, Stage, Tenancy
+from tests.flows.stage import FEEDS, ROOT, Stage, Tenancy
 
 _MOVES = "SELECT after ->> 'status' FROM audit_entries WHERE target_id = %(id)s AND action = 'runs.execute' AND after ? 'status' ORDER BY id"
 SECRET = "s3cr3t-that-nobody-may-see"
@@ -150,3 +152,20 @@ def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> N
     fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     fjord.api.pull(source)
     assert [asked for asked in feeds.asked if asked.path == "/elsewhere.csv" and "Authorization" in asked.headers] == []
+
+
+def test_an_operator_learns_why_in_one_step(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _source(fjord, feeds.fail("/why.csv", 403), name="Why\x1b[2J now", schedule={"interval_minutes": 60})
+    fjord.api.pull(source)
+    env = {"PYTHONPATH": str(ROOT), **stage.env}
+    command = [sys.executable, "-P", "-m", "entrypoints.cli.main", "source", "why", source]
+    told = subprocess.run(command, env=env, cwd=stage.home, capture_output=True, text=True, check=True).stdout
+    assert "is blocked: fetch_refused" in told and "failed  fetch_refused" in told and "\x1b" not in told
+    assert "None" not in told and "read never" in told
+    answer = json.loads(
+        subprocess.run([*command, "--json"], env=env, cwd=stage.home, capture_output=True, check=True).stdout
+    )
+    assert (answer["status"], answer["reason"]["code"]) == ("blocked", "fetch_refused")
+    assert answer["runs"][0]["error"]["code"] == "fetch_refused" and answer["streams"]["catalogue"]["state"] is None
+    unknown = subprocess.run([*command[:-1], "src_nobody"], env=env, cwd=stage.home, capture_output=True, check=False)
+    assert unknown.returncode == 1 and b"no source" in unknown.stderr

@@ -131,7 +131,9 @@ def test_stock_is_pulled_apart(fjord: Tenancy, feeds: FeedServer) -> None:
     assert (run["stream"], run["stats"]["offers_changed"]) == ("stock", 6)
     assert {offer["availability"] for offer in fjord.api.whole("/v1/offers")} == {"low_stock"}
     shop = fjord.api.source("url", config={"url": url, "platform": "shopify", "currency": "usd"})
-    assert fjord.api.call("POST", f"/v1/sources/{shop}/runs", {"stream": "stock"}).status == 422
+    without = _source(fjord, url)
+    for other in (shop, without):
+        assert fjord.api.call("POST", f"/v1/sources/{other}/runs", {"stream": "stock"}).status == 422
 
 
 def test_trying_a_source_out_stores_nothing(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:

@@ -122,7 +122,9 @@ async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedS
         await desk.worked(source)
         assert (await desk.newest(source))["status"] == "succeeded"
         await store.run(  # two hours pass
-            "UPDATE stored_objects SET free_after = free_after - interval '2 hours' WHERE org = %s", desk.tenant.org
+            "WITH aged AS MATERIALIZED (SELECT org, key, free_after - interval '2 hours' AS at FROM stored_objects) "
+            "UPDATE stored_objects s SET free_after = a.at FROM aged a WHERE s.org = %s AND s.org = a.org AND s.key = a.key",
+            desk.tenant.org,
         )
     await store.sweep()
     assert await store.used() <= 3 * size and store.files() == sorted(map(len, feed[-3:]))
@@ -193,6 +195,11 @@ def test_the_doctor_tells_what_lies_about_and_sweeps(stage: Stage) -> None:
     assert seen["storage"]["orphans"]["count"] >= 1 and org in [one["org"] for one in seen["storage"]["batches"]]
     due = {one["kind"]: one for one in seen["storage"]["holdings"]}
     assert due["upload"]["due_bytes"] >= 10 and orphan.exists()
+    stage.rows("UPDATE purges SET last_at = last_at - interval '9 days'")
+    refused = joinery("doctor", "--sweep", "--json", env=stage.env)
+    states = {finding["name"]: finding["state"] for finding in json.loads(refused.stdout)["findings"]}
+    assert refused.returncode == 1 and states["swept"] == states["purges"] == "wrong" and orphan.exists()
+    stage.rows("UPDATE purges SET last_at = now()")
     swept = _doctor(stage, "--sweep")
     assert any(finding["name"] == "swept" for finding in swept["findings"])
     assert swept["storage"]["orphans"] == swept["storage"]["deleting"] == {"count": 0, "bytes": 0}

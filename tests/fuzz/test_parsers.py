@@ -93,7 +93,7 @@ class Reading:
         assert {statement.key for statement in stated.statements} <= set(keys)
 
     def _used(self) -> dict[int, tuple[int, float]]:
-        server = self.readers._server
+        server = self.readers._server._process
         processes = descendants(server._process.pid) if server is not None and server.alive else iter(())
         return {pid: (peak_memory(pid), processor_seconds(pid)) for pid in processes}
 

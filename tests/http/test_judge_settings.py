@@ -14,7 +14,6 @@ PLACE = "/v1/matching/judge-settings"
 DEFAULTS = {
     "object": "judge_settings",
     "enabled": False,
-    "model": None,
     "auto_merge_at": 0.95,
     "auto_dismiss_at": 0.95,
     "daily_budget_micros": 1_000_000,
@@ -52,7 +51,9 @@ async def test_what_is_set_stays_and_has_what_is_open_judged() -> None:
         assert (answer.status, answer.json()) == (200, wanted)
         assert (await client.get(PLACE)).json() == wanted and _jobs(world, tenant) == ["matching.judge"]
         again = await _patched(client, model=None, auto_merge_at=1)
-        assert again.json() == wanted | {"model": None, "auto_merge_at": 1.0}
+        assert again.json() == {name: value for name, value in wanted.items() if name != "model"} | {
+            "auto_merge_at": 1.0
+        }
         same = await _patched(client, enabled=True)
         assert same.headers["etag"] == again.headers["etag"] and same.headers["etag"].startswith('"3-')
         off = await _patched(client, enabled=False)
@@ -96,7 +97,9 @@ async def test_nobody_to_ask(client: Client) -> None:
     answer = await _patched(client, enabled=True)
     assert (answer.status, answer.code, answer.faults) == (422, "unprocessable", {("enabled", "invalid_value")})
     assert "JOINERY_MODELS" in answer.json()["detail"]
-    assert (await _patched(client, model="small-1")).faults == {("model", "invalid_value")}
+    unpriced = await _patched(client, model="small-1")
+    assert (unpriced.status, unpriced.code, unpriced.faults) == (422, "model_unpriced", {("model", "invalid_value")})
+    assert "JOINERY_MODELS" in unpriced.json()["detail"]
     assert (await _patched(client, auto_merge_at=0.8, enabled=False)).json()["auto_merge_at"] == 0.8
 
 
@@ -104,7 +107,7 @@ async def test_a_model_that_cannot_be_asked() -> None:
     async with running(models=Some()) as world:
         client = await world.client()
         answer = await _patched(client, model="dear-1")
-        assert (answer.status, answer.faults) == (422, {("model", "invalid_value")})
+        assert (answer.status, answer.code, answer.faults) == (422, "model_unpriced", {("model", "invalid_value")})
         assert (await client.get(PLACE)).json() == DEFAULTS
 
 

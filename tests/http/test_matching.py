@@ -61,10 +61,11 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 async def test_a_pair_as_it_is_answered(desk: Desk) -> None:
     answer = await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")
     told = answer.json()
-    assert {name: told[name] for name in ("object", "status", "probability", "prior", "conflicts", "judgement", "merge", "held")} == {
+    assert {name: told[name] for name in ("object", "status", "probability", "prior", "conflicts", "held")} == {
         "object": "match_pair", "status": "open", "probability": 0.9, "prior": -2.0, "conflicts": ["colour"],
-        "judgement": None, "merge": None, "held": False,
+        "held": False,
     }  # fmt: skip
+    assert not told.keys() & {"judgement", "merge"}
     sides = [{"id": one.variants[0].id, "product": one.id} for one in (desk.ours, desk.theirs)]
     assert sorted(told["variants"], key=lambda one: str(one["id"])) == sorted(sides, key=lambda one: str(one["id"]))
     assert told["evidence"] == [
@@ -98,6 +99,18 @@ async def test_merging_and_undoing(desk: Desk) -> None:
     assert (undone.status, undone.json()["status"]) == (200, "undone") and undone.json()["undone_at"]
     assert (await desk.client.get(f"/v1/products/{desk.theirs.id}")).json()["id"] == desk.theirs.id
     assert [one["status"] for one in (await desk.client.get("/v1/merges")).json()["data"]] == ["undone", "undone"]
+
+
+async def test_events_name_the_request_that_caused_them_and_their_catalogue(desk: Desk) -> None:
+    merged = await desk.act("merge")
+    merge = (await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")).json()["merge"]
+    undone = await desk.post(f"/v1/merges/{merge}/undo")
+    events = (await desk.client.get("/v1/changes")).json()["data"]
+    causes = {one["type"]: one["correlation_id"] for one in events if one["type"].endswith("merged")}
+    for noun in ("product", "variant"):
+        assert causes[f"{noun}.merged"] == merged.headers["request-id"]
+        assert causes[f"{noun}.unmerged"] == undone.headers["request-id"]
+    assert {one["data"]["catalogue"] for one in events} == {desk.ours.catalogue}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The OpenAPI description is valid, complete and exemplified (docs/conventions.md#docs-and-health)."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,6 +46,33 @@ def test_every_row_and_answer(described: dict[str, Any]) -> None:
             for code in answer["content"]["application/problem+json"]["examples"]
         }
         assert told == set(codes_of(row))
+
+
+NULLS = {
+    "audit_event_actor.on_behalf_of", "event.causation_id", "run.served_by", "source_freshness.catalogue",
+    "source_freshness.stock", "source_test.served_by",
+}  # fmt: skip
+"""Properties of answers whose null has a meaning, beside next_cursor; all others are left out where they are absent."""
+
+
+def _nullable(name: str, schema: Any) -> Iterator[str]:
+    """The properties of a component that may be null, with the component's name."""
+    for key, value in schema.get("properties", {}).items():
+        types = [value, *value.get("anyOf", ()), *value.get("oneOf", ())]
+        if any("null" in (kind if isinstance(kind := one.get("type"), list) else [kind]) for one in types):
+            yield f"{name}.{key}"
+        yield from _nullable(f"{name}.{key}", value)
+    for part in ("items", "additionalProperties"):
+        if isinstance(schema.get(part), dict):
+            yield from _nullable(name, schema[part])
+
+
+def test_absent_properties_are_left_out(described: dict[str, Any]) -> None:
+    schemas = described["components"]["schemas"]
+    # Bodies that are sent, and the schemas of each event type, which repeat the one of `event`.
+    others = re.compile("_body|^pushed_|_(update|create)$|(?<!^audit)_event$")
+    found = {path for name in schemas if not others.search(name) for path in _nullable(name, schemas[name])}
+    assert {path for path in found if not path.endswith(".next_cursor")} == NULLS
 
 
 def test_every_answer_with_content_has_an_example_that_fits(described: dict[str, Any]) -> None:

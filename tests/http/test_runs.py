@@ -132,6 +132,16 @@ async def test_what_cannot_be_pulled(shop: Shop) -> None:
     assert (await shop.client.post(path)).status == 202
 
 
+async def test_a_source_without_a_stock_feed_has_no_stock_run(shop: Shop) -> None:
+    url = "https://vendor.example/feed.csv"
+    without = await shop.create(connector="files", config={"url": url})
+    refused = await shop.client.post(f"/v1/sources/{without['id']}/runs", {"stream": "stock"})
+    assert (refused.status, refused.faults) == (422, {("stream", "invalid_value")})
+    assert "config.stock_url" in refused.json()["detail"] and shop.jobs() == []
+    fed = await shop.create(connector="files", config={"url": url, "stock_url": "https://vendor.example/stock.csv"})
+    assert (await shop.client.post(f"/v1/sources/{fed['id']}/runs", {"stream": "stock"})).status == 202
+
+
 async def test_a_run_shows_everything(shop: Shop) -> None:
     moment = builders.MOMENT
     run = builders.run(

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from domain.kernel.ids import is_id
 from domain.sources.model import Schedule, StatusReason
-from ports.connectors import FetchFailed
+from ports.connectors import FetchFailed, ResponseHead
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
 
 pytestmark = pytest.mark.asyncio
@@ -154,6 +154,12 @@ async def test_a_vendors_source_is_its_own(shop: Shop) -> None:
     assert source["catalogue"] == shop.world.orgs["Lind"].catalogues[1]
 
 
+async def test_only_vendors_have_sources_of_their_own(shop: Shop) -> None:
+    answer = await shop.client.post("/v1/sources", URL_SOURCE | {"first_party": True})
+    assert (answer.status, answer.faults) == (422, {("first_party", "invalid_value")})
+    assert (await shop.create(first_party=False))["first_party"] is False
+
+
 async def test_others_see_nothing(shop: Shop) -> None:
     source = await shop.create()
     path = f"/v1/sources/{source['id']}"
@@ -196,6 +202,19 @@ async def test_freshness(shop: Shop) -> None:
     await shop.change(source["id"], **stretched)
     fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
     assert [fresh[stream]["state"] for stream in ("catalogue", "stock")] == ["fresh", "late"]
+
+
+@pytest.mark.parametrize("suffix", ["/{id}", "", "?limit=5"], ids=["one", "list", "page"])
+async def test_the_age_of_a_stream_does_not_change_the_etag(shop: Shop, suffix: str) -> None:
+    source = await shop.create(schedule={"interval_minutes": 60})
+    await shop.change(source["id"], catalogue_at=shop.world.clock.now() - timedelta(minutes=80))
+    path = "/v1/sources" + suffix.format(id=source["id"])
+    first = await shop.client.get(path)
+    shop.world.clock.advance(timedelta(minutes=9))
+    assert (await shop.client.get(path, if_none_match=first.headers["etag"])).status == 304
+    shop.world.clock.advance(timedelta(minutes=2))
+    later = await shop.client.get(path, if_none_match=first.headers["etag"])
+    assert (later.status, later.headers["etag"] != first.headers["etag"]) == (200, True), "it is late by now"
 
 
 @pytest.mark.parametrize("kind", ["url", "file", "push"])
@@ -424,6 +443,19 @@ async def test_a_failed_test_says_why(shop: Shop, feed: Any, code: str) -> None:
     assert answer.status == 200
     assert answer.json()["ok"] is False and answer.json()["failure"]["code"] == code
     assert (await shop.stored(source["id"])).status == "active"
+
+
+async def test_a_failed_test_reports_the_response(shop: Shop) -> None:
+    source = await shop.create()
+    failure = FetchFailed("fetch_failed", "The source answered HTTP 404.")
+    failure.response = ResponseHead(404, "https://vendor.example/gone.csv", "text/html")
+    shop.services.connectors.feed = failure
+    found = (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
+    assert (found["status"], found["final_url"], found["content_type"]) == (
+        404,
+        "https://vendor.example/gone.csv",
+        "text/html",
+    )
 
 
 async def test_what_is_not_pulled_cannot_be_tried(shop: Shop) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from adapters.memory.names import MemoryNameRecords
-from adapters.mime.reader import ThreadedMessageReader
-from adapters.senders.checks import ThreadedSenderChecks
+from adapters.mime.reader import MimeReader
+from adapters.senders.checks import SenderVerifier
 from entrypoints.mail.service import Listener, desk_of
 from entrypoints.mail.settings import mail_settings
 from tests.flows.bench import Bench, bench
@@ -50,7 +50,7 @@ class Office:
 async def office(folder: Path, **env: str) -> AsyncIterator[Office]:
     """An office for a new organisation; `env` are settings of the listener."""
     names = MemoryNameRecords()
-    reader, checks = ThreadedMessageReader(), ThreadedSenderChecks(names)
+    reader, checks = MimeReader(), SenderVerifier(names)
     async with bench(folder) as made:
         settings = mail_settings({"JOINERY_MAIL_CONNECTIONS_EACH": "64", "JOINERY_MAIL_EACH_MINUTE": "6000"} | env)
         listener = Listener(desk_of(made.world.container, settings, reader, checks))
@@ -59,5 +59,3 @@ async def office(folder: Path, **env: str) -> AsyncIterator[Office]:
             yield Office(made, names, listener, port)
         finally:
             await listener.stop()
-            reader.close()
-            checks.close()

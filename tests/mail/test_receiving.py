@@ -3,7 +3,10 @@
 import asyncio
 import gzip
 import io
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +14,8 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
+from ports.names import NameRecord, RecordKind
 from tests.mail.office import Office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
 from tests.support.postgres import database
@@ -221,3 +226,36 @@ async def test_data_is_named_before_pictures_when_there_are_many(post: Office) -
     [told] = await post.messages(source)
     assert len(told["attachments"]) == 100 and told["detail"] == "21 further attachments are not named."
     assert told["attachments"][0]["filename"] == "a.csv" and "reason" not in told
+
+
+async def test_silent_name_servers_hold_up_no_other_organisation(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(40))
+    answered, waiting, look_up = threading.Event(), threading.Semaphore(0), post.names.look_up
+
+    def look_up_slowly(name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
+        if "silent.example" in name:
+            waiting.release()
+            answered.wait(60)
+        return look_up(name, kind, seconds)
+
+    monkeypatch.setattr(post.names, "look_up", look_up_slowly)
+    silent = "feeds@silent.example"
+    _, address = await post.source(silent)
+    tenant = Tenant((await post.bench.world.organisation()).id, livemode=True)
+    other = Office(
+        replace(post.bench, client=await post.bench.world.client(tenant), tenant=tenant),
+        post.names, post.listener, post.port,
+    )  # fmt: skip
+    _, other_address = await other.source()
+    held = [
+        asyncio.create_task(post.send(address, message((f"{n}.csv", CSV), sender=silent), silent)) for n in range(12)
+    ]
+    try:
+        assert await asyncio.to_thread(waiting.acquire, timeout=30)
+        await asyncio.sleep(1)  # for the others to arrive
+        reply = await asyncio.wait_for(post.send(other_address, message(("a.csv", CSV))), 20)
+        assert reply.startswith("250"), reply
+    finally:
+        answered.set()
+        replies = await asyncio.gather(*held, return_exceptions=True)
+    assert all(str(reply).startswith("250") for reply in replies), replies

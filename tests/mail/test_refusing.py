@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from adapters.mime.structure import MOST_PARTS
-from domain.kernel.errors import Unavailable
+from domain.kernel.errors import StorageFull, Unavailable
 from domain.mail.model import LARGEST
 from entrypoints.mail import peers, receiving
 from tests.flows.bench import Bench
@@ -336,3 +336,24 @@ async def test_a_sender_that_pauses_is_let_go(post: Office, monkeypatch: pytest.
 
     reply, rest = await asyncio.to_thread(pause)
     assert reply.startswith("521 4.4.2") and rest == b""
+
+
+async def test_mail_for_a_full_store_is_asked_for_later(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, address = await post.source()
+
+    async def full(key: str, path: object) -> None:
+        raise StorageFull
+
+    with monkeypatch.context() as patched:
+        patched.setattr(post.bench.world.container.objects(), "put_file", full)
+        assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
+    assert await post.messages(source) == [] and await post.runs(source) == []
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
+
+
+async def test_a_sender_is_checked_before_the_message_is_read(post: Office) -> None:
+    source, address = await post.source("orders@vendor.example")
+    bomb = message(*[(f"{at}.csv", CSV) for at in range(MOST_PARTS + 1)], sender="stranger@elsewhere.example")
+    assert (await post.send(address, bomb)).startswith("550 5.7.1")
+    assert await _told(post, source) == ("refused", "sender_not_listed")
+    assert (await post.messages(source))[0].get("attachments", []) == []

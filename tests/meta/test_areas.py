@@ -9,10 +9,10 @@ AREAS = {
 
 # What the layers have beside areas, and what it is for.
 MACHINERY = {
-    "ports": {"clock", "codec", "connectors", "datasets", "factors", "feed_readers", "idempotency", "images", "limits", "mailer", "maintenance", "match_index", "identity_providers", "metrics", "models", "names", "objects", "one_time_codes", "outbound", "packing", "passkeys", "passwords", "pushes", "queue", "schemas",
+    "ports": {"clock", "codec", "connectors", "datasets", "factors", "feed_readers", "idempotency", "images", "limits", "mailer", "maintenance", "match_index", "identity_providers", "metrics", "models", "names", "objects", "one_time_codes", "outbound", "packing", "parsing", "passkeys", "passwords", "pushes", "queue", "schemas",
               "signals", "spool", "store", "telemetry", "tracing", "unit_of_work", "web", "workload", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "catalogue_lines", "catalogue_loading", "catalogue_overlay", "columns", "coordinator_store", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "factors", "idempotency", "images", "leadership",
-                          "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "erasing",
+                          "dump", "listing", "match_index", "migrate", "partitions", "privileges", "schema", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "purge_guard", "schedule_repair", "erasing",
                           "shards", "webhook_deliveries", "delivery_places", "network", "workload"},
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},
     "adapters/postgres/nodes": {"connecting", "epochs", "node_pool", "placement", "pool", "router", "scatters"},

@@ -17,17 +17,13 @@ import pytest
 
 import adapters.postgres
 from adapters.postgres.catalogue_query import FILTERS, list_sql
+from adapters.postgres.cluster.distributing import REFERENCE
 from adapters.postgres.nodes.scatters import SCATTERS
 from adapters.postgres.sqlfile import here, rendered, statements
 from adapters.postgres.tables import TABLES
 from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
 
-REFERENCE: Final = frozenset(
-    {"plans", "organisations", "members", "invitations", "api_keys", "licences", "oauth_apps", "oauth_grants"}
-    | {"sso_connections", "sso_domains", "sso_subjects"}
-)
-"""Tables that are on every server whole."""
 _OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
 _NAMED: Final = re.compile(r"%\((\w+)\)s")
 _INSERT: Final = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
@@ -243,11 +239,11 @@ WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relisp
 """
 
 
-async def _connected() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
+async def connected() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
     """A superuser's session, which plans for any parameters, and the tables that are spread."""
     connection = await psycopg.AsyncConnection.connect(await database(), autocommit=True)
     cursor = await connection.execute(_TENANT_TABLES)
-    tenants = frozenset(name for (name,) in await cursor.fetchall()) - REFERENCE
+    tenants = frozenset(name for (name,) in await cursor.fetchall()) - {*REFERENCE}
     await connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
     for name, text in LOADED.items():
         if name.endswith("staging"):
@@ -259,7 +255,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_every_statement_finds_its_way_to_one_server() -> None:
-    connection, tenants = await _connected()
+    connection, tenants = await connected()
     async with connection:
         spanning: dict[str, set[str]] = {}
         for name, statement in every_statement():
@@ -282,7 +278,7 @@ async def test_every_statement_finds_its_way_to_one_server() -> None:
     ],
 )
 async def test_a_statement_that_spans_organisations_is_found(wrong: str) -> None:
-    connection, tenants = await _connected()
+    connection, tenants = await connected()
     async with connection:
         plan, org = await planned(connection, wrong)
     assert unbound(plan, org, tenants)
@@ -315,7 +311,7 @@ async def test_what_a_cluster_refuses_is_found(wrong: str) -> None:
 
 
 async def test_unique_keys_hold_the_organisation() -> None:
-    connection, tenants = await _connected()
+    connection, tenants = await connected()
     async with connection:
         rows = await (await connection.execute(_UNIQUE)).fetchall()
     assert {index for index, table, holds in rows if table in tenants and not holds} == set()
@@ -324,7 +320,7 @@ async def test_unique_keys_hold_the_organisation() -> None:
 
 async def test_policies_are_carried_out_where_the_rows_are() -> None:
     """No sub-select, which a cluster refuses, and no function but the one that tells whose the session is."""
-    connection, tenants = await _connected()
+    connection, tenants = await connected()
     async with connection:
         cursor = await connection.execute(
             "SELECT tablename, coalesce(qual, ''), coalesce(with_check, '') FROM pg_policies"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from adapters.postgres.migrate import migrate
+from tests.support.citus import ON_CLUSTER, cluster_database, drop
 from tests.support.postgres import database, is_shared
 
 _TEMPLATES: dict[str, str] = {}
@@ -18,6 +19,8 @@ _TEMPLATES: dict[str, str] = {}
 
 async def fresh_database(label: str, server: str | None = None, *, migrated: bool = True) -> str:
     """The address of a new database, mostly a migrated one; it lasts as long as the test process's server."""
+    if ON_CLUSTER and server is None:
+        return await cluster_database(label, distributed=migrated, migrated=migrated)
     server = server or await database()
     name = f"joinery_{label}_{os.getpid()}"
     source = await _template(server) if migrated and is_shared(server) else "template1"
@@ -47,6 +50,9 @@ async def database_alone(label: str, server: str | None = None, *, migrated: boo
     try:
         yield address
     finally:
+        if ON_CLUSTER and server is None:
+            await drop(address)
+            return
         name = urlsplit(address).path[1:]
         await _run(server or await database(), f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 

@@ -18,6 +18,7 @@ from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres import maintenance, partitions
 from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.purge_guard import PostgresPurgeGuard
 from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
@@ -280,17 +281,29 @@ async def test_an_event_of_a_slow_clock_takes_nothing_along(store: Store) -> Non
     assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[-1]
 
 
-async def test_nothing_is_dropped_by_a_clock_that_is_alone(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("jump", [timedelta(days=-40), timedelta(days=40), timedelta(hours=25), timedelta(minutes=-2)])
+async def test_nothing_is_dropped_when_the_clock_has_jumped(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, jump: timedelta
 ) -> None:
+    """The clock that is right stands still here: that the last purge was later or earlier is the same."""
+
     async def wrong(connection: object) -> date:
         return TODAY + timedelta(days=400)
 
     await _tell(store)
-    monkeypatch.setattr(maintenance, "server_day", wrong)
-    await store.maintenance.partitions()
-    assert len(await _positions(store)) == 1
-    assert "nothing is dropped" in caplog.text
+    guard = PostgresPurgeGuard(store.pool)
+    async with store.pool.owner() as link:
+        await link.connection.execute("UPDATE purges SET last_at = now() - %s", (jump,))
+    try:
+        monkeypatch.setattr(maintenance, "server_day", wrong)
+        await store.maintenance.partitions()
+        assert len(await _positions(store)) == 1
+        assert "purges are refused" in caplog.text
+        assert (await guard.state()).refused and not await guard.claim() and guard.refuses
+    finally:
+        await guard.confirm()
+    assert await guard.claim() and not guard.refuses
+    assert not (await guard.state()).refused
 
 
 async def _logs(store: Store, day: date, number: int, tenant: Tenant | None = None) -> None:

@@ -1,5 +1,7 @@
 """The operator's secrets, whom to ask, and when sources are degraded, as processes are told them (docs/configuration.md)."""
 
+import os
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from adapters.llm.client import ModelClient
 from adapters.scripted.models import ScriptedModels
 from entrypoints.factories import models_of
 from entrypoints.http.validation import SchemaFaults
-from entrypoints.settings import Settings, SettingsError, from_environment
+from entrypoints.cli.main import main
+from entrypoints.settings import Settings, SettingsError, from_environment, with_files
 
 CURRENT, FORMER, OLDER = ("c" * 32, "f" * 32, "o" * 40)
 
@@ -102,3 +105,79 @@ def test_a_provider_that_is_set_wrongly_is_told(changes: dict[str, str], told: s
     with pytest.raises(SettingsError, match=told) as refused:
         asked("anthropic", **{"JOINERY_MODELS_KEY": KEY, **PRICED, **changes})
     assert KEY not in str(refused.value) and "secret" not in str(refused.value)
+
+
+_GIVEN = {"JOINERY_DATABASE_URL": "postgresql://x/y", "JOINERY_SECRET": "x" * 32}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("JOINERY_SECRET", "s" * 32 + "\n", "s" * 32),
+        ("JOINERY_SECRET", "s" * 32 + "\r\n", "s" * 32),
+        ("JOINERY_DATABASE_URL", "postgresql://u:p@h/d", "postgresql://u:p@h/d"),
+        ("JOINERY_ANYTHING", " \n\tblanks around are taken off \r\n\n", "blanks around are taken off"),
+        ("JOINERY_SECRET", "\ufeff" + "s" * 32 + "\r\n", "s" * 32),
+        ("JOINERY_SECRET_FORMER", "", ""),
+        ("JOINERY_SECRET_FORMER", "\n", ""),
+    ],
+)
+def test_any_setting_from_a_file(tmp_path: Path, name: str, text: str, expected: str) -> None:
+    file = tmp_path / "value"
+    file.write_bytes(text.encode())
+    assert with_files({f"{name}_FILE": str(file), "OTHER_FILE": "/nowhere"}) == {
+        name: expected,
+        "OTHER_FILE": "/nowhere",
+    }
+
+
+def test_files_that_are_wrong_are_named_and_never_shown(tmp_path: Path) -> None:
+    (file := tmp_path / "secret").write_bytes(b"\xff" + b"s" * 40)
+    for env in (
+        {**_GIVEN, "JOINERY_REDIS_URL_FILE": str(tmp_path / "none")},
+        {**_GIVEN, "JOINERY_SECRET_FILE": str(file)},
+        {"JOINERY_DATABASE_URL": "x", "JOINERY_SECRET_FILE": str(file)},
+        {**_GIVEN, "JOINERY_SMTP_URL_FILE": str(tmp_path)},
+    ):
+        with pytest.raises(SettingsError, match="_FILE") as refused:
+            from_environment(env)
+        assert "ssss" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"s" * 40 + b"\0",
+        b"s" * 40 + b"\n" + b"s" * 40,
+        b"s" * 40 + b"\x1b[0m",
+        b"s" * 40 + "\x85s".encode(),
+        b"ssss\xff\xfe",
+        "s".encode("utf-16") * 40,
+        b"s" * ((64 << 10) + 1),
+    ],
+)
+def test_files_that_hold_no_setting(tmp_path: Path, content: bytes) -> None:
+    (file := tmp_path / "value").write_bytes(content)
+    with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE") as refused:
+        with_files({"JOINERY_SECRET_FILE": str(file)})
+    assert "ssss" not in str(refused.value)
+
+
+def test_devices_and_pipes_hold_no_setting(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for path in (pipe, "/dev/zero", "/dev/null", tmp_path, "a\0b"):
+        with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE"):
+            with_files({"JOINERY_SECRET_FILE": str(path)})
+
+
+def test_a_list_of_plugins_that_is_missing(tmp_path: Path) -> None:
+    assert from_environment(_GIVEN).plugins_file == "plugins.toml"
+    for missing in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(SettingsError, match="JOINERY_PLUGINS"):
+            from_environment({**_GIVEN, "JOINERY_PLUGINS": str(missing)})
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"joinery {version('joinery')}\n"

@@ -17,6 +17,8 @@ from adapters.postgres.cluster.distributing import distribute
 from adapters.postgres.migrate import migrate
 
 GIVEN = os.environ.get("JOINERY_TEST_CITUS_URL")
+ON_CLUSTER = bool(GIVEN) and os.environ.get("JOINERY_TEST_ON") == "citus"
+"""Whether suites that use one database use one of the cluster."""
 SHARDS = 4
 
 
@@ -40,7 +42,19 @@ def at(host: str, port: int, database: str | None = None) -> str:
 
 async def cluster_database(label: str, *, distributed: bool = True, migrated: bool = True) -> str:
     """The address of a new database at the coordinator, with the extension and its workers; mostly distributed."""
-    name = f"joinery_{label}_{os.getpid()}"
+    async with await psycopg.AsyncConnection.connect(GIVEN or "", autocommit=True) as turn:
+        # roles are the whole server's: adding a node to two databases at once fails
+        await turn.execute("SELECT pg_advisory_lock(hashtext('making a database'))")
+        address = await _made(f"joinery_{label}_{os.getpid()}")
+        if migrated or distributed:
+            await migrate(address)
+        if distributed:
+            await spread(address)
+    return address
+
+
+async def _made(name: str) -> str:
+    """The address of a new database that knows its workers."""
     every = await nodes()
     for host, port in every:
         await run(at(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}")
@@ -50,10 +64,6 @@ async def cluster_database(label: str, *, distributed: bool = True, migrated: bo
     address = at(host, port, name)
     await run(address, f"SELECT citus_set_coordinator_host('{host}', {port})")
     await run(address, *(f"SELECT citus_add_node('{worker}', {port})" for worker, port in workers))
-    if migrated or distributed:
-        await migrate(address)
-    if distributed:
-        await spread(address)
     return address
 
 

@@ -51,6 +51,9 @@ class FakeConnectors:
         default_factory=lambda: [
             info("api", "api"),
             info("csv", "url file mail"),
+            info(
+                "files", "url", config_schema=config_schema({"url": URL, "stock_url": URL}), stock_setting="stock_url"
+            ),
             info("open", "url", credentials_schema=None),
             info("reader", "url file", fetches=False),
             info("shop", "url api", checks=True),

@@ -47,9 +47,8 @@ class Shop:
         product = builders.product(source.id, source.catalogue, key, data={"title": f"Title of {key}", **data})
         for name in variants:
             variant = builders.variant(product, f"{key}/{name}", data={"sku": f"{key}-{name}", "colour": name})
-            builders.offer(
-                variant, data={"currency": "usd", "price": 100 + len(self.products), "availability": "in_stock"}
-            )
+            stock = {"availability": "in_stock", "quantity": 4, "lead_time_days": 5}
+            builders.offer(variant, data={**stock, "currency": "usd", "msrp": 900, "price": 100 + len(self.products)})
         await catalogues.add(self.uow, self.tenant, product)
         self.products.append(product)
         return product

@@ -56,7 +56,7 @@ from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
-from tests.support.citus import cluster_database, drop
+from tests.support.citus import ON_CLUSTER, cluster_database, drop
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "150"}
 _OFFER = """
@@ -102,6 +102,8 @@ async def _server() -> str:
 
 async def database(where: str = "embedded") -> str:
     """The address of a migrated database that this process has for itself."""
+    if ON_CLUSTER and where == "embedded":
+        where = "citus"
     if where == "citus" and where not in _made:
         _made[where] = address = await cluster_database("test")
         atexit.register(lambda: asyncio.run(drop(address)))

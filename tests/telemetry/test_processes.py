@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from subprocess import Popen
@@ -20,7 +22,8 @@ from domain.webhooks.model import AttemptFailure
 from entrypoints.container import Container
 from tests.support import builders
 from tests.flows.feeds import record
-from tests.flows.stage import Stage, eventually, free_port
+from adapters.postgres.dump import note_backup
+from tests.flows.stage import ROOT, Stage, eventually, free_port
 from tests.postgres.databases import fresh_database
 from tests.support.collector import Collector, Told, collecting
 from tests.support.receiver import hook, receiver
@@ -32,7 +35,7 @@ PORTS = ("JOINERY_METRICS_PORT", "JOINERY_WORKER_METRICS_PORT", "JOINERY_SCHEDUL
 WORDS = {
     "lane": frozenset({LANE}),
     "outcome": frozenset({"done", "failed", "lost", "stopped", "succeeded", *(one.value for one in AttemptFailure)}),
-    "status": frozenset(one.value for one in RunStatus),
+    "status": frozenset(one.value for one in RunStatus) | {"401", "429"},
 }
 """What labels say at other times."""
 SECRETS = ("of-the-receiver", "what-i-look-for")
@@ -96,6 +99,12 @@ def _let_wait(stage: Stage) -> None:
             await tx.jobs.add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
 
     stage.within(add)
+    asyncio.run(note_backup(stage.database_url))
+    stage.rows(
+        "INSERT INTO sources (org, livemode, id, catalogue, name, kind, connector, config, schedule, status, licence_basis, "
+        "first_party, failures, interval_factor, version, created_at, updated_at) VALUES ('org_gone', true, 'src_1', 'cat_1', "
+        "'x', 'url', 'csv', '{}', '{\"interval_minutes\": 60}', 'active', 'own_data', false, 0, '{}', 1, now(), now())"
+    )
 
 
 def _one_of_everything(stage: Stage, at: Receiving) -> tuple[str, str]:
@@ -179,7 +188,20 @@ def test_what_is_not_shown_is_found(watched: Watched) -> None:
 
 def test_no_figure_is_of_one_tenant(watched: Watched) -> None:
     labels = {label for series in watched.shown.series.values() for label in series}
-    assert labels <= {"method", "route", "status", "le", "kind", "outcome", "stream", "lane", "tick", "place"}
+    assert labels <= {
+        "method",
+        "route",
+        "status",
+        "le",
+        "kind",
+        "outcome",
+        "stream",
+        "lane",
+        "tick",
+        "place",
+        "role",
+        "version",
+    }
 
 
 def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
@@ -193,11 +215,30 @@ def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
     assert {name for name in ours if name not in asked} == set()
 
 
+def test_every_alert_has_its_entry_in_the_runbook() -> None:
+    page = (ROOT / "docs/runbook.md").read_text("utf-8")
+    entries = re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    assert entries == [rule["alert"] for rule in rules()]
+    for rule in rules():
+        assert rule["annotations"]["runbook"] == f"docs/runbook.md#{rule['alert'].lower()}"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_rules_fire_when_they_should() -> None:
+    for command in (
+        ["check", "rules", "deploy/prometheus/joinery.rules.yml"],
+        ["test", "rules", "tests/telemetry/rules_test.yml"],
+    ):
+        done = subprocess.run(["promtool", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_alerts_and_panels_explain_themselves() -> None:
     for rule in rules():
         assert rule["labels"]["severity"] in ("page", "ticket") and rule["annotations"].keys() == {
             "summary",
             "description",
+            "runbook",
         }
     assert len({rule["alert"] for rule in rules()}) == len(rules())
     places = [tuple(panel["gridPos"].values()) for panel in panels()]

@@ -58,6 +58,8 @@ ACROSS = {
     "workload.tenants": "the operator's look at who has most to do, over all organisations",
     "workload.slowest": "the operator's look at slow sources, over all organisations",
     "workload.troubled": "the operator's look at sources that fail, over all organisations",
+    "workload.tenant_of_source": "whose a source is, asked by its operator",
+    "platform.figures_of_tenants": "what the operator is alerted about, over all organisations",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",
 }

@@ -133,13 +133,15 @@ async def test_what_was_begun_where_the_tenant_was_is_undone(work: Work) -> None
     assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 2
 
 
-async def test_while_nobody_knows_better_nothing_is_done(work: Work) -> None:
+async def test_while_nobody_knows_better_nothing_is_done(work: Work, caplog: pytest.LogCaptureFixture) -> None:
     await work.servers.move(HERE.org, 1)
     work.servers.place(HERE.org, 0)  # as a catalogue that does not know of the move yet
     left = await work.servers.rows(0, HERE.org)
     for attempt in (work.add(), work.pool.rows(HERE, COUNT, {"org": HERE.org, "livemode": True})):
         with pytest.raises(StaleRoute):
             await attempt
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 2 and all("locally: " in line and "joinery." in line for line in told), "the cause is logged"
     work.servers.place(HERE.org, 1)
     await work.add()
     assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 2

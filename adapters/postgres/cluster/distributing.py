@@ -29,6 +29,32 @@ REFERENCE: Final = (
 )
 """Asked for before it is known whose request it is, or joined by every tenant's statements: on every node. In this order, since
 the later ones refer to the earlier."""
+LOCAL: Final = (
+    "authenticators",
+    "key_ring",
+    "oauth_clients",
+    "oauth_codes",
+    "oauth_devices",
+    "oauth_families",
+    "oauth_tokens",
+    "one_time_links",
+    "outgoing_mail",
+    "passkey_challenges",
+    "passkeys",
+    "platform_backups",
+    "platform_checks",
+    "platform_incidents",
+    "platform_instances",
+    "purges",
+    "recovery_codes",
+    "schema_migrations",
+    "security_events",
+    "sessions",
+    "users",
+)
+"""Tables that belong to no organisation; they stay at the coordinator."""
+PER_NODE: Final = ("log_server",)
+"""Tables of which each node has its own."""
 ANCHOR: Final = "jobs"
 """The table beside which the others are laid: an organisation's rows of all of them are on one node."""
 

@@ -1,11 +1,14 @@
 """Connections on which either side notices within seconds that the other one's machine is gone."""
 
+from time import monotonic
 from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
+
+from domain.kernel.clock import CLOCK
 
 Connection = AsyncConnection[TupleRow]
 
@@ -22,6 +25,14 @@ _THEIRS: Final = (
 )
 """The locks of a session outlive a machine that lost its power or network until the server gives the connection up: that
 is two hours later by most systems' defaults. Sockets of this machine need none of this, and ignore it."""
+
+
+async def set_clock(connection: Connection) -> None:
+    """Take a reading of this server's clock for the process."""
+    sent = monotonic()
+    row = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
+    if row is not None:
+        CLOCK.adjust(row[0], sent, monotonic())
 
 
 async def connect(conninfo: str, application: str) -> Connection:

@@ -9,11 +9,12 @@ from typing import Final, LiteralString
 import psycopg
 
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.nodes.connecting import Connection, connect
+from adapters.postgres.nodes.connecting import Connection, connect, set_clock
 from adapters.postgres.nodes.epochs import confirm_server
-from adapters.postgres.nodes.placement import Node, Parts
-from adapters.postgres.privileges import APP, SYSTEM
+from adapters.postgres.nodes.placement import COORDINATOR, Node, Parts
+from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
 from adapters.postgres.sqlfile import here
+from domain.kernel.clock import CLOCK
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
@@ -24,6 +25,7 @@ SLOW: Final = 0.5
 PAUSE: Final = 1.0
 """Seconds between two attempts to reach such a server, by one at a time."""
 
+_OWNS: Final = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.organisations')"
 _IDLE: Final = psycopg.pq.TransactionStatus.IDLE
 _TENANT: Final = (
     f"SELECT set_config('role', '{APP}', false), set_config('joinery.org', %b, false), "
@@ -45,10 +47,11 @@ class PooledConnection:
     tenant's rows alone, whatever is set, and of `joinery_system` all.
     """
 
-    __slots__ = ("connection", "cursor", "entered", "node", "noted", "parts", "scope", "staged")
+    __slots__ = ("connection", "cursor", "entered", "node", "noted", "owner_role", "parts", "scope", "staged")
 
-    def __init__(self, connection: Connection, node: Node) -> None:
-        self.connection, self.node = connection, node
+    def __init__(self, connection: Connection, node: Node, owner_role: LiteralString = "NONE") -> None:
+        """`owner_role` is the role that writes what is operators': NONE, the login itself, where that owns the tables."""
+        self.connection, self.node, self.owner_role = connection, node, owner_role
         self.cursor = connection.cursor(binary=True)
         self.scope: Tenant | None = None
         self.entered = False
@@ -67,7 +70,7 @@ class PooledConnection:
     async def owning(self) -> AsyncIterator[None]:
         """What is written inside, in a transaction, the login writes itself: tables that lie on every node, which are operators'."""
         role = APP if self.scope else SYSTEM
-        await self.connection.execute("SET LOCAL ROLE NONE")
+        await self.connection.execute("SET LOCAL ROLE " + self.owner_role)
         yield  # an error inside undoes this, too
         await self.connection.execute("SET LOCAL ROLE " + role)
 
@@ -102,6 +105,7 @@ class NodePool:
 
     def __init__(self, node: Node, size: int, patience: float, known: Sequence[str]) -> None:
         self.node, self._patience = node, patience
+        self._owner_role: LiteralString | None = None
         self._known = [key_lock(key) for key in known]
         self._idle: list[PooledConnection] = []
         self._slots = asyncio.Semaphore(size)
@@ -120,7 +124,10 @@ class NodePool:
         """A connection of that scope. Raises Unavailable."""
         await self._take_slot()
         try:
-            return await self._ready(scope)
+            link = await self._ready(scope)
+            if CLOCK.is_stale():
+                await self._set_clock(link.connection)
+            return link  # noqa: TRY300  what follows is for errors alone
         except BaseException as error:
             self._slots.release()
             raise translate(error) from error
@@ -158,8 +165,14 @@ class NodePool:
             )
             if self._known:
                 await connection.execute(_KNOWN, (self._known,))
+            await self._set_clock(connection)
         connection.prepare_threshold = 3
-        return PooledConnection(connection, self.node)
+        return PooledConnection(connection, self.node, self._owner_role or "NONE")
+
+    async def _set_clock(self, connection: Connection) -> None:
+        """Take a reading of the coordinator's clock, whose time is the service's."""
+        if self.node.name == COORDINATOR:
+            await set_clock(connection)
 
     async def _reached(self) -> Connection:
         """A new connection. While the node does not even refuse one, all but one hear at once that it is away."""
@@ -172,6 +185,7 @@ class NodePool:
         try:
             connection = await connect(self.node.conninfo, APPLICATION)
             with _closing_on_error(connection):
+                await self._choose_owner_role(connection)
                 await confirm_server(connection)
         except psycopg.OperationalError:
             self._away_until = clock() + PAUSE if clock() - began >= SLOW else 0.0
@@ -181,6 +195,13 @@ class NodePool:
             raise
         self._away_until = 0.0
         return connection
+
+    async def _choose_owner_role(self, connection: Connection) -> None:
+        """Work as joinery_operator where the login does not own the tables; found out once the schema is there."""
+        if self._owner_role is None and (row := await (await connection.execute(_OWNS)).fetchone()):
+            self._owner_role = "NONE" if row[0] else OPERATOR
+        if self._owner_role is not None:
+            await connection.execute("SET ROLE " + self._owner_role)
 
     async def _acquire(self, scope: Tenant | None) -> PooledConnection:
         """The link last used for this scope if there is one, else the last used, else a new one."""

@@ -9,9 +9,10 @@ from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.connecting import connect, set_clock
 from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
 from adapters.postgres.nodes.placement import COORDINATOR, CataloguePlacement, Node, Parts, Placement
 from adapters.postgres.nodes.router import Router
@@ -115,20 +116,28 @@ class TenantLease(Lease):
 
     async def _raise(self, error: BaseException) -> None:
         if may_be_stale(error) and not self._link.connection.closed:
-            if await self._pool.moved(self._org, self._node) or is_stale(error):
+            if await self._has_moved(error) or is_stale(error):
                 raise StaleRoute from error
         else:
             await super()._raise(error)
 
-    async def again(self) -> PooledConnection:
-        """A connection where the tenant is by now, instead of the one taken. Raises StaleRoute if nobody knows better."""
-        if not await self._pool.moved(self._org, self._node):
-            raise StaleRoute
+    async def again(self, error: psycopg.Error) -> PooledConnection:
+        """A connection where the tenant is by now, instead of the one that met the error. Raises StaleRoute if nobody knows better."""
+        if not await self._has_moved(error):
+            raise StaleRoute from error
         node = await self._pool.home_of(self._org)
         link = await node.take(self._scope)
         await self._node.give_back(self._link)
         self._node, self._link = node, link
         return link
+
+    async def _has_moved(self, error: BaseException) -> bool:
+        moved = await self._pool.moved(self._org, self._node)
+        if not moved:
+            LOG.error(
+                "%s is on %s, which could not execute its statement locally: %s", self._org, self._node.node.name, error
+            )
+        return moved
 
 
 class Pool:
@@ -145,8 +154,11 @@ class Pool:
         patience: float = 5.0,
         known: Sequence[str] = (),
         placement: Placement | None = None,
+        owner: str = "",
     ) -> None:
+        """Connect as the login of `conninfo`; `owner` names the coordinator with the login that owns the schema, if another."""
         self._coordinator = Node(COORDINATOR, conninfo)
+        self._owner = conninfo_to_dict(owner or conninfo)
         self._size, self._patience, self._known = size, patience, known
         self._pools: dict[Node, NodePool] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -186,7 +198,10 @@ class Pool:
         """A connection of its own with the login's full rights, across tenants: for operators and maintenance only."""
         with translated():
             at = node or self._coordinator
-            async with await connect(at.conninfo, "joinery maintenance") as connection:
+            login = {name: self._owner[name] for name in ("user", "password") if name in self._owner}
+            async with await connect(make_conninfo(at.conninfo, **login), "joinery maintenance") as connection:
+                if at == self._coordinator:
+                    await set_clock(connection)
                 yield PooledConnection(connection, at)
 
     async def dedicated(self, node: Node, scope: Tenant | None = None) -> PooledConnection:
@@ -216,7 +231,7 @@ class Pool:
             except psycopg.Error as error:
                 if not may_be_stale(error) or link.connection.closed:
                     raise
-                cursor = await (await lease.again()).cursor.execute(statement, values)
+                cursor = await (await lease.again(error)).cursor.execute(statement, values)
             yield cursor
 
     async def nodes(self) -> Sequence[Node]:

@@ -38,6 +38,8 @@ SCATTERS: Final[Mapping[str, str]] = {
     "workload.tenants": "the operator's look at who has most to do",
     "workload.slowest": "the operator's look at slow sources",
     "workload.troubled": "the operator's look at sources that fail",
+    "workload.tenant_of_source": "the operator asks whose a source is",
+    "platform.figures_of_tenants": "what the operator is alerted about",
     "usage.unfolded": "the scheduler folds what tenants have counted",
     "usage.to_resume": "the scheduler lets go what a month or plan held back",
 }

@@ -98,16 +98,15 @@ SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM new_va
 ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
 
 -- renamed --
--- Before the products are saved: those that are called otherwise now.
-SELECT p.id FROM products p JOIN new_products n ON n.id = p.id
-CROSS JOIN LATERAL (SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json AS was, convert_from(n.data, 'UTF8')::json AS now) said
+-- Before the products are saved: those whose names change.
+SELECT p.id FROM products p JOIN jsonb_to_recordset(%(names)s) AS n (id text, title text, brand text, collection text) ON n.id = p.id
+CROSS JOIN LATERAL (SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json AS stored) AS s
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-    AND (was ->> 'title', was ->> 'brand', was ->> 'collection')
-        IS DISTINCT FROM (now ->> 'title', now ->> 'brand', now ->> 'collection')
+    AND (stored ->> 'title', stored ->> 'brand', stored ->> 'collection') IS DISTINCT FROM (n.title, n.brand, n.collection)
 
 -- queue_renamed --
 INSERT INTO match_queue (org, livemode, variant, stamp)
-SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM variants
+SELECT org, livemode, id, pg_current_xact_id()::text::bigint FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s
     AND (product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_product IS NULL
         OR home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))

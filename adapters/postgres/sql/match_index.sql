@@ -87,14 +87,14 @@ WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant = r.variant AN
 
 -- requeue --
 INSERT INTO match_queue (org, livemode, variant, stamp, again)
-SELECT %(org)s, %(livemode)s, variant, stamp, true FROM match_items
+SELECT org, livemode, variant, stamp, true FROM match_items
 WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY variant
 ON CONFLICT DO NOTHING
 
 -- requeue_all --
 INSERT INTO match_queue (org, livemode, variant, stamp, again)
-SELECT %(org)s, %(livemode)s, variant, stamp, true FROM match_items
+SELECT org, livemode, variant, stamp, true FROM match_items
 WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY variant
 ON CONFLICT DO NOTHING
 

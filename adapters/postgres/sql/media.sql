@@ -112,15 +112,14 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
 -- origin_failed --
 WITH due AS (
-    SELECT address FROM image_addresses
+    SELECT address, tries FROM image_addresses
     WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at <= %(now)s
         AND lower(left(url, length(%(origin)s))) = %(origin)s
     ORDER BY address FOR UPDATE
 ), failed AS (
     UPDATE image_addresses a
-    SET tries = a.tries + 1, failure = %(failure)s, checked_at = %(now)s,
-        due_at = %(now)s + (%(delays)s::jsonb ->> a.tries)::float8 * interval '1 second'
-    FROM due
+    SET tries = a.tries + 1, failure = %(failure)s, checked_at = %(now)s, due_at = again.at
+    FROM due LEFT JOIN unnest(%(again)s::timestamptz[]) WITH ORDINALITY AS again (at, number) ON again.number = due.tries + 1
     WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.address = due.address
     RETURNING a.run, a.due_at
 )

@@ -31,3 +31,47 @@ VALUES (%(id)s, %(component)s, %(state)s, %(title)s, %(opened_by)s, %(updates)s,
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, updates = excluded.updates, updated_at = excluded.updated_at,
     closed_at = excluded.closed_at
 WHERE jsonb_array_length(platform_incidents.updates) = %(known)s
+
+-- beat --
+INSERT INTO platform_instances (instance, role, answered, failed, seen_at)
+VALUES (%(instance)s, %(role)s, %(answered)s, %(failed)s, now())
+ON CONFLICT (instance, role) DO UPDATE
+SET answered = excluded.answered, failed = excluded.failed, seen_at = excluded.seen_at
+
+-- leave --
+DELETE FROM platform_instances WHERE instance = %(instance)s OR seen_at < now() - interval '1 hour'
+
+-- alive --
+SELECT instance, role, answered, failed FROM platform_instances WHERE seen_at > now() - %(alive)s::interval
+
+-- figures --
+SELECT
+    (SELECT count(*) FROM outgoing_mail WHERE next_at IS NOT NULL AND sent_at IS NULL),
+    (SELECT coalesce(extract(epoch FROM now() - min(created_at)), 0)::float FROM outgoing_mail
+        WHERE next_at IS NOT NULL AND sent_at IS NULL),
+    (SELECT extract(epoch FROM now() - finished_at)::float FROM platform_backups)
+
+-- figures_of_tenants --
+WITH scheduled AS (
+    SELECT s.created_at, greatest(s.catalogue_at, s.stock_at) AS succeeded_at, stream.at, stream.minutes
+        * CASE WHEN (s.schedule ->> 'adaptive')::boolean
+            THEN greatest(1, coalesce((s.interval_factor ->> stream.name)::float, 1)) ELSE 1 END AS minutes
+    FROM here.sources AS s CROSS JOIN LATERAL (VALUES
+        ('catalogue', s.catalogue_at, (s.schedule ->> 'interval_minutes')::float),
+        ('stock', s.stock_at, (s.schedule ->> 'stock_interval_minutes')::float)
+    ) AS stream (name, at, minutes)
+    WHERE s.status = ANY(%(runnable)s) AND stream.minutes IS NOT NULL
+)
+SELECT
+    (SELECT count(*) FROM scheduled),
+    (SELECT count(*) FROM scheduled
+        WHERE coalesce(at, created_at) < now() - make_interval(secs => 60 * %(stale)s * minutes)),
+    (SELECT extract(epoch FROM now() - max(coalesce(succeeded_at, created_at)))::float FROM scheduled),
+    (SELECT count(*) FROM here.webhook_endpoints WHERE disabled_for IS NOT NULL),
+    open.count, open.oldest,
+    (SELECT coalesce(sum(cost_micros), 0)::float / 1000000 FROM here.model_uses WHERE created_at > now() - interval '1 day')
+FROM (
+    SELECT count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float AS oldest FROM (
+        SELECT created_at FROM here.webhook_deliveries WHERE status IN ('pending', 'sending') LIMIT %(counted)s
+    ) AS waiting
+) AS open

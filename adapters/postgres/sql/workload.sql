@@ -31,3 +31,6 @@ FROM looked l CROSS JOIN LATERAL (
 SELECT s.org, s.livemode, s.id, s.name, s.connector, s.status, s.failures, coalesce(s.status_reason ->> 'message', ''),
     NULL::text, NULL::timestamptz, NULL::float
 FROM here.sources AS s WHERE s.status = ANY(%(statuses)s) ORDER BY s.failures DESC, s.org, s.id LIMIT %(limit)s
+
+-- tenant_of_source --
+SELECT s.org, s.livemode FROM here.sources AS s WHERE s.id = %(id)s

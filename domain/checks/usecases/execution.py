@@ -21,7 +21,7 @@ from domain.events.model import Event
 from domain.ingestion.reading import NeedsMapping, Stated
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
-from domain.kernel.tenancy import Actor, AuditContext
+from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import slot_of
 from domain.runs.model import CheckInput, Run, RunError, RunErrorCode, RunStatus
 from domain.runs.sheets import context_of
@@ -82,7 +82,7 @@ class CheckExecution:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Ask, and bring the offers to the answer. Raises LeaseLost when another worker took it over."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         question = await self._begin(job, context)
         if question is None:
             return

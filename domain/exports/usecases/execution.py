@@ -20,7 +20,7 @@ from domain.jobs.usecases.draining import delay
 from domain.kernel import retention
 from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines
-from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.kernel.tenancy import AuditContext, Tenant
 from domain.storage.model import StoredKind, StoredObject, export_key
 from domain.usage.meters import EXPORT_ROWS
 from domain.usage.usecases import quota
@@ -76,7 +76,7 @@ class ExportExecution:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry the export out to its end, or put it off while others take their turn. Raises LeaseLost when another worker took it over."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         if self.turns.locked():
             async with self.uow.begin(job.tenant, context) as tx:
                 await tx.jobs.put_off(job, tx.now + _BUSY)

@@ -1,7 +1,7 @@
 """A mapping made ready for reading rows: what each column does, and what keys a row."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from domain.ingestion.columns import offer as offer_columns
@@ -14,7 +14,7 @@ from domain.ingestion.columns.families import FamilyOf, family_of, stems_of
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
-from domain.ingestion.vocabulary.fields import KEYS
+from domain.ingestion.vocabulary.fields import KEYS, blank_fields
 
 _FIRST: Final = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
@@ -37,7 +37,8 @@ class ReadPlan:
     `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row. `headers` are
     the columns' names, by position. `keyed` is false where items have no key but their title. `components` are the positions of columns that list a set's parts; `is_part`, `is_untracked` and `volume`
     are there where columns say that a row is only a part, that its stock is not counted, and its volume; `title` is None where no column names items,
-    `family` and `stem`, which asks less, where a column names their products, or none their codes.
+    `family` and `stem`, which asks less, where a column names their products, or none their codes. `blank` are the fields that
+    the columns' blank cells remove, each with the columns' positions.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -54,6 +55,12 @@ class ReadPlan:
     title: Keyer | None = None
     family: FamilyOf | None = None
     stem: Callable[[Sequence[Any]], int] | None = None
+    blank: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def blank_in(self, cells: Sequence[Any]) -> frozenset[str]:
+        """Return the fields that have columns of which none is filled in this row."""
+        filled = {at for at, cell in enumerate(cells) if cell is not None and as_text(cell).strip()}
+        return frozenset(path for path, positions in self.blank.items() if filled.isdisjoint(positions))
 
 
 def _factory(name: str) -> ReaderFactory:
@@ -135,6 +142,10 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         own = [position for name in ("variant_key", "sku") for position in _positions(columns, name)]
     keyed = any(column.field in KEYS for column in columns)
     titles = _positions(columns, "title")
+    blank: dict[str, tuple[int, ...]] = {}
+    for column in columns:
+        for path in blank_fields(column.field):
+            blank[path] = (*blank.get(path, ()), column.position)
     return ReadPlan(
         readers=tuple(readers),
         product_key=_keyer([*group, *own]) if keyed else _titled(titles),
@@ -148,6 +159,7 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         is_untracked=untracked_test(mapping),
         volume=volume_of(mapping),
         title=_titled(titles) if titles else None,
+        blank=blank,
         stem=None if group else stems_of(_positions(columns, "sku"), titles),
         family=None
         if group

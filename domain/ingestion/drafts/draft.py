@@ -126,6 +126,7 @@ class RowDraft:
 
     __slots__ = (
         "axes",
+        "blank",
         "carton_count",
         "cartons",
         "components",
@@ -169,6 +170,7 @@ class RowDraft:
         self.spread: Spread | None = None
         self.stock_word: Any = None
         self.untracked = False
+        self.blank: frozenset[str] = frozenset()
         self.variant_media: tuple[str, ...] = ()
         self.media_urls: tuple[str, ...] = ()
         self.media_alt: str | None = None

@@ -3,11 +3,11 @@
 from typing import Any, Final
 
 from domain.catalogue.data import OfferData
+from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement
 from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
 from domain.ingestion.values.parsed import quoted
 from domain.ingestion.values.stock import availability_of
-from domain.ingestion.vocabulary.fields import PRICES
 from domain.kernel.problems import Problem, ProblemKind
 
 _KEPT: Final = (*PRICES, "quantity", "availability", "lead_time_days")

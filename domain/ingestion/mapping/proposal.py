@@ -160,8 +160,9 @@ def _columns_of(samples: Sequence[Sequence[Any]], width: int) -> list[list[str]]
     return [[row[place] for row in rows if place < len(row)] for place in range(width)]
 
 
-def _reason(header: str, options: tuple[Sense, ...], sense: Sense | None) -> UnmappedReason:
-    if not clean(header):
+def _reason(place: int, header: str, options: tuple[Sense, ...], sense: Sense | None) -> UnmappedReason:
+    # Readers of tables name a column without a header by its number.
+    if clean(header) in ("", f"Column {place + 1}"):
         return UnmappedReason.EMPTY
     if not options:
         return UnmappedReason.UNKNOWN
@@ -231,7 +232,7 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: 
     for place, header in enumerate(headers):
         sense = settled.get(place)
         if sense is None or sense.field == IGNORE:
-            unmapped.append(Unmapped(place, header, _reason(header, candidates[place], sense)))
+            unmapped.append(Unmapped(place, header, _reason(place, header, candidates[place], sense)))
             continue
         sure = confidence_of(header, sense, candidates[place], traits[place])
         tier = MappingTier.FUZZY if sense.surmised else MappingTier.BUILT_IN

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from domain.catalogue.differences import PRICES
+
 PRODUCT: Final = frozenset(
     "product_key title brand collection description category_path category tags features gpc_brick google_category "
     "media media.hero status".split()
@@ -24,8 +26,6 @@ DIMENSION_PARTS: Final = frozenset(
 )
 RUG_PARTS: Final = frozenset("shape size_text nominal construction pile_height indoor_outdoor".split())
 CARTON_PARTS: Final = frozenset("width depth height weight count dimensions".split())
-PRICES: Final = ("cost", "msrp", "map", "price", "compare_at")
-"""The prices that an offer keeps."""
 MONEY: Final = frozenset((*PRICES, "sale_price"))
 IGNORE: Final = "ignore"
 KEYS: Final = ("sku", "variant_key", "product_key", "gtin", "mpn")
@@ -39,6 +39,39 @@ _NAMED: Final = {
     "dimensions": DIMENSION_PARTS,
     "rug": RUG_PARTS,
 }
+
+_BLANK: Final = {
+    "category": ("product.category",),
+    "media.hero": ("product.media",),
+    "variant_title": ("variant.title",),
+    "variant_media": ("variant.media",),
+    "carton_count": ("variant.cartons",),
+    "dimensions.length": ("variant.dimensions",),
+    "option_value": ("variant.axes",),
+    "sale_price": ("offer.compare_at",),
+    "quantity": ("offer.quantity", "offer.availability"),
+}
+_BLANK_LEVELS: Final = {
+    "product": "title brand collection description category_path tags features gpc_brick media compliance".split(),
+    "variant": "gtin mpn axes colour finish materials dimensions weight components cartons assembly_required white_glove "
+    "freight_class replacement_sku rug".split(),
+    "offer": (*PRICES, "availability", "lead_time_days", "incoming"),
+}
+_LEVEL_OF: Final = {name: level for level, names in _BLANK_LEVELS.items() for name in names}
+
+
+def blank_fields(name: str) -> tuple[str, ...]:
+    """Return the fields of the catalogue that a blank cell under this field removes, as ProductStatement.blank has them.
+
+    Keys are never removed, nor what is only read with another column (units, locations, currencies).
+    """
+    head, _, part = name.partition(".")
+    if (known := _BLANK.get(name) or _BLANK.get(head)) is not None:
+        return known
+    level = _LEVEL_OF.get(head)
+    if level is None:
+        return ()
+    return (f"{level}.{head}.{part}",) if part and head in (*_NAMED, "axes") else (f"{level}.{head}",)
 
 
 def is_field(name: str) -> bool:

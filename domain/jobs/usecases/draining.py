@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.observing import JobObserver
+from domain.kernel.clock import now
 from domain.kernel.errors import LeaseLost
 from ports.jobs import Dispatch
 
@@ -22,10 +23,6 @@ TURN: Final = timedelta(seconds=30)
 LONGEST_DELAY: Final = timedelta(minutes=10)
 
 LOG: Final = logging.getLogger("joinery.worker")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def delay(attempt: int) -> timedelta:
@@ -60,13 +57,14 @@ class Drain:
 
         Cancelled, it releases the jobs it holds and ends.
         """
-        until = _now() + self._turn
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._turn.total_seconds()
         while not self._stopping:
             jobs = await self._dispatch.claim(lane, self._batch, self._lease)
             if not jobs:
                 return False
             await self._run(jobs)
-            if _now() >= until:
+            if loop.time() >= until:
                 return not self._stopping
         return False
 
@@ -78,13 +76,13 @@ class Drain:
                     await self._attempt(batch, job)
             finally:
                 for job in batch.not_begun():
-                    await self._release(job, _now())
+                    await self._release(job, now())
 
     async def _attempt(self, batch: "_Batch", job: ClaimedJob) -> None:
         handler = self._handlers.get(job.kind)
         if handler is None:
             LOG.error("job %s: no handler for kind %s", job.id, job.kind)
-            return await self._release(job, _now() + delay(job.attempt))
+            return await self._release(job, now() + delay(job.attempt))
         work = asyncio.ensure_future(self._observed(handler, job, batch.lost))
         batch.work = work
         try:
@@ -95,14 +93,14 @@ class Drain:
             if batch.lost.is_set():
                 LOG.info("job %s (%s): lost its lease and was stopped", job.id, job.kind)
             else:
-                await self._release(job, _now())
+                await self._release(job, now())
                 raise
         except Exception:
             if batch.lost.is_set():
                 return LOG.info("job %s (%s): lost its lease and failed", job.id, job.kind, exc_info=True)
             wait = delay(job.attempt)
             LOG.exception("job %s (%s): attempt %d failed, again in %s", job.id, job.kind, job.attempt, wait)
-            await self._release(job, _now() + wait)
+            await self._release(job, now() + wait)
         finally:
             batch.done()
 

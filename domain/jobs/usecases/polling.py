@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from datetime import UTC, datetime
 from typing import Final
 
+from domain.kernel.clock import now
 from ports.jobs import Dispatch
 from ports.queue import Start
 from ports.signals import Channel, SignalListener, Signals
@@ -65,5 +65,5 @@ class Polling:
 
     async def _wait(self, listener: SignalListener) -> None:
         due = await self._dispatch.next_due()
-        seconds = self._idle if due is None else (due - datetime.now(UTC)).total_seconds()
+        seconds = self._idle if due is None else (due - now()).total_seconds()
         await listener.wait(min(self._idle, max(SHORTEST, seconds)))

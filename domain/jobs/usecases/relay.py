@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable
-from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 from ports.jobs import Dispatch
 from ports.queue import Queue
@@ -98,7 +98,7 @@ class Relay:
 
     async def _pause(self, woken: int) -> float:
         due = await self._dispatch.next_due()
-        seconds = self._idle if due is None else min(self._idle, (due - datetime.now(UTC)).total_seconds())
+        seconds = self._idle if due is None else min(self._idle, (due - now()).total_seconds())
         if seconds > 0:
             self._overdue = SHORTEST
             return max(SHORTEST, seconds)

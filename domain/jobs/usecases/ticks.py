@@ -25,18 +25,28 @@ leads, and raises when the lead is lost."""
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Something to do about every `every` seconds, counted from the end of one run to the start of the next."""
+    """Something to do about every `every` seconds, counted from the end of one run to the start of the next.
+
+    `purges` marks what deletes by age: it is left out while the clock cannot be believed.
+    """
 
     name: str
     every: float
     run: Callable[[], Awaitable[object]]
+    purges: bool = False
 
 
 class Ticks:
     """The ticks of the leading scheduler."""
 
-    def __init__(self, ticks: Sequence[Tick], *, random_part: Callable[[float, float], float] = random.uniform) -> None:
-        self._ticks, self._between = ticks, random_part
+    def __init__(
+        self,
+        ticks: Sequence[Tick],
+        *,
+        may_purge: Callable[[], Awaitable[bool]] | None = None,
+        random_part: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._ticks, self._may_purge, self._between = ticks, may_purge, random_part
         self._well: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -59,7 +69,8 @@ class Ticks:
         await asyncio.sleep(self._between(0, min(tick.every, FIRST_WITHIN)))
         while True:
             try:
-                await tick.run()
+                if not tick.purges or self._may_purge is None or await self._may_purge():
+                    await tick.run()
                 self._well[tick.name] = monotonic()
             except Exception:
                 LOG.exception("tick %s failed, again in about %.0f s", tick.name, tick.every)

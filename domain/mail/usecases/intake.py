@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from domain.kernel.addresses import is_loopback
 from domain.kernel.errors import Conflict, QuotaExceeded
@@ -39,6 +40,9 @@ from domain.uploads.usecases import run_of, start_run
 from ports.mail import InboundAddresses, MessageReader, Recipient, SenderChecks
 from ports.unit_of_work import Tx, UnitOfWork
 
+_LONGEST_HEADER: Final = 128 * 1024
+"""Bytes at the beginning of a message in which its header ends; readers take less."""
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:
@@ -68,28 +72,34 @@ class Intake:
         """Refuse what came no further than its beginning, `head`."""
         seen = _Seen(recipient, envelope, hashlib.sha256(head).hexdigest())
         try:
-            seen.know(await self.reader.read(head.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"))
+            seen.know(await self.reader.read(_header(head)))
         except MessageUnreadable as unreadable:
             seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
         return await self._note_refusal(seen, refused)
 
     async def _judged(self, seen: "_Seen", raw: bytes) -> Verdict:
-        try:
-            message = await self.reader.read(raw)
-        except MessageUnreadable as unreadable:
-            seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
-            raise Refused(MessageReason.MALFORMED, str(unreadable)) from unreadable
-        seen.know(message)
+        # Only mail of a listed and verified sender is parsed beyond its header.
+        header = await self._read(seen, _header(raw))
+        seen.know(replace(header, files=()))
         async with self.uow.read(seen.recipient.tenant) as tx:
             source = await self._source(tx, seen.recipient)
-        _refuse_sender(seen, source, message)
-        seen.authentication = await self.checks.check(raw, message.sender, seen.envelope)
-        _refuse_unauthenticated(seen, message)
+        _refuse_sender(seen, source, header)
+        seen.authentication = await self.checks.check(raw, header.sender, seen.envelope)
+        _refuse_unauthenticated(seen, header)
         _refuse_inactive(source)
+        message = await self._read(seen, raw)
+        seen.know(message)
         if len(message.data) > MOST_FILES:
             text = f"The message holds {len(message.data)} data files; at most {MOST_FILES} are taken at a time."
             raise Refused(MessageReason.TOO_MANY_FILES, text)
         return await self._kept(seen, message)
+
+    async def _read(self, seen: "_Seen", raw: bytes) -> ReadMessage:
+        try:
+            return await self.reader.read(raw)
+        except MessageUnreadable as unreadable:
+            seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
+            raise Refused(MessageReason.MALFORMED, str(unreadable)) from unreadable
 
     async def _kept(self, seen: "_Seen", message: ReadMessage) -> Verdict:
         tenant, source = seen.recipient.tenant, seen.recipient.source
@@ -196,6 +206,12 @@ class _Seen:
             reason=MessageReason.NO_DATA if none else None,
             detail=" ".join(told) or None,
         )
+
+
+def _header(raw: bytes) -> bytes:
+    """Return the message's header as a message of its own; of one that is too long, enough to refuse it."""
+    end = raw.find(b"\r\n\r\n", 0, _LONGEST_HEADER)
+    return raw[: end if end >= 0 else _LONGEST_HEADER] + b"\r\n\r\n"
 
 
 def _again(message: InboundMessage, first: InboundMessage) -> InboundMessage:

@@ -11,7 +11,6 @@ from domain.catalogue.model import Stream
 from domain.ingestion.model import FeedSettings
 from domain.jobs.model import ClaimedJob
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Actor, AuditContext
 from domain.mappings.asking import (
     ASK,
     INSTRUCTIONS,
@@ -64,7 +63,7 @@ class MappingAsking:
         """Carry out one job."""
         question = await self._question(job)
         if question is None or self.models is None:
-            async with self.uow.begin(job.tenant, _context(job)) as tx:
+            async with self.uow.begin(job.tenant, job.context()) as tx:
                 await tx.jobs.finish(job)
             return
         try:
@@ -93,7 +92,7 @@ class MappingAsking:
         self, job: ClaimedJob, question: _Question, guesses: Sequence[Guess], usage: ModelUsage | None
     ) -> None:
         before = question.mapping
-        async with self.uow.begin(job.tenant, _context(job)) as tx:
+        async with self.uow.begin(job.tenant, job.context()) as tx:
             await _use(tx, before, usage)
             now = await tx.mappings.get(before.id, lock=True)
             if now == before:
@@ -109,16 +108,12 @@ class MappingAsking:
         """Asked again, but not without end: then the next run that reads these headers has it asked anew."""
         wait = delay(job.attempt)
         _LOG.info("a model is asked later", extra={"mapping": question.mapping.id, "reason": reason})
-        async with self.uow.begin(job.tenant, _context(job)) as tx:
+        async with self.uow.begin(job.tenant, job.context()) as tx:
             await _use(tx, question.mapping, usage)
             if wait is None:
                 await tx.jobs.finish(job)
             else:
                 await tx.jobs.put_off(job, tx.now + min(_LONGEST, max(wait, after or wait)))
-
-
-def _context(job: ClaimedJob) -> AuditContext:
-    return AuditContext(Actor("service", "worker"), job.kind)
 
 
 def _guesses(question: _Question, answer: ModelAnswer) -> Sequence[Guess]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from domain.kernel.errors import PreconditionFailed, Unprocessable
+from domain.kernel.errors import ModelUnpriced, PreconditionFailed, Unprocessable
 from domain.matching.judging import judging
 from domain.matching.model import SETTINGS, SETTINGS_AUDITED, JudgeSettings, JudgeSettingsChange
 from ports.unit_of_work import Tx
@@ -33,8 +33,8 @@ class JudgeSettingsService:
     async def update(self, tx: Tx, asked: JudgeSettingsChange, expected: int | None = None) -> JudgeSettings:
         """Change them; `expected` is the version they must be at, or None for any. What is open is judged from then on.
 
-        Raises PreconditionFailed; Unprocessable for values out of range, a model that cannot be asked, and for
-        switching it on where none is configured.
+        Raises PreconditionFailed; ModelUnpriced; Unprocessable for values out of range, and for switching it on where no
+        model is configured.
         """
         stored = await tx.store(JudgeSettings).get(SETTINGS, lock=True)
         before = stored or JudgeSettings()
@@ -64,10 +64,7 @@ class JudgeSettingsService:
             raise Unprocessable.of("daily_budget_micros", "invalid_value", f"Must be from 0 to {MOST_BUDGET}.")
         if changes.get("enabled") and self.offers is None:
             raise Unprocessable.of("enabled", "invalid_value", NOBODY)
-        named = changes.get("model") is not None or changes.get("enabled")
-        if named and self.offers is not None and not self.offers(after.model):
-            raise Unprocessable.of(
-                "model", "invalid_value", "This service cannot ask that model; null takes the one that it is set to."
-            )
-        if changes.get("model") is not None and self.offers is None:
-            raise Unprocessable.of("model", "invalid_value", NOBODY)
+        needs_model = changes.get("model") is not None or changes.get("enabled")
+        if needs_model and (self.offers is None or not self.offers(after.model)):
+            unpriced = "The model has no price on this service; null chooses the service's own model."
+            raise ModelUnpriced.of("model", "invalid_value", unpriced if self.offers else NOBODY)

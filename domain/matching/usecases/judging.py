@@ -17,7 +17,6 @@ from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter, PageRequest
-from domain.kernel.tenancy import Actor, AuditContext
 from domain.matching.judging import (
     INSTRUCTIONS,
     JUDGE,
@@ -124,13 +123,13 @@ class Judging:
                 return
             if not await self._judged(turn, case):
                 return
-        async with self.uow.begin(job.tenant, _context(job)) as tx:
+        async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             await _again(tx, turn, job.id, None)
 
     async def _case(self, turn: _Turn) -> _Case | None:
         """The next pair to ask about, with its cost put down; None once the job has ended or is put off."""
         job = turn.job
-        async with self.uow.begin(job.tenant, _context(job)) as tx:
+        async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             settings = await settings_of(tx)
             for pair in await self._open(tx, turn, settings):
                 case = await self._made(tx, pair, settings)
@@ -191,7 +190,7 @@ class Judging:
     async def _put_down(self, turn: _Turn, case: _Case, judgement: Judgement, usage: ModelUsage | None) -> bool:
         """The judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
         job, before = turn.job, case.pair
-        async with self.uow.begin(job.tenant, _context(job)) as tx:
+        async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             await tx.catalogue.take_turn(merging=True)  # before anything else is locked, as everybody does
             await _correct(tx, turn, case.use, usage)
             now = await self.pairs(tx).get(before.id, lock=True)
@@ -236,7 +235,7 @@ class Judging:
         turn.passed = [*(id for id in turn.passed if id != case.pair.id), case.pair.id][-_MOST_PASSED:]
         wait = delay(turn.tries)
         _LOG.info("a model is asked later", extra={"pair": case.pair.id, "reason": reason})
-        async with self.uow.begin(turn.job.tenant, _context(turn.job)) as tx:
+        async with self.uow.begin(turn.job.tenant, turn.job.context("judge")) as tx:
             if not answered:
                 await _correct(tx, turn, case.use, usage)
             if wait is None:
@@ -244,10 +243,6 @@ class Judging:
             else:
                 await _again(tx, turn, WAITING, tx.now + max(wait, min(after or wait, timedelta(days=1))))
         return False
-
-
-def _context(job: ClaimedJob) -> AuditContext:
-    return AuditContext(Actor("service", "judge"), job.kind)
 
 
 async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> None:

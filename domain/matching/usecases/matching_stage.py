@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import LEASE
-from domain.kernel.tenancy import Actor, AuditContext
 from domain.matching.facts import Facts, read
 from domain.matching.indexed import ALL, Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
 from domain.matching.linking import Linked, Linking, Steps, Wanted
@@ -110,7 +109,7 @@ class _Work:
 
     def __init__(self, stage: MatchingStage, job: ClaimedJob) -> None:
         self._stage, self._job = stage, job
-        self._context = AuditContext(Actor("service", "worker"), job.kind)
+        self._context = job.context()
         self._fresh = Numbers()
         self._next = 1
         self._alone: bool | None = None

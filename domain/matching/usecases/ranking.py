@@ -9,7 +9,6 @@ from domain.catalogue.laying import Cause, Laying
 from domain.catalogue.overlay import Precedence, shown
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import LEASE
-from domain.kernel.tenancy import Actor, AuditContext
 from domain.sources.model import LicenceBasis
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -26,7 +25,7 @@ class Ranking:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         after: str | None = ""
         while after is not None and not lost.is_set():
             async with self.uow.begin(job.tenant, context) as tx:

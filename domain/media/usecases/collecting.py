@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import LEASE
-from domain.kernel.tenancy import Actor, AuditContext
+from domain.kernel.tenancy import AuditContext
 from domain.media.model import FRESH, addresses_of
 from domain.media.queueing import fetching
 from domain.media.usecases.showing import show
@@ -25,7 +25,7 @@ class MediaCollection:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         before = await self._page(job, context, None)
         while before is not None:
             before = await self._page(job, context, before)

@@ -16,7 +16,7 @@ from domain.jobs.usecases.draining import LEASE
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
-from domain.kernel.tenancy import Actor, AuditContext
+from domain.kernel.tenancy import AuditContext
 from domain.media.model import DELAYS, NO_ROOM_FOR, Address, Image, Rendition, delay
 from domain.media.usecases.showing import show
 from domain.storage.model import StoredKind, StoredObject, image_key
@@ -51,7 +51,7 @@ class MediaFetching:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         until, turn, going_on = monotonic() + _TURN, asyncio.Lock(), True
         while going_on and monotonic() < until:
             async with self.uow.read(job.tenant) as tx:

@@ -28,6 +28,8 @@ FRESH_MOST: Final = timedelta(hours=24)
 FRESH_UNSAID: Final = timedelta(minutes=10)
 _MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 _URL: Final = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
+_ID: Final = re.compile(r"[!-~]+")
+"""RFC 6749 appendix A.1, without the space, which no id of ours has."""
 REGISTRATIONS: Final = (10, 10 / 3600)
 """Burst, and how many a second, of one address."""
 FETCHES: Final = (10, 1 / 6)
@@ -50,7 +52,7 @@ class Clients:
 
     async def find(self, client_id: str | None, address: str) -> App | None:
         """The app, its document fetched if need be. Raises OAuthError for one whose document will not do."""
-        if not client_id or len(client_id) > LONGEST_ID or not client_id.isascii():
+        if not client_id or len(client_id) > LONGEST_ID or not _ID.fullmatch(client_id):
             return None
         app = await self._store.app(client_id)
         if not client_id.startswith("https://"):

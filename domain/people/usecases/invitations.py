@@ -4,18 +4,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
+from unicodedata import normalize
 
 from domain.access.model import is_secret
 from domain.access.usecases import AccessService, secret_with
 from domain.audit.model import Change
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
+from domain.kernel.names import checked_name, displayable_address, displayable_name
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
 from domain.people.usecases.members import managing, refuse_beyond, refuse_unknown
 from domain.people.usecases.passwords import THERE
+from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
 from ports.orgs import Memberships
 from ports.people import People
@@ -52,11 +55,13 @@ class InvitationService:
         people: People,
         access: AccessService,
         mail: OutgoingMail,
+        throttle: Throttle,
         clock: Clock,
         base_url: str,
     ) -> None:
         self._memberships, self._people, self._access = memberships, people, access
-        self._mail, self._clock, self._base_url = mail, clock, base_url.rstrip("/")
+        self._mail, self._throttle = mail, throttle
+        self._clock, self._base_url = clock, base_url.rstrip("/")
 
     async def list_open(self, tx: Tx, page_request: PageRequest) -> Page[Invitation]:
         """Those that wait to be accepted, the newest first. Raises PermissionDenied for who is no manager."""
@@ -66,7 +71,8 @@ class InvitationService:
     async def invite(self, tx: Tx, email: str, role: str) -> tuple[Invitation, str]:
         """A new invitation and its secret, to be sent by `send` once this is committed; an earlier one to that address is over.
 
-        Raises PermissionDenied; InvalidRequest for what is no address or role; Conflict for a member, and for too many.
+        Raises PermissionDenied; InvalidRequest for what is no address or role; Conflict for a member, and for too many;
+        RateLimited when too many were sent to that address, by this organisation or by this person.
         """
         address = address_of(email)
         refuse_unknown(role)
@@ -75,6 +81,7 @@ class InvitationService:
         if await tx.orgs.member(address) is not None:
             raise Conflict(f"{address} is a member already.")
         waiting = (await tx.orgs.invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
+        await self._throttle.invitation(address, tx.tenant.org, manager.user)
         secret = secret_with(PREFIX)
         made = Invitation(
             new_id("mbi"), tx.tenant.org, address, role, manager.user, self._access.digest(secret), tx.now,
@@ -93,14 +100,17 @@ class InvitationService:
         return made, secret
 
     async def send(self, invitation: Invitation, secret: str, organisation: str) -> None:
-        """Mail the link to the invited address; `organisation` is its name."""
+        """Mail the link to the invited address; `organisation` is its name.
+
+        The subject has no text of the inviter's choosing, and the letter none that could be taken for the service's own.
+        """
         by = await self._people.get(invitation.invited_by)
-        who = f"{by.called} ({by.email})" if by is not None else "An administrator"
+        who = displayable_address(by.email, _SOMEBODY) if by is not None else _SOMEBODY
         body = _LETTER.format(
-            who=who, organisation=organisation, role=invitation.role, link=f"{self._base_url}{PAGE}{secret}",
+            who=who, organisation=displayable_name(organisation, "an organisation"), role=invitation.role, link=f"{self._base_url}{PAGE}{secret}",
             until=f"{invitation.expires_at:%-d %B %Y}",
         )  # fmt: skip
-        await self._mail.queue(invitation.email, f"{who} invites you to {organisation}", body, "invitation")
+        await self._mail.queue(invitation.email, _SUBJECT, body, "invitation")
 
     async def take_back(self, tx: Tx, id: str) -> None:
         """End an open invitation. Raises PermissionDenied, NotFound."""
@@ -120,16 +130,16 @@ class InvitationService:
             return None
         by = await self._people.get(invited.invitation.invited_by)
         known = await self._people.by_email(invited.invitation.email) is not None
-        return Offer(invited, by.called if by is not None else "An administrator", known)
+        return Offer(invited, by.called if by is not None else _SOMEBODY, known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
         """The person of the invited address, to be kept by `PasswordService.set_up`.
 
-        Raises Conflict where there is an account: an invitation is no password of one that was there before it.
+        Raises InvalidRequest for a name that others cannot be shown; Conflict where there is an account: an invitation is no password of one that was there before it.
         """
         if await self._people.by_email(invitation.email) is not None:
             raise Conflict(THERE)
-        return User(new_id("usr"), invitation.email, name, None, self._clock.now())
+        return User(new_id("usr"), invitation.email, checked_name(name), None, self._clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
         """The person becomes a member; their address counts as verified, for the secret came by mail to it.
@@ -177,13 +187,21 @@ class InvitationService:
 def address_of(text: str) -> str:
     """A mail address as it was typed, without blanks around it. Raises InvalidRequest for what is none."""
     address = text.strip()
-    if len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address):
+    if len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address) or not _is_legible(address):
         raise InvalidRequest.of("email", "invalid_format", "Write one address, such as anna@example.com.")
     return address
 
 
+def _is_legible(address: str) -> bool:
+    """Tell whether every character shows (a lone surrogate does not) and none is a compatibility form of another."""
+    return address.isprintable() and normalize("NFKC", address) == normalize("NFC", address)
+
+
+_SOMEBODY: Final = "An administrator"
+_SUBJECT: Final = "You are invited to an organisation on Joinery"
 _LETTER: Final = """\
-{who} invites you to work with them at {organisation} in Joinery, as {role}.
+{who} invites you to their organisation on Joinery, as {role}.
+Organisation (named by its members): {organisation}
 
 To accept, open this link until {until}:
 

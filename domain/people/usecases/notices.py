@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from domain.kernel.ids import new_id
+from domain.kernel.names import displayable_name, plain_agent
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import LONGEST_AGENT, SecurityEvent, User
 from domain.people.usecases.sessions import Visitor
@@ -45,10 +46,8 @@ class Notices:
         await self._people.note(SecurityEvent(new_id("sec"), user.id, kind, detail, visitor.address, agent, now))
         if kind in MAILED:
             subject, sentence = MAILED[kind]
-            facts = (
-                f"When: {now:%d %B %Y %H:%M} UTC\nFrom: {visitor.address or 'unknown'}\nBrowser: {agent or 'unknown'}"
-            )
-            body = f"Hello {user.called},\n\n{sentence}\n\n{facts}\n\n{_FOOT.format(base=self._base)}\n"
+            facts = f"When: {now:%d %B %Y %H:%M} UTC\nFrom: {visitor.address or 'unknown'}\nBrowser: {plain_agent(agent) or 'unknown'}"
+            body = f"Hello {displayable_name(user.called, 'there')},\n\n{sentence}\n\n{facts}\n\n{_FOOT.format(base=self._base)}\n"
             await self._mail.queue(user.email, subject, body, kind)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:

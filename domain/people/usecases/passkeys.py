@@ -71,7 +71,8 @@ class PasskeyService:
         return Asked(self._ceremonies.registration(user, known, challenge), text)
 
     async def register(self, user: User, answer: str, challenge: str, name: str, visitor: Visitor) -> Passkey:
-        """Keep the passkey that the browser has made. Raises PasskeyUnknown, Conflict."""
+        """Keep the passkey that the browser has made. Raises PasskeyUnknown, Conflict, RateLimited."""
+        await self._throttle.passkey(user.email)
         given = await self._taken(challenge, user.id)
         try:
             new = self._ceremonies.registered(answer, given)
@@ -159,7 +160,7 @@ class PasskeyService:
         """The passkey that has signed, its count moved on. Raises PasskeyUnknown."""
         try:
             passkey = await self._passkeys.find(self._ceremonies.credential(answer))
-            if passkey is None:
+            if passkey is None or await self._people.get(passkey.user) is None:
                 raise self._unknown("nobody has that credential")
             count = self._ceremonies.signed(answer, challenge, passkey)
         except PasskeyRefused as error:

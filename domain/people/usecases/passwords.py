@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from domain.kernel.errors import Conflict, InvalidRequest
+from domain.kernel.names import displayable_name
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import FEWEST_GUESSES, SOON, normalised, own_words, refusal, typed
@@ -111,7 +112,7 @@ class PasswordService:
         if user is None:
             return
         _, secret = await self._links.make(user, Purpose.SET_PASSWORD)
-        body = _MAIL.format(name=user.called, url=self._base + SET_PASSWORD + secret)
+        body = _MAIL.format(name=displayable_name(user.called, "there"), url=self._base + SET_PASSWORD + secret)
         await self._mail.queue(user.email, "Set another password for Joinery", body, Purpose.SET_PASSWORD)
         await self._notices.tell(user, "password_link_mailed", visitor)
 

@@ -23,6 +23,9 @@ DEVICE_LASTS: Final = timedelta(days=180)
 MOST_PEOPLE: Final = 4
 """Whom one browser is known for."""
 _TRY_LATER: Final = "There were too many tries. Wait a little, or get in by a passkey or by a link to your mail address: those always work."
+_TOO_MANY_INVITATIONS: Final = (
+    "Too many invitations were sent to this address, by this organisation or by you; try again later."
+)
 _HOUR: Final = 3600.0
 
 
@@ -48,6 +51,14 @@ PROOFS: Final = _Rate(10, 60)
 """Proofs within a session."""
 SETTINGS: Final = _Rate(20, 60)
 """Passwords that are judged and hashed for one account: each takes a tenth of a second that others wait for."""
+
+
+PASSKEYS: Final = _Rate(10, 20)
+"""Passkeys that one account registers: each answer is parsed and its key checked."""
+INVITATIONS_OF_ADDRESS: Final = _Rate(3, 3)
+INVITATIONS_OF_ORGANISATION: Final = _Rate(30, 30)
+INVITATIONS_OF_INVITER: Final = _Rate(30, 30)
+"""Invitations mailed to one address, by whomever; for one organisation; by one person, in whatever organisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +122,28 @@ class Throttle:
         """Before a password is judged that somebody sets for the account of that address, which they have shown to be theirs."""
         await self._take(SETTINGS.of(f"settings:{_name(email_key(email))}"))
 
+    async def passkey(self, email: str) -> None:
+        """Take one registration of a passkey for the account of that address."""
+        await self._take(PASSKEYS.of(f"passkeys:{_name(email_key(email))}"))
+
+    async def invitation(self, email: str, org: str, inviter: str) -> None:
+        """Take one invitation of that address; what the narrowest budget refuses costs the wider ones nothing."""
+        for budget in (
+            INVITATIONS_OF_ADDRESS.of(f"invitations:{_name(email_key(email))}"),
+            INVITATIONS_OF_ORGANISATION.of(f"invitations:org:{org}"),
+            INVITATIONS_OF_INVITER.of(f"invitations:by:{inviter}"),
+        ):
+            await self._take(budget, _TOO_MANY_INVITATIONS)
+
     async def link(self, email: str, visitor: Visitor) -> bool:
         """Before a link is mailed: whether it may be. Raises RateLimited for the address it is asked from alone."""
         await self._take(LINKS_OF_ADDRESS.of(f"links:{network_of(visitor.address)}"))
         return (await self._limits.take(LINKS_OF_ACCOUNT.of(f"links:{_name(email_key(email))}"))).allowed
 
-    async def _take(self, budget: Budget) -> None:
+    async def _take(self, budget: Budget, detail: str = _TRY_LATER) -> None:
         taken = await self._limits.take(budget)
         if not taken.allowed:
-            raise RateLimited(_TRY_LATER, retry_after=max(1, math.ceil(taken.next_in)))
+            raise RateLimited(detail, retry_after=max(1, math.ceil(taken.next_in)))
 
 
 def _name(person: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from domain.jobs.model import ClaimedJob
-from domain.kernel.tenancy import Actor, AuditContext
+from domain.kernel.tenancy import AuditContext
 from domain.probes.cleaning import cleaned
 from domain.probes.facts import host_of
 from domain.probes.model import AUDITED, FailureCode, Probe
@@ -62,7 +62,7 @@ class ProbeExecution:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry the probe out to its end. Raises LeaseLost when another worker took it over."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         probe = await self._begin(job, context)
         if probe is None:
             return

@@ -1,7 +1,6 @@
 """Carrying out a run: fetch, parse and map, compare, guard, normalise, store; safe to take over at any point."""
 
 import asyncio
-import errno
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -13,8 +12,8 @@ from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import KnownMapping, bounded
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.jobs.model import ClaimedJob
-from domain.kernel.errors import DomainError
-from domain.kernel.tenancy import Actor, AuditContext
+from domain.kernel.errors import DomainError, StorageFull, is_storage_full
+from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.model import (
@@ -50,6 +49,8 @@ TRIES: Final = 8
 """How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 AGAIN: Final = timedelta(seconds=2)
 """After which a run whose reader died is tried again."""
+ROOM: Final = timedelta(seconds=15)
+"""After which what was handed in is read again, when there was no space for it."""
 LATER: Final = timedelta(minutes=1)
 """After which a source is asked again that names no time."""
 SOON: Final = timedelta(seconds=1)
@@ -126,8 +127,6 @@ class RunExecution:
             await self._fail(attempt, RunError(RunErrorCode.QUOTA_EXCEEDED, str(refusal)))
         except ReaderDied as death:
             await self._died(attempt, str(death))
-        except DomainError:
-            raise
         except Exception as error:
             await self._unforeseen(attempt, error)
 
@@ -145,11 +144,12 @@ class RunExecution:
             await outcome.ask_for_mapping(tx, attempt.job, run, f"{failure}{asked}")
 
     async def _unforeseen(self, attempt: Attempt, error: Exception) -> None:
-        """A full disk fails the run at once; anything else is tried again some times before it does."""
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
-            await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
+        """A full disk is no fault of the run; anything else is tried again some times before it fails."""
+        if isinstance(error, StorageFull) or is_storage_full(error):
+            await self._storage_full(attempt, error)
             return
+        if isinstance(error, DomainError):
+            raise error
         if attempt.job.attempt - attempt.run.waits - attempt.run.turns < TRIES:
             raise error
         _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
@@ -157,6 +157,27 @@ class RunExecution:
             "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
         )
         await self._fail(attempt, RunError(RunErrorCode.INTERNAL_ERROR, message))
+
+    async def _storage_full(self, attempt: Attempt, error: Exception) -> None:
+        """Fail a pull, which can be repeated; put off a run of what was handed in until there is room for it.
+
+        Only the object store is certain to get room for a file again: a work folder may be too small for it, and the run
+        would block its source. So such a run fails after some waits, unless it has records that were pushed, which the
+        sender may have nowhere else.
+        """
+        lacks_folder = not isinstance(error, StorageFull) and not isinstance(attempt.run.input, PushInput)
+        if attempt.run.input is None or (lacks_folder and attempt.run.waited_out):
+            what = "the feed; nothing was changed. Run it again later."
+            if attempt.run.input is not None:
+                what = "what it reads of the file. Hand the file in again later."
+            message = f"The service has no space left to keep {what}"
+            await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
+            return
+        message = "The service has no space left. What was handed in is kept, and read as soon as there is room."
+        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
+            until = tx.now + ROOM
+            run = (await self._latest(tx, attempt)).put_off(WaitingReason.RETRY, until, message)
+            await outcome.wait(tx, attempt.job, run, until)
 
     async def _died(self, attempt: Attempt, death: str) -> None:
         """What read the feed ended without a word: the run is tried again, but not without end."""
@@ -174,7 +195,7 @@ class RunExecution:
         await outcome.fail(tx, job, run, RunError(RunErrorCode.PARSE_FAILED, message), self._ladder)
 
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         async with self._uow.begin(job.tenant, context) as tx:
             run = await tx.runs.get(str(job.args["run"]))
             source = await tx.sources.get(run.source, lock=True) if run else None  # as one with its credentials

@@ -14,7 +14,6 @@ from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
-from domain.kernel.tenancy import Actor, AuditContext
 from domain.runs.model import Run, RunError, RunErrorCode, RunStage, RunStatus
 from domain.runs.usecases.category_rules import filing_of
 from domain.runs.usecases.execution import TRIES
@@ -40,7 +39,7 @@ class Refiling:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """File every product, or end the run as failed. Raises LeaseLost when another worker took it over."""
-        context = AuditContext(Actor("service", "worker"), job.kind)
+        context = job.context()
         after: str | None = ""
         try:
             while after is not None and not lost.is_set():

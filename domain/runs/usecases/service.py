@@ -140,8 +140,9 @@ class RunService:
             raise Unprocessable(
                 f"The connector {source.connector} pulls nothing; set another one, or hand the data in."
             )
-        if stream not in info.streams:
-            detail = f"The connector {source.connector} reads no {stream} apart; leave the stream out."
+        if not info.reads(stream, source.config):
+            setting = f" Set config.{info.stock_setting}, or leave" if stream in info.streams else " Leave"
+            detail = f"The source has no {stream} feed of its own.{setting} the stream out."
             raise Unprocessable.of("stream", "invalid_value", detail)
 
 

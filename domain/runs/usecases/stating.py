@@ -29,6 +29,7 @@ class Stating:
         """Bring the catalogue to them; `problems` were found while they were read. The statements are used up by it."""
         troubles = Counter(problem.external_id for problem in problems)
         if isinstance(self.run.input, PushInput):
+            self.reconciler.replaces_data = True
             for key, records in groupby(statements, lambda record: record.key):
                 told = len(self.reconciler.problems)
                 if (merged := self._merged(key, list(records))) is not None:

@@ -85,6 +85,9 @@ class SourceService:
         info = self._checked(kind, connector, config, schedule)
         org = await tx.orgs.own()
         await refuse_more(tx, org.plan)
+        if new.get("first_party") and org.kind != "vendor":
+            detail = "Only a vendor's own source is first-party; leave the field out."
+            raise Unprocessable.of("first_party", "invalid_value", detail)
         source = Source(
             id=new_id("src"),
             catalogue=org.catalogue(tx.tenant.livemode),

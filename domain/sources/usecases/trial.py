@@ -40,6 +40,8 @@ class Trial:
                 seen = replace(seen, ok=True, **await self._sample(path, whole))
             except FetchFailed as error:
                 seen = replace(seen, failure=Failure(error.code, str(error)))
+                if (head := error.response) is not None:
+                    seen = replace(seen, status=head.status, final_url=head.final_url, content_type=head.content_type)
             except (ParseFailed, ReaderDied) as error:
                 seen = replace(seen, failure=Failure("parse_failed", str(error)))
             except TimeoutError:

@@ -234,7 +234,8 @@ class WebhookService:
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         _refuse_disabled(endpoint)
         data = {"id": id, "url": endpoint.url}
-        event = Event("webhook.test", id, endpoint.version, data, id=new_id("evt"))
+        event = Event("webhook.test", id, endpoint.version, data)
+        event.identify(tx.context)
         delivery = Delivery(
             id=new_id("dlv"),
             endpoint=id,

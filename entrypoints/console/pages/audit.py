@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from domain.kernel.errors import NotFound
+from entrypoints.console.answers import Fields
 from entrypoints.console.differences import Difference, differences, lines_of
 from entrypoints.console.formatting import words
 from entrypoints.console.moments import beginning_of_day
@@ -139,13 +140,13 @@ def _entry(visit: Visit, entry: Mapping[str, Any], room: int) -> dict[str, Any]:
     """An entry with what it is called, and as many of its differences as there is room for."""
     before, after = entry["before"], entry["after"]
     name = after.get("name") or before.get("name") or after.get("email") or before.get("email")
-    return {
-        **entry,
-        "title": _title(visit, entry["action"]),
-        "name": shortened(name, 200) if isinstance(name, str) else "",
-        "differences": lines_of(differences(before, after), 0, min(_VALUE, room // 2), room),
-        "kind": _KINDS.get(entry["actor"]["kind"], ""),
-    }
+    return Fields(
+        entry,
+        title=_title(visit, entry["action"]),
+        name=shortened(name, 200) if isinstance(name, str) else "",
+        differences=lines_of(differences(before, after), 0, min(_VALUE, room // 2), room),
+        kind=_KINDS.get(entry["actor"]["kind"], ""),
+    )
 
 
 def _title(visit: Visit, action: str) -> str:

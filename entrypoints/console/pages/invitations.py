@@ -3,8 +3,8 @@
 from secrets import token_hex
 from typing import Final
 
-from domain.kernel.errors import DomainError, InvalidRequest, NotFound
-from domain.people.model import LONGEST_NAME, Method, User
+from domain.kernel.errors import DomainError, NotFound
+from domain.people.model import Method, User
 from domain.people.usecases.invitations import PAGE, Offer
 from entrypoints.console.acting import acting_in
 from entrypoints.console.page import Answer, Page
@@ -43,10 +43,8 @@ async def _accepted(visit: Visit, offer: Offer) -> Answer:
 
 async def _newcomer(visit: Visit, offer: Offer) -> Answer:
     """An account is set up with name and password, and is a member's at once."""
-    name, password = " ".join(visit.form["name"].split())[:LONGEST_NAME], visit.form["password"]
+    name, password = visit.form["name"], visit.form["password"]
     wanted, service, parts = offer.invited.invitation, visit.console.invitations, visit.dependencies
-    if not name or not name.isprintable():
-        raise InvalidRequest.of("name", "required", "Tell your colleagues what to call you.")
     user = await service.newcomer(wanted, name)
     await parts.accounts.passwords.set_up(user, password)
     user = await _join(visit, offer, user)

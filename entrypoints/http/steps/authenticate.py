@@ -1,19 +1,22 @@
 """Third step: who calls. Every reason for not knowing gives one and the same 401."""
 
+import logging
 from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Final
 
 from domain.access.model import is_bearer
 from domain.access.usecases import AccessService, Proof
-from domain.kernel.errors import AuthenticationRequired
+from domain.kernel.errors import AuthenticationRequired, DomainError, Unavailable
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.strangers import Strangers
 from entrypoints.http.ttl_cache import TtlCache
+from ports.platform import SchemaCheck
 
 API: Final = "v1"
 MCP: Final = "mcp"
+LOG: Final = logging.getLogger("joinery.http")
 
 
 def bearer(header: str | None) -> str:
@@ -29,8 +32,9 @@ def bearer(header: str | None) -> str:
 class Authenticate:
     """Asks the store once per credential and half second; what it said is judged anew for each request."""
 
-    def __init__(self, access: AccessService, proxies: Proxies) -> None:
+    def __init__(self, access: AccessService, proxies: Proxies, schema: SchemaCheck | None = None) -> None:
         self._access = access
+        self._schema = schema
         self._proxies = proxies
         self._known: TtlCache[Proof] = TtlCache()
         self._strangers: Strangers[Proof] = Strangers(access.find, access.known)
@@ -61,5 +65,16 @@ class Authenticate:
         proof = await self._known.ask(digest, lambda: self._find(digest))
         self._accept(state, proof)
 
-    def _find(self, digest: bytes) -> Awaitable[Proof | None]:
-        return self._access.find(digest) if self._known.has_seen(digest) else self._strangers.ask(digest)
+    async def _find(self, digest: bytes) -> Proof | None:
+        """Look a credential up. A failing look-up, or one in an unfit schema, raises Unavailable: neither proves it unknown."""
+        try:
+            seen = self._known.has_seen(digest)
+            proof = await (self._access.find(digest) if seen else self._strangers.ask(digest))
+        except DomainError:
+            raise
+        except Exception as error:
+            LOG.exception("a credential could not be looked up")
+            raise Unavailable("Credentials cannot be checked now.") from error
+        if proof is None and self._schema is not None:
+            await self._schema.confirm()  # policies of another release may hide rows that exist
+        return proof

@@ -40,7 +40,7 @@ class LogRequest:
                 tenant=caller.tenant,
                 method=request.method[:LONGEST_METHOD],
                 path=without_secrets(request.path),
-                route=route.operation.path if route is not None else None,
+                route=route.operation.path if route is not None else state.place or None,
                 query=without_secrets(request.query) or None,
                 status=response.status,
                 error_code=state.error_code,

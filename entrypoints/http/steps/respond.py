@@ -82,6 +82,8 @@ class ResponseBuilder:
     @staticmethod
     def _etag(reply: Reply, body: bytes, shape: str) -> str:
         text = f"{reply.etag}{shape}" if reply.etag is not None else hash_of(body)
+        if reply.etag_source is not None:
+            text = hash_of(encode(reply.etag_source)) + shape
         return f'"{text}"' if reply.version is None else f'"{reply.version}-{text}"'
 
     def _headers(self, state: RequestState, reply: Reply, shared: HeaderList) -> HeaderList:

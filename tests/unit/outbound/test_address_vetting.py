@@ -6,7 +6,8 @@ import pytest
 from yarl import URL
 
 from adapters.http.errors import RefusedAddress
-from adapters.http.vetting import Vetting, is_public, named
+from adapters.http.vetting import Vetting, named
+from domain.kernel.addresses import is_public, refusal
 
 CLOSED = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.9",
@@ -15,7 +16,9 @@ CLOSED = [
     "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1",
     "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "100::1", "2001:db8::1", "2002:7f00:1::", "2002:a9fe:a9fe::",
     "2001:0:7f00:1::1", "2001:0:808:808::80ff:fffe", "fc00::1", "fd12::1", "fe80::1", "fe80::1%eth0", "fec0::1",
-    "ff02::1", "5f00::1", "3fff::1",
+    "ff02::1", "5f00::1", "3fff::1", "3fff:fff::1", "5f00:ffff::1", "fec0:1::1", "192.0.0.8", "192.0.0.170", "::ffff:192.0.0.8",
+    "::ffff:0:10.0.0.1", "::ffff:0:8.8.8.8", "64:ff9b:1:ffff::1", "64:ff9b::c058:6301", "2002:c000:8::", "2001:0:1:2::3", "2001:20::1",
+    "100:0:0:1::1", "2001:2::1", "2001:10::1",
 ]  # fmt: skip
 
 OPEN = [
@@ -32,6 +35,12 @@ def test_closed(address: str) -> None:
 @pytest.mark.parametrize("address", OPEN)
 def test_open(address: str) -> None:
     assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", [*CLOSED, *OPEN])
+def test_the_check_of_the_text_has_the_same_list(address: str) -> None:
+    host = f"[{address}]" if ":" in address else address
+    assert (refusal(f"https://{host}/", frozenset()) is None) == is_public(ip_address(address))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,10 @@ import gzip
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
+import aiohttp.abc
+import aiohttp.client_reqrep
+import aiohttp.cookiejar
 import pytest
 import pytest_asyncio
 from aiohttp import web
@@ -220,3 +224,12 @@ async def test_cancelling_ends_the_request_at_once(site: Site, http: HttpWeb) ->
     with pytest.raises(asyncio.CancelledError):
         async with asyncio.timeout(5):
             await task
+
+
+async def test_cookies_are_not_parsed(site: Site, http: HttpWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[Any] = []
+    for module in (aiohttp.abc, aiohttp.cookiejar, aiohttp.client_reqrep):
+        monkeypatch.setattr(module, "parse_set_cookie_headers", lambda headers: parsed.append(headers) or [])
+    site.serve("/", b"hello", Set_Cookie="a=" + "; " * 4000)
+    got = await http.get(f"{site.url}/", accept="text/html", most=100, seconds=5)
+    assert got.cookies == ("a",) and parsed == []

@@ -10,6 +10,8 @@ import pyotp
 import pytest
 import pytest_asyncio
 
+from adapters.memory.people import USERS
+from adapters.memory.table import EVERYWHERE
 from domain.kernel.errors import Conflict, InvalidRequest, RateLimited
 from domain.kernel.ids import new_id
 from domain.people.model import Method, Purpose, User
@@ -355,3 +357,25 @@ async def test_a_challenge_is_answered_in_time_and_by_whom_it_is_for(house: Hous
     house.later(minutes=5)
     with pytest.raises(PasskeyUnknown):
         await house.accounts.passkeys.signed_in(device.get(asked.options), asked.challenge, HERE, "")
+
+
+async def test_registrations_of_passkeys_have_a_budget(house: House) -> None:
+    for _ in range(10):
+        asked = await house.accounts.passkeys.registration(house.user)
+        with pytest.raises(PasskeyUnknown):
+            await house.accounts.passkeys.register(house.user, "{}", asked.challenge, "Key", HERE)
+    with pytest.raises(RateLimited):
+        await house.accounts.passkeys.register(house.user, "{}", "", "Key", HERE)
+
+
+async def test_a_passkey_of_nobody_is_not_looked_into(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = SoftAuthenticator("https://api.joinery.test")
+    await _registered(house, device)
+    asked = await house.accounts.passkeys.sign_in(ELSEWHERE)
+    answer = device.get(asked.options)
+    reached: list[str] = []
+    monkeypatch.setattr(house.accounts.passkeys._ceremonies, "signed", lambda *_: reached.append("signed"))
+    house.world.store.erase(USERS, EVERYWHERE, house.user.id)
+    with pytest.raises(PasskeyUnknown):
+        await house.accounts.passkeys.signed_in(answer, asked.challenge, ELSEWHERE, "")
+    assert reached == []

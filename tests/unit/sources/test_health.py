@@ -38,7 +38,6 @@ def test_the_event_tells_why_and_by_which_run() -> None:
     reason = {"code": "fetch_failed", "message": "It answered 503."}
     assert event.data == {
         "id": after.id,
-        "catalogue": after.catalogue,
         "status": "blocked",
         "status_reason": reason,
         "run": RUN.id,

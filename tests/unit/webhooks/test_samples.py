@@ -12,7 +12,7 @@ from domain.catalogue import categories
 from domain.events.model import TYPES, Event
 from domain.ingestion.values.gtin import valid
 from domain.kernel.ids import is_id, new_id
-from domain.kernel.tenancy import Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample
 from entrypoints.http.validation import Validator
 from tests.support.builders import MOMENT
@@ -22,7 +22,7 @@ PREFIXES = {"product": "prod", "variant": "var", "offer": "ofr", "source": "src"
 
 
 def _told(event: Event) -> Any:
-    event.id = new_id("evt")
+    event.identify(AuditContext(Actor("user", "usr_1"), "webhooks.emit_sample", "req_1"))
     return json.loads(WireEventRendering().event(event, TENANT, MOMENT))
 
 

@@ -1,0 +1,84 @@
+"""The service's time: one clock a process, set by the database (docs/decisions/0062-one-clock.md)."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+AGAIN: Final = 30.0
+"""Seconds after which a reading is taken again."""
+SKEW: Final = timedelta(seconds=60)
+"""By how much the clocks of a link's maker and of its server may differ."""
+TOLERATED: Final = 5.0
+"""Seconds by which the machine's own clock may differ from the service's before that is reported."""
+_STEPPED: Final = 1.0
+"""Seconds by which the machine's clock and its monotonic one drift apart only when one is stepped or the machine slept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The time `unix` (seconds since 1970) at `monotonic`; `ahead` is the machine's wall clock less its monotonic one."""
+
+    unix: float
+    monotonic: float
+    ahead: float
+    error: float
+
+
+class ServiceClock:
+    """A port `Clock` that follows readings of another one by the monotonic clock, which no step of the wall clock moves.
+
+    Before the first reading it is the machine's own.
+    """
+
+    def __init__(self) -> None:
+        self._reading: _Reading | None = None
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC, in whole milliseconds."""
+        return datetime.fromtimestamp(self.unix_ms() / 1000, UTC)
+
+    def unix_ms(self) -> int:
+        """Return the milliseconds since 1970."""
+        return int(self._unix() * 1000)
+
+    def is_stale(self) -> bool:
+        """Return whether a reading is due: the last one is old, or the machine's clock was stepped, or slept, since."""
+        reading, monotonic = self._reading, time.monotonic()
+        if reading is None or not 0 <= monotonic - reading.monotonic < AGAIN:
+            return True
+        return abs(time.time() - monotonic - reading.ahead) > _STEPPED
+
+    def adjust(self, moment: datetime, sent: float, received: float) -> None:
+        """Follow a reading that was asked for and answered at these times of the monotonic clock.
+
+        The reading is within half the round trip of the truth. One that is less exact than the present time and agrees with it
+        moves nothing, so that time does not go back and forth with the network's noise.
+        """
+        middle, error = (sent + received) / 2, (received - sent) / 2
+        ahead = time.time() - time.monotonic()
+        unix, known = moment.timestamp(), self._reading
+        if known is not None:
+            expected = known.unix + middle - known.monotonic
+            if error >= known.error and abs(expected - unix) <= error + known.error:
+                unix, error = expected, known.error
+        self._reading = _Reading(unix, middle, ahead, error)
+
+    def offset(self) -> float:
+        """Return by how many seconds the machine's wall clock is ahead of the service's."""
+        return time.time() - self._unix() if self._reading else 0.0
+
+    def _unix(self) -> float:
+        reading = self._reading
+        if reading is None:
+            return time.time()
+        return reading.unix + time.monotonic() - reading.monotonic
+
+
+CLOCK: Final = ServiceClock()
+"""This process's."""
+
+
+def now() -> datetime:
+    """Return the service's time, aware, in UTC."""
+    return CLOCK.now()

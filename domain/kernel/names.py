@@ -1,0 +1,76 @@
+"""Names that people give themselves and their organisations, which pages and mail show to others."""
+
+import re
+import unicodedata
+from itertools import groupby
+from typing import Final
+
+from domain.kernel.errors import InvalidRequest
+
+LONGEST_NAME: Final = 100
+_MOST_MARKS: Final = 4
+"""Combining marks in a row: Tibetan stacks and vocalised Hebrew have no more."""
+_LINK: Final = re.compile(r"[/\\@]|\bwww\.|\b[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
+_HOST: Final = re.compile(r"[^\s.][.\u3002][^\W\d_][^\s.,]|\b\d+\.\d+\.\d+\.\d+\b")
+_LIKE_SLASHES: Final = re.compile(
+    "[\u1735\u2044\u20e5\u20eb\u2215\u2216\u2236\u244a\u2571-\u2573\u27cb\u27cd\u29f5-\u29f9\u2afb\u2afd\u2cc6\u3033\u31d3\u4e3f\ua789]"
+)
+_BLANK: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0001d159]")
+"""Characters without a glyph that are letters, marks or symbols by their category."""
+_PRODUCT: Final = re.compile(r"\b[A-Za-z]{1,20}/[0-9.]{1,16}\b|\A[A-Za-z]{1,20}\Z")
+
+
+def checked_name(text: str) -> str:
+    """Return the name with its spaces collapsed.
+
+    Raises:
+        InvalidRequest: It is empty, longer than LONGEST_NAME, has no letter and no digit, or holds control, bidirectional
+            or zero-width characters, an address, or what reads like a URL. Names of hosts are taken: companies bear them.
+
+    """
+    name = " ".join(text[: LONGEST_NAME * 4].split())
+    if not name:
+        raise InvalidRequest.of("name", "required", "Give a name.")
+    if len(name) > LONGEST_NAME:
+        raise InvalidRequest.of("name", "too_long", f"Use at most {LONGEST_NAME} characters.")
+    if not _is_plain(name):
+        raise InvalidRequest.of(
+            "name", "invalid_value", "Use letters, digits and punctuation, without slashes, links or addresses."
+        )
+    return name
+
+
+def displayable_name(text: str, default: str = "") -> str:
+    """Return the name as `checked_name` does, or `default` for one that it refuses or that mail programs turn into a link."""
+    try:
+        name = checked_name(text)
+    except InvalidRequest:
+        return default
+    return default if _HOST.search(unicodedata.normalize("NFKC", name)) else name
+
+
+def displayable_address(text: str, default: str = "") -> str:
+    """Return a mail address if its parts could be names, else `default`."""
+    local, _, domain = text.partition("@")
+    try:
+        return text if f"{checked_name(local)}@{checked_name(domain)}" == text and " " not in text else default
+    except InvalidRequest:
+        return default
+
+
+def plain_agent(text: str) -> str:
+    """Return the product tokens of a User-Agent header (RFC 9110 §10.1.5), without comments and other text."""
+    return " ".join(_PRODUCT.findall(text[:500]))
+
+
+def _is_plain(name: str) -> bool:
+    # Compatibility forms count as what they look like; the name is short, so normalising it is cheap.
+    folded = unicodedata.normalize("NFKC", name)
+    runs = [(kind, len(list(run))) for kind, run in groupby(unicodedata.category(one)[0] for one in folded)]
+    return (
+        name.isprintable()
+        and folded.isprintable()
+        and not any(refused.search(text) for refused, text in ((_LINK, folded), (_LIKE_SLASHES, name), (_BLANK, name)))
+        and any(kind in "LN" for kind, _ in runs)
+        and all(length <= _MOST_MARKS for kind, length in runs if kind == "M")
+    )

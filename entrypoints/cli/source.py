@@ -1,0 +1,83 @@
+"""`joinery source why`: why a source's data is as old as it is, for the operator."""
+
+import argparse
+from datetime import datetime
+from typing import Final
+
+from domain.catalogue.model import Stream
+from domain.kernel.paging import PageRequest
+from domain.kernel.plain import instant
+from domain.runs.model import Run, RunFilter
+from domain.sources.model import Source, freshness
+from entrypoints.cli.errors import CommandError
+from entrypoints.cli.orgs import answered, container
+
+NEWEST: Final = 5
+"""Runs that are shown."""
+
+
+async def why(options: argparse.Namespace) -> int:
+    """`joinery source why`."""
+    async with container(options) as parts:
+        tenant = await parts.workload().tenant_of_source(options.id)
+        if tenant is None:
+            raise CommandError(f"There is no source {options.id!r}.")
+        async with parts.uow().read(tenant) as tx:
+            source = await tx.sources.get(options.id)
+            if source is None:
+                raise CommandError(f"There is no source {options.id!r}.")
+            runs = (await tx.runs.page(PageRequest(limit=NEWEST), RunFilter(source.id))).items
+            now = tx.now
+    reason = source.status_reason
+    answer = {
+        "organisation": tenant.org,
+        "livemode": tenant.livemode,
+        "source": source.id,
+        "name": source.name,
+        "status": source.status,
+        "reason": {"code": reason.code, "message": reason.message} if reason else None,
+        "failures": source.failures,
+        "streams": {stream.value: _stream(source, stream, now) for stream in Stream},
+        "runs": [_run(run) for run in runs],
+    }
+    text = "\n".join(_lines(source, tenant.org, runs, now))
+    return answered(options, answer, "".join(one if one.isprintable() or one == "\n" else "?" for one in text))
+
+
+def _stream(source: Source, stream: Stream, now: datetime) -> dict[str, object]:
+    read_at, due = source.stock_at if stream == Stream.STOCK else source.catalogue_at, source.due(stream)
+    found = freshness(read_at, source.expected_minutes(stream), now)
+    return {
+        "read_at": instant(read_at) if read_at else None,
+        "state": found["state"] if found else None,
+        "interval_minutes": source.expected_minutes(stream),
+        "next_pull": instant(due) if due else None,
+    }
+
+
+def _run(run: Run) -> dict[str, object]:
+    return {
+        "id": run.id,
+        "stream": run.stream,
+        "trigger": run.trigger,
+        "status": run.status,
+        "created_at": instant(run.created_at),
+        "finished_at": instant(run.finished_at) if run.finished_at else None,
+        "error": {"code": run.error.code, "message": run.error.message} if run.error else None,
+    }
+
+
+def _lines(source: Source, org: str, runs: tuple[Run, ...], now: datetime) -> list[str]:
+    reason = f": {source.status_reason.code}, {source.status_reason.message}" if source.status_reason else ""
+    lines = [f"{source.id} ({source.name}) of {org} is {source.status}{reason}"]
+    for stream in Stream:
+        facts = _stream(source, stream, now)
+        if facts["read_at"] or facts["interval_minutes"]:
+            state, read_at = facts["state"] or "unknown", facts["read_at"] or "never"
+            lines.append(
+                f"{stream.value:<10} {state}, read {read_at}, next pull {facts['next_pull'] or 'not scheduled'}"
+            )
+    for run in runs:
+        error = f"  {run.error.code}: {run.error.message}" if run.error else ""
+        lines.append(f"{run.id}  {instant(run.created_at)}  {run.stream:<9} {run.trigger:<9} {run.status}{error}")
+    return lines

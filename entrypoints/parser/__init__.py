@@ -1,0 +1,1 @@
+"""The process that parses web documents and mail: it has no secret and no store."""

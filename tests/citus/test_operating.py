@@ -1,0 +1,133 @@
+"""What an operator and a tenant do on a cluster beside feeds: merging, exporting, counting, auditing, leaving, restoring, rotating."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.feeds import catalogue
+from tests.flows.stage import Stage, Tenancy, eventually, free_port
+from tests.flows.test_account_races import test_two_first_codes_of_an_app  # noqa: F401  the same on a cluster
+from tests.flows.test_console import test_a_file_is_dropped_looked_at_connected_and_read  # noqa: F401
+from tests.flows.test_operators import (  # noqa: F401
+    organisation,
+    test_a_members_token_is_the_person_until_it_is_ended,
+    test_who_leaves_leaves_nothing_behind,
+)
+from tests.flows.test_usage import test_a_run_counts_what_it_made_or_changed  # noqa: F401
+from tests.support.citus import cluster_database, drop
+from tests.support.forkserver import joinery
+
+
+@pytest.fixture
+def fjord(stage: Stage) -> Tenancy:
+    """A new organisation's live data."""
+    return stage.organisation()
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A service of this module's own, whose processes are stopped and started."""
+    address = asyncio.run(cluster_database("operated"))
+    made = Stage(address, tmp_path_factory.mktemp("operated"))
+    try:
+        yield made
+    finally:
+        made.stop()
+        asyncio.run(drop(address))
+
+
+def _answered(stage: Stage, *words: object) -> Any:
+    done = joinery(*words, "--json", env=stage.env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _record(name: str, vendor: str) -> dict[str, Any]:
+    offer = {"price": {"amount": "249.00", "currency": "usd"}, "quantity": 3}
+    variant = {"external_id": f"{vendor}-{name}-1", "sku": name, "gtin": "4006381333931", "offers": [offer]}
+    product = {"external_id": f"{vendor}-{name}", "title": "Walnut lounge chair Vester", "brand": "Lindgren"}
+    return {"product": product, "variants": [variant]}
+
+
+def test_products_are_merged_and_parted_on_every_node(tenants: dict[str, list[Tenancy]]) -> None:
+    for api in (there[0].api for there in tenants.values()):
+        mine = []
+        for vendor in ("one", "two"):
+            source = api.source("push", config={"currency": "usd"})
+            assert api.ended(api.push(source, [_record("V-1", vendor)])["id"])["status"] == "succeeded"
+            mine.append(source)
+        pair = eventually(lambda api=api: api.whole("/v1/match-pairs"), "they are matched")[0]  # type: ignore[misc]
+        if pair["status"] == "open":
+            pair = api.post(f"/v1/match-pairs/{pair['id']}/merge")
+        of_both = {
+            key for source in mine for key in [product["id"] for product in api.whole("/v1/products", source=source)]
+        }
+        assert len(of_both) == 1, "both sources are of one product"
+        for merge in reversed(api.whole("/v1/merges", status="applied")):
+            assert api.call("POST", f"/v1/merges/{merge['id']}/undo").status in (200, 409)
+        assert api.whole("/v1/merges", status="applied") == []
+        assert sum(len(api.whole("/v1/products", source=source)) for source in mine) == 2
+
+
+def test_it_is_exported_audited_and_looked_over(stage: Stage, tenants: dict[str, list[Tenancy]]) -> None:
+    for tenancy in (there[1] for there in tenants.values()):
+        api = tenancy.api
+        source = api.source("file", config={"currency": "usd"})
+        assert api.upload(source, catalogue(5))["status"] == "succeeded"
+        asked = api.post("/v1/exports", {"kind": "products"})
+        done = eventually(
+            lambda api=api, asked=asked: (
+                (found := api.get(f"/v1/exports/{asked['id']}"))["status"] == "succeeded" and found
+            ),  # type: ignore[misc]
+            "it is exported",
+        )
+        assert done["rows"] == 5
+        audited = _answered(stage, "audit", "verify", "--org", tenancy.tenant.org)
+        assert audited["whole"] and any(chain["entries"] for chain in audited["chains"])
+    findings = {found["name"]: found["state"] for found in _answered(stage, "doctor")["findings"]}
+    assert findings["database"] == "ok"
+
+
+def test_it_comes_back_from_a_backup_and_under_another_secret(own: Stage, tmp_path: Path) -> None:
+    worker, api = own.start("worker"), own.api()
+    tenancies = [own.organisation() for _ in range(4)]
+    for tenancy in tenancies:
+        source = tenancy.api.source("file", config={"currency": "usd"})
+        assert tenancy.api.upload(source, catalogue(4))["status"] == "succeeded"
+        hook = {"url": "https://receiver.example/", "event_types": ["*"]}
+        tenancy.api.post("/v1/webhook-endpoints", hook)
+    before = [tenancy.api.get("/v1/products") for tenancy in tenancies]
+    told = _answered(own, "backup", tmp_path / "whole")
+    own.stop(worker, api)
+    former = own.env["JOINERY_SECRET"]
+    own.env |= {"JOINERY_SECRET": secrets.token_hex(20), "JOINERY_SECRET_FORMER": former}
+    worker, scheduler, api = own.start("worker"), own.start("scheduler"), own.api()
+    eventually(lambda: _answered(own, "secret", "status")["retirable"], "all is sealed anew", within=60, every=0.5)
+    assert _answered(own, "secret", "retire")["retired"]
+    assert [tenancy.api.get("/v1/products") for tenancy in tenancies] == before
+    own.stop(worker, scheduler, api)
+
+    empty = asyncio.run(cluster_database("restored", distributed=False, migrated=False))
+    again = Stage(empty, tmp_path, {"JOINERY_SECRET": former, "JOINERY_OBJECTS_URL": (tmp_path / "objects").as_uri()})
+    try:
+        assert _answered(again, "restore", tmp_path / "whole")["tables"] == told["tables"]
+        done = joinery("cluster", "init", "--shards", "4", env=again.env)
+        assert done.returncode == 0, done.stderr
+        again.port = free_port()
+        again.env["JOINERY_PORT"] = str(again.port)
+        again.start("worker")
+        again.api()
+        for tenancy, products in zip(tenancies, before, strict=True):
+            restored = type(tenancy.api)(again.port, tenancy.api.secret)
+            assert restored.get("/v1/products") == products
+            source = restored.source("file", config={"currency": "usd"})
+            assert restored.upload(source, catalogue(2, first=50))["status"] == "succeeded"
+        assert _answered(again, "audit", "verify")["whole"]
+    finally:
+        again.stop()
+        asyncio.run(drop(empty))

@@ -1,0 +1,104 @@
+"""Heartbeats and operating figures in store (ports/platform.py), and what is made of them."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from adapters.postgres.dump import note_backup
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.platform import PostgresInstances, PostgresOperatingFigures
+from domain.platform.instances import Instance, RequestTotals
+from domain.platform.model import ComponentState, OperatingFigures
+from domain.platform.usecases import Heartbeat
+from entrypoints.areas.platform import PublicApiProbe
+from tests.postgres.databases import database_alone
+
+pytestmark = pytest.mark.asyncio
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest_asyncio.fixture
+async def address() -> AsyncIterator[str]:
+    async with database_alone("instances") as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def pool(address: str) -> AsyncIterator[Pool]:
+    made = Pool(address, size=2)
+    yield made
+    await made.close()
+
+
+async def test_who_is_alive(address: str, pool: Pool) -> None:
+    instances = PostgresInstances(pool)
+    first, second = Instance("prc_1", "api", 7, 1), Instance("prc_2", "runs")
+    await instances.beat(Instance("prc_1", "api"))
+    for one in (first, second):
+        await instances.beat(one)
+    assert sorted(await instances.alive(), key=lambda one: one.instance) == [first, second]
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute("UPDATE platform_instances SET seen_at = now() - interval '2 minutes' WHERE role = 'api'")
+    assert await instances.alive() == [second]
+    await instances.leave("prc_2")
+    assert await instances.alive() == []
+
+
+async def test_a_heartbeat_tells_what_was_answered_since_the_last(pool: Pool) -> None:
+    instances, totals = PostgresInstances(pool), iter([RequestTotals(5, 1), RequestTotals(9, 1)])
+    heartbeat = Heartbeat(instances, ["api"], lambda: next(totals))
+    for expected in ((5, 1), (4, 0)):
+        await heartbeat._beat()
+        [seen] = await instances.alive()
+        assert (seen.role, seen.answered, seen.failed) == ("api", *expected)
+    await heartbeat.leave()
+    assert await instances.alive() == []
+
+
+async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: Pool) -> None:
+    instances = PostgresInstances(pool)
+    look = PublicApiProbe(NOBODY, instances)
+    await instances.beat(Instance("prc_1", "api", 30, 0))
+    assert [await look() for _ in range(4)] == [ComponentState.OPERATIONAL] * 4
+    await instances.beat(Instance("prc_1", "api", 0, 0))
+    states = [await look() for _ in range(4)]
+    assert states == [ComponentState.DEGRADED] * 2 + [ComponentState.DOWN] * 2
+    await instances.beat(Instance("prc_1", "api", 1, 0))
+    assert await look() is ComponentState.OPERATIONAL
+
+
+async def test_failing_requests_degrade(pool: Pool) -> None:
+    instances = PostgresInstances(pool)
+    await instances.beat(Instance("prc_1", "api", 1, 20))
+    assert await PublicApiProbe(NOBODY, instances)() is ComponentState.DEGRADED
+
+
+async def test_figures(address: str, pool: Pool) -> None:
+    figures = PostgresOperatingFigures(pool)
+    before = await figures.read()
+    assert before == OperatingFigures(0, 0, None, 0, 0, 0, 0, 0, None, 0)
+    ages = {"fresh": 1, "late": 2, "stale": 4}
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        for name, hours in ages.items():
+            for status in ("active", "paused"):
+                await owner.execute(
+                    "INSERT INTO sources (org, livemode, id, catalogue, name, kind, connector, config, schedule, status, "
+                    "licence_basis, first_party, failures, interval_factor, version, created_at, updated_at, catalogue_at) "
+                    "VALUES ('org_1', true, %s, 'cat_1', 'x', 'url', 'csv', '{}', '{\"interval_minutes\": 60}', %s, 'own_data', "
+                    "false, 0, '{}', 1, now(), now(), now() - %s)",
+                    (f"src_{name}_{status}", status, timedelta(hours=hours)),
+                )
+        await owner.execute(
+            "INSERT INTO model_uses VALUES ('org_1', true, 'mdl_1', 'judge', 's', 'm', 1, 1, 2500000, now()), "
+            "('org_1', true, 'mdl_2', 'judge', 's', 'm', 1, 1, 9, now() - interval '2 days')"
+        )
+    await note_backup(address)
+    await note_backup(address)
+    found = await figures.read()
+    assert (found.sources_scheduled, found.sources_stale) == (3, 1)
+    assert found.last_success_age is not None and found.last_success_age >= 3600
+    assert found.model_cost_dollars == 2.5
+    assert found.backup_age is not None and 0 <= found.backup_age < 120

@@ -1,0 +1,1 @@
+"""What `deploy/` ships: image, locks, manifests, proxies."""

@@ -1,0 +1,346 @@
+"""The proxy examples in front of two APIs: a rolling restart that nobody notices, streams, uploads, addresses of clients.
+
+The examples run as they are shipped but for addresses, ports and certificate. Skipped where nginx or Caddy is missing.
+"""
+
+import asyncio
+import http.client
+import itertools
+import json
+import queue
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.flows.feeds import catalogue, record
+from tests.flows.stage import Stage, Tenancy, eventually, free_port
+from tests.postgres.databases import fresh_database
+
+pytestmark = pytest.mark.soak
+ROOT = Path(__file__).parents[2]
+NAME = "api.example.com"
+CLIENT = "127.0.0.3"
+"""An address of clients that is none of a trusted proxy."""
+RATE = 24
+"""Requests a second during the rolling restart."""
+API = ("-m", "entrypoints.cli.main", "api")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a proxy runs: its folder, certificate and key, and the ports of itself and of both APIs."""
+
+    folder: Path
+    certificate: Path
+    key: Path
+    port: int
+    apis: tuple[int, int]
+
+
+def replaced(text: str, changes: Mapping[str, str]) -> str:
+    for old, new in changes.items():
+        assert old in text, f"the example does not say {old!r}"
+        text = text.replace(old, new)
+    return text
+
+
+def nginx(place: Place) -> list[str]:
+    example = replaced(
+        (ROOT / "deploy/nginx/joinery.conf").read_text("utf-8"),
+        {
+            "127.0.0.1:8080": f"127.0.0.1:{place.apis[0]}",
+            "127.0.0.1:8081": f"127.0.0.1:{place.apis[1]}",
+            "listen 80;": f"listen 127.0.0.1:{free_port()};",
+            "listen 443 ssl": f"listen 127.0.0.1:{place.port} ssl",
+            "/etc/joinery/tls/fullchain.pem": str(place.certificate),
+            "/etc/joinery/tls/privkey.pem": str(place.key),
+        },
+    )
+    temporary = "\n".join(
+        f"{kind}_temp_path {place.folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    config = place.folder / "nginx.conf"
+    config.write_text(
+        f"daemon off; pid {place.folder}/pid; worker_processes 1; error_log {place.folder}/error.log info;\n"
+        f"events {{}}\nhttp {{\naccess_log {place.folder}/access.log;\n{temporary}\n{example}\n}}\n"
+    )
+    return ["nginx", "-p", str(place.folder), "-e", f"{place.folder}/error.log", "-c", str(config)]
+
+
+def caddy(place: Place) -> list[str]:
+    example = replaced(
+        (ROOT / "deploy/caddy/Caddyfile").read_text("utf-8"),
+        {
+            "127.0.0.1:8080 127.0.0.1:8081": " ".join(f"127.0.0.1:{port}" for port in place.apis),
+            "{\n\tservers {": "{\n\tadmin off\n\tauto_https off\n\tstorage file_system "
+            + f"{place.folder}\n\tservers {{",
+            f"{NAME} {{": f"https://{NAME}:{place.port} {{\n\tbind 127.0.0.1\n\ttls {place.certificate} {place.key}",
+        },
+    )
+    config = place.folder / "Caddyfile"
+    config.write_text(example)
+    return ["caddy", "run", "--adapter", "caddyfile", "--config", str(config)]
+
+
+PROXIES: Mapping[str, Callable[[Place], list[str]]] = {"nginx": nginx, "caddy": caddy}
+
+
+class Tls(http.client.HTTPSConnection):
+    """A connection to the proxy by its public name, from an address of its own."""
+
+    def __init__(self, port: int, certificate: Path) -> None:
+        self._trust = ssl.create_default_context(cafile=str(certificate))
+        super().__init__(NAME, port)
+
+    def connect(self) -> None:
+        """The name is not looked up."""
+        raw = socket.create_connection(("127.0.0.1", self.port), 60, (CLIENT, 0))
+        self.sock = self._trust.wrap_socket(raw, server_hostname=NAME)
+
+
+@dataclass
+class Front:
+    """A stage with two APIs and a proxy before them."""
+
+    stage: Stage
+    place: Place
+    apis: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def connection(self) -> Tls:
+        return Tls(self.place.port, self.place.certificate)
+
+    def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+        connection = self.connection()
+        try:
+            connection.request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def start(self, number: int) -> None:
+        port = self.place.apis[number]
+        self.apis[number:number] = [self.stage.start(f"api-{number}", API, JOINERY_PORT=str(port))]
+        eventually(lambda: ready(port), f"API {number} is ready", within=60)
+
+    def restart(self, number: int) -> None:
+        self.stage.stop(self.apis.pop(number))
+        self.start(number)
+
+
+def ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("tls")
+    made = (folder / "certificate.pem", folder / "key.pem")
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    subject = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
+    out = ["-out", str(made[0]), "-keyout", str(made[1])]
+    subprocess.run([*command, *subject, *out], check=True, capture_output=True)
+    return made
+
+
+@pytest.fixture(scope="module", params=sorted(PROXIES))
+def front(
+    request: pytest.FixtureRequest, certificate: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    name: str = request.param
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    folder = tmp_path_factory.mktemp(name)
+    place = Place(folder, *certificate, free_port(), (free_port(), free_port()))
+    environment = {"JOINERY_BASE_URL": f"https://{NAME}:{place.port}", "JOINERY_TRUSTED_PROXIES": "127.0.0.1"}
+    if name == "caddy":
+        environment["JOINERY_DRAIN_SECONDS"] = "3"
+    stage = Stage(asyncio.run(fresh_database(f"proxy_{name}")), folder, environment)
+    with (folder / "proxy.log").open("wb") as log:
+        proxy = subprocess.Popen(PROXIES[name](place), stdout=log, stderr=log)
+    try:
+        made = Front(stage, place)
+        stage.start("worker")
+        for number in (0, 1):
+            made.start(number)
+        eventually(lambda: answers(made), "the proxy answers")
+        yield made
+    finally:
+        stage.stop()
+        proxy.terminate()
+        proxy.wait(20)
+
+
+def answers(front: Front) -> bool:
+    try:
+        return front.send("GET", "/healthz")[0] == 200
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def tenancy(front: Front) -> Tenancy:
+    """A new organisation; its own client goes around the proxy."""
+    front.stage.port = front.place.apis[0]
+    return front.stage.organisation()
+
+
+def bearer(tenancy: Tenancy) -> dict[str, str]:
+    return {"Authorization": f"Bearer {tenancy.api.secret}"}
+
+
+class Load:
+    """GETs and pushes at a steady rate until it is ended; every answer is counted, and every failure."""
+
+    def __init__(self, front: Front, tenancy: Tenancy, source: str) -> None:
+        self.answers: Counter[str] = Counter()
+        self._front, self._headers, self._source = front, bearer(tenancy), source
+        self._due: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._ending = threading.Event()
+        self._threads = [threading.Thread(target=self._work) for _ in range(12)]
+        self._clock = threading.Thread(target=self._tick)
+
+    def __enter__(self) -> "Load":
+        for thread in (*self._threads, self._clock):
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._clock.join()
+        for _ in self._threads:
+            self._due.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _tick(self) -> None:
+        for number in itertools.count():
+            if self._ending.wait(1 / RATE):
+                return
+            self._due.put(number)
+
+    def _work(self) -> None:
+        """One client: it keeps its connection to the proxy, as clients do."""
+        connection = self._front.connection()
+        while (number := self._due.get()) is not None:
+            try:
+                self._ask(connection, number)
+            except (OSError, http.client.HTTPException) as error:
+                self.answers[f"{type(error).__name__}: {error}"] += 1
+                connection.close()
+        connection.close()
+
+    def _ask(self, connection: Tls, number: int) -> None:
+        if number % 6:
+            method, target, body, more = "GET", ("/v1/products?limit=5", "/v1/sources")[number % 2], None, {}
+        else:
+            body = json.dumps({"records": [record(f"chair-{number}")]})
+            method, target = "POST", f"/v1/sources/{self._source}/records"
+            more = {"Content-Type": "application/json", "Idempotency-Key": f"roll-{number}-{time.time_ns()}"}
+        connection.request(method, target, body, {**self._headers, **more})
+        answer = connection.getresponse()
+        answer.read()
+        self.answers[f"{method} {answer.status}"] += 1
+
+
+def test_nobody_notices_a_rolling_restart(front: Front, tenancy: Tenancy) -> None:
+    source = tenancy.api.source("push", config={"currency": "usd"})
+    front.send("GET", "/v1/products", **bearer(tenancy))
+    restarts = 0
+    with Load(front, tenancy, source) as load:
+        while restarts < 4 or load.answers.total() < 20 * RATE:
+            front.restart(restarts % 2)
+            restarts += 1
+    print(f"{restarts} restarts, {dict(load.answers)}")
+    assert {*load.answers} == {"GET 200", "POST 202"}, load.answers
+
+
+def test_an_event_comes_through_the_stream_at_once(front: Front, tenancy: Tenancy) -> None:
+    source = tenancy.api.source("push", config={"currency": "usd"})
+    connection = front.connection()
+    connection.request("GET", "/v1/stream", headers={**bearer(tenancy), "Accept": "text/event-stream"})
+    stream = connection.getresponse()
+    assert (stream.status, stream.headers["Content-Type"].partition(";")[0]) == (200, "text/event-stream")
+    tenancy.api.push(source, [record("streamed")])
+    # Were it buffered, nothing but the end of the stream would bring it: reading runs into the connection's timeout.
+    assert any(b"product.created" in line for line in iter(stream.readline, b""))
+    connection.close()
+
+
+def test_a_long_poll_outlasts_the_proxy(front: Front, tenancy: Tenancy) -> None:
+    status, body = front.send("GET", "/v1/changes?cursor=now&wait=25", **bearer(tenancy))
+    assert (status, json.loads(body)["data"]) == (200, [])
+
+
+def announced(tenancy: Tenancy, size: int) -> Any:
+    source = tenancy.api.source("file", config={"currency": "usd"}, licence_basis="own_data")
+    told = {"filename": "feed.csv", "content_type": "text/csv", "bytes": size}
+    return tenancy.api.post(f"/v1/sources/{source}/uploads", told)
+
+
+def test_a_large_upload_passes(front: Front, tenancy: Tenancy) -> None:
+    content = catalogue(2000)
+    content += b"\n" * (24 * 1024 * 1024 - len(content))
+    upload = announced(tenancy, len(content))
+    link = urlsplit(upload["target"]["url"])
+    assert link.netloc == f"{NAME}:{front.place.port}"
+    headers = {name.replace("-", "_"): value for name, value in upload["target"]["headers"].items()}
+    status, body = front.send("PUT", f"{link.path}?{link.query}", content, **headers)
+    assert status in (200, 201, 204), body
+    run = tenancy.api.ended(tenancy.api.post(f"/v1/uploads/{upload['id']}/complete")["run"], within=120)
+    assert run["status"] == "succeeded"
+
+
+def test_a_refused_body_is_answered_by_the_api(front: Front, tenancy: Tenancy) -> None:
+    """The API answers before it has read the body, and that answer arrives."""
+    body = b'{"records": [' + b" " * (3 * 1024 * 1024) + b"]}"
+    more = {"Content_Type": "application/json", "Idempotency_Key": "refused-1"}
+    target = f"/v1/sources/{tenancy.api.source('push', config={'currency': 'usd'})}/records"
+    assert front.send("POST", target, body, Authorization="Bearer svc_live_nobody", **more)[0] == 401
+
+
+def test_a_long_head_passes(front: Front, tenancy: Tenancy) -> None:
+    assert front.send("GET", "/v1/sources", **bearer(tenancy), X_Padding="x" * 7000, X_More="y" * 7000)[0] == 200
+
+
+def test_the_client_is_who_the_proxy_saw(front: Front, tenancy: Tenancy) -> None:
+    target = f"/v1/sources?limit={17}"
+    spoofed = {"X_Forwarded_For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
+    assert front.send("GET", target, **bearer(tenancy), **spoofed)[0] == 200
+    seen = lambda: front.stage.rows(  # noqa: E731
+        "SELECT ip FROM request_logs WHERE org = %(org)s AND query::text LIKE '%%17%%'", org=tenancy.tenant.org
+    )
+    assert eventually(seen, "the request is logged") == [(CLIENT,)]
+
+
+def test_figures_stay_inside(front: Front) -> None:
+    assert front.send("GET", "/metrics")[0] in (403, 404)

@@ -1,0 +1,145 @@
+"""Every process of the service by a machine's wrong clock: what it stores, serves and leaves alone is by the database's."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from domain.kernel.clock import TOLERATED
+from tests.flows.api import Api
+from tests.flows.feeds import FeedServer, catalogue, feed_server
+from tests.flows.stage import ROOT, Stage, eventually, free_port
+from tests.postgres.databases import fresh_database
+from tests.support.receiver import hook, receiver
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+pytestmark = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
+
+
+def by_clock(offset: str, *, monotonic: bool = False) -> dict[str, str]:
+    """The environment of a process whose clock is off; `monotonic`, so is the clock that is never set."""
+    return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": str(int(not monotonic))}
+
+
+def start(stage: Stage, name: str, env: dict[str, str], *argv: str) -> "subprocess.Popen[bytes]":
+    """Start `joinery <name>` in a process of its own, not a fork: a library is loaded before it begins."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
+    with stage.log(name + "-".join(argv)).open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "entrypoints.cli.main", name, *argv],
+            env={**kept, "PYTHONPATH": str(ROOT), **stage.env, **env}, cwd=stage.home,
+            stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    stage.running.append(process)
+    return process
+
+
+@contextmanager
+def staged(home: Path) -> Iterator[Stage]:
+    """A database, with the time of a purge as if the service had run until just now."""
+    stage = Stage(asyncio.run(fresh_database("wrong_clocks")), home)
+    try:
+        yield stage
+    finally:
+        stage.stop()
+
+
+@pytest.fixture
+def feeds() -> Iterator[FeedServer]:
+    """A server of feeds."""
+    with feed_server() as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("offset", "monotonic"),
+    [("+40d", False), ("-40d", False), ("+1h", True)],
+    ids=["+40d", "-40d", "+1h, monotonic too"],
+)
+def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, offset: str, monotonic: bool) -> None:
+    wrong = by_clock(offset, monotonic=monotonic)
+    with staged(tmp_path) as stage:
+        tenancy = stage.organisation(livemode=False)
+        begun = stage.value("SELECT now()")
+        stage.rows("UPDATE purges SET last_at = now() - interval '1 hour'")
+        start(stage, "api", wrong)
+        honest = Api(free_port(), tenancy.api.secret)
+        start(stage, "api", {"JOINERY_PORT": str(honest.port)})
+        for name, more in (("worker", {}), ("scheduler", {}), ("mail", {"JOINERY_MAIL_PORT": str(free_port())})):
+            start(stage, name, wrong | more)
+        api = tenancy.api
+        eventually(api.is_ready, "the API by a wrong clock is ready", within=60)
+        eventually(honest.is_ready, "the API by the right clock is ready", within=60)
+        with receiver(stage) as receiving:
+            told = hook(api, receiving)
+            source = api.source(
+                "url",
+                config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"},
+                schedule={"interval_minutes": 60},
+            )
+            run = api.post(f"/v1/sources/{source}/runs")["id"]
+            eventually(lambda: api.get(f"/v1/runs/{run}")["status"] == "succeeded", "the run has succeeded", within=60)
+            stamps = [int((one.headers or {})["webhook-timestamp"]) for one in told.gets(3, within=60)]
+            ended = stage.value("SELECT now()")
+            assert all(begun.timestamp() - TOLERATED <= stamp <= ended.timestamp() + TOLERATED for stamp in stamps)
+        _links_work(api, honest)
+        _links_work(honest, api)
+        eventually(
+            lambda: stage.value("SELECT last_at > now() - interval '5 minutes' FROM purges"),
+            "a purge was allowed",
+            within=60,
+        )
+        _nothing_is_purged_or_frozen(stage, source, begun)
+        assert "clock" in api.get("/readyz") and "clock" not in honest.get("/readyz")
+        shown = [
+            line
+            for line in api.send("GET", "/metrics").body.decode().splitlines()
+            if line.startswith("joinery_clock_offset")
+        ]
+        assert abs(float(shown[0].rpartition(" ")[2])) > 3000
+        _doctor_repairs(stage, wrong, source)
+
+
+def _links_work(maker: Api, server: Api) -> None:
+    """A link that one API has made is good at the other."""
+    content = b"SKU,Title,Price\nA-1,Chair,1\n"
+    source = maker.source("file", config={"currency": "usd"})
+    told = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
+    target = maker.post(f"/v1/sources/{source}/uploads", told)["target"]
+    path = "/" + target["url"].split("/", 3)[3]
+    assert Api(server.port, None).send("PUT", path, content, Content_Type="text/csv").status == 200
+
+
+def _nothing_is_purged_or_frozen(stage: Stage, source: str, begun: datetime) -> None:
+    assert stage.value("SELECT count(*) FROM idempotency_keys") >= 4
+    assert stage.value("SELECT count(*) FROM stored_objects WHERE NOT freed AND kind = 'snapshot'") == 1
+    assert stage.value("SELECT count(*) FROM jobs WHERE run_at > now() + interval '1 minute' AND attempt = 0") == 0
+    [(due, pulled, created)] = stage.rows(
+        "SELECT s.next_pull, r.finished_at, r.created_at FROM sources s JOIN runs r ON r.source = s.id WHERE s.id = %(id)s",
+        id=source,
+    )
+    ended = stage.value("SELECT now()")
+    assert begun <= created <= pulled <= ended
+    assert timedelta(minutes=50) < due - pulled < timedelta(minutes=70)
+    for table in ("events", "webhook_deliveries"):
+        days = stage.rows(f"SELECT DISTINCT tableoid::regclass::text FROM {table}")
+        assert {name for (name,) in days} <= {f"{table}_{day:%Y%m%d}" for day in (begun, ended)}
+
+
+def _doctor_repairs(stage: Stage, wrong: dict[str, str], source: str) -> None:
+    """By a wrong clock of its own, what a database's wrong clock has left."""
+    stage.rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
+    stage.rows("UPDATE purges SET last_at = now() - interval '2 days'")
+    before = start(stage, "doctor", wrong)
+    assert before.wait(60) == 1
+    said = stage.log("doctor").read_text()
+    assert "1 sources' pulls" in said and "they are refused" in said and "This machine's clock differs" in said
+    assert start(stage, "doctor", wrong, "--repair-schedule").wait(60) == 0
+    assert stage.value("SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source)
+    assert stage.value("SELECT last_at > now() - interval '5 minutes' FROM purges")

@@ -1,0 +1,245 @@
+"""What parsers of foreign bytes cost (docs/threat-model.md#parsers): four times the input, up to what is accepted, at most six times the cost."""
+
+import gc
+import json
+import random
+import re
+import time
+import tracemalloc
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from adapters.http.vetting import Vetting
+from adapters.llm import json_text
+from adapters.markup import documents, page, sitemaps
+from adapters.mime import reader
+from adapters.oidc.keys import import_public_keys
+from adapters.oidc.metadata import decoded
+from adapters.senders.checks import verify
+from adapters.webauthn.passkeys import WebauthnCeremonies
+from domain.kernel import addresses, charsets, names
+from domain.kernel.closeness import Closeness
+from domain.mail.model import Envelope
+from domain.people.factors import Passkey
+from domain.people.passwords import normalised
+from domain.probes import files
+from domain.probes.facts import Response
+from domain.sources.senders import address_of
+from entrypoints.console.asked import parse_cookies, values_of
+from entrypoints.console.comparing import marked
+from domain.webhooks.schedule import asked_pause
+from entrypoints.http import content_coding, fast_path, json_body
+from entrypoints.http.addresses import Proxies
+from entrypoints.http.steps.preconditions import versions_of
+from entrypoints.oauth import endpoints
+from ports.names import NameRecord, RecordKind
+from tests.fuzz.exploring import Effort, efforts
+
+FLOOR = 0.005
+"""Seconds of processor time that count as none."""
+MEMORY_FLOOR = 4 << 20
+GROWTH, MOST = 4, 6.0
+KIB = 1024
+ORIGIN = "https://joinery.example"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CEREMONIES = WebauthnCeremonies(ORIGIN)
+PROXIES = Proxies(["192.0.2.0/24"])
+PASSKEY = Passkey("pky_1", "usr_1", b"x", b"\xa0", 0, "Key", False, NOW)
+UNITS = (
+    b"a", b"1", b" ", b"\t", b"\n", b"\r\n ", b"\0", b"\xff", b"\xc3\xa9", b"\xcc\x81", b"a\xcc\x81\xcc\xa3", b"\\", b'"', b'\\"', b"'", b";", b"=", b",",
+    b".", b"-", b"_", b"%", b"%41", b"%C3", b"&a=b", b"a;", b"a=b;", b"[", b"[]", b"]", b"{", b'{"a":', b'"a",', b"[1],", b"1e9,", b"(", b"()", b"(a)", b"<", b"<a>",
+    b"</a>", b"<b><i>", b"<!--", b"<![CDATA[", b"<a b='c' ", b"&amp;", b"&#1;", b"charset=", b"A: b\r\n", b"Allow: /*a\n", b"Disallow: *$*\n", b"User-agent: *\n",
+    b"=?utf-8?q?a?= ", b"=?punycode?q?a-b?= ", b"--x\n\n", b"l = ", b"a b ", b"<url><loc>http://a.example/p/1</loc></url>", b"\x81", b"\xd8\x23", b"\xa1\x61a",
+    b"\xc2\x41\x01", b"\x9f", b"include:a.example ", b"exists:%{ir}.a ", b"ip4:1.2.3.4 ",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser as the service calls it: with how many bytes at most, and which rows of the table it stands for."""
+
+    most: int
+    rows: tuple[str, ...]
+    call: Callable[[bytes], object]
+    frame: tuple[bytes, bytes] = (b"", b"")
+    """What stands before and behind the repeated part."""
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _passkey(data: bytes) -> object:
+    told = urlsafe_b64encode(data).decode()
+    answer = {"clientDataJSON": told, "attestationObject": told, "authenticatorData": told, "signature": ""}
+    whole = json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": answer})
+    with suppress(Exception):
+        CEREMONIES.registered(whole, b"c")
+    return CEREMONIES.signed(whole, b"c", PASSKEY)
+
+
+def _keys(data: bytes) -> object:
+    number = b64encode(data).decode()[:1366]
+    every = [{"kty": "RSA", "kid": str(at), "n": number, "e": "AQAB"} for at in range(min(50, len(data) // 200))]
+    with suppress(ValueError):
+        import_public_keys({"keys": every})
+    return import_public_keys(decoded(data, "keys"))
+
+
+def _checked(data: bytes) -> object:
+    """The bytes as a message's signature and as what name servers say."""
+
+    def look_up(name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
+        return (NameRecord(b"v=spf1 " + data[:4096]), NameRecord(b"v=DKIM1; p=" + data[:2048])) if kind == "TXT" else ()
+
+    signature = b"DKIM-Signature: v=1; a=rsa-sha256; d=a.example; s=s; h=from; bh=YQ==; b=" + data[:8192] + b"\r\n"
+    raw = signature + b"From: a@a.example\r\nSubject: " + data[8192:60_000] + b"\r\n\r\n" + data
+    return verify(look_up, raw, "a@a.example", Envelope("a@a.example", "192.0.2.1", "a.example"))
+
+
+def _every_charset(data: bytes) -> object:
+    return [charsets.decode(data, label, len(data)) for label in ("utf-8", "utf-16", "gb18030", "big5", "sjis", "euc-jp", "iso-2022-jp", "euc-kr", "cp1255", "koi8-r", "punycode")]  # fmt: skip
+
+
+def _mail(data: bytes) -> object:
+    head = (
+        b"From: a@a.example\r\nSubject: "
+        + data[:16_000].replace(b"\r\n", b"")
+        + b"\r\nContent-Type: multipart/mixed; boundary=x"
+    )
+    parts = (
+        b"\r\n--x\r\nContent-Disposition: attachment; filename*=punycode''"
+        + data[:2000]
+        + b"\r\nContent-Type: text/csv; "
+        + data[:60_000]
+        + b"\r\n\r\n"
+    )
+    return reader.read(head + b"\r\n\r\n" + parts + data + b"\r\n--x--\r\n")
+
+
+TARGETS: dict[str, Target] = {
+    "cookies": Target(8 * KIB, (), lambda data: parse_cookies(_text(data)), (b'a="', b'"')),
+    "query": Target(8 * KIB, ("urllib.parse",), lambda data: values_of(_text(data))),
+    "oauth form": Target(64 * KIB, ("urllib.parse",), lambda data: endpoints.pairs_of(_text(data))),
+    "host": Target(64 * KIB, ("werkzeug", "h11", "hypercorn"), lambda data: fast_path._HOST.fullmatch(data)),
+    "json body": Target(512 * KIB, ("json", "mcp"), lambda data: json_body.decode(data, 400_000)),
+    "json text": Target(512 * KIB, ("json",), lambda data: json_body.decode(data, 400_000), (b'{"a":"', b'"}')),
+    "passkey": Target(8 * KIB, ("cbor2", "webauthn"), _passkey),
+    "passkey key": Target(8 * KIB, ("cbor2", "webauthn"), _passkey, (bytes(32) + b"\x45" + bytes(22), b"")),
+    "provider's keys": Target(64 * KIB, ("joserfc", "authlib"), _keys),
+    "page": Target(1024 * KIB, ("lxml",), lambda data: page.facts_of(data, ORIGIN, "text/html"), (b"<html><body>", b"")),
+    "page of another encoding": Target(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.facts_of(data, ORIGIN, "text/html; charset=punycode")),
+    "encodings": Target(256 * KIB, ("bytes.decode (named)",), _every_charset),
+    "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: sitemaps.facts_of(Response(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
+    "robots.txt": Target(500 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 500), (b"User-agent: *\n", b"")),
+    "pattern of robots.txt": Target(4 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 1000), (b"User-agent: *\nDisallow: /", b"$\n")),
+    "JSON document": Target(1024 * KIB, ("json",), documents.json_value),
+    "file of a website": Target(256 * KIB, ("csv", "json"), lambda data: files.recognised(Response(ORIGIN, 200, {}, body=data))),
+    "mail": Target(256 * KIB, ("email", "re (composed)", "zipfile"), _mail),
+    "sender": Target(64 * KIB, ("dkim", "spf", "dns", "cryptography.hazmat.primitives.serialization"), _checked),
+    "mail address": Target(4 * KIB, ("idna (codec)",), lambda data: address_of("a@" + _text(data))),
+    "name": Target(4 * KIB, ("unicodedata",), lambda data: names.displayable_name(_text(data))),
+    "agent": Target(8 * KIB, (), lambda data: names.plain_agent(_text(data))),
+    "password": Target(4 * KIB, ("unicodedata",), lambda data: normalised(_text(data))),
+    "wrong name": Target(4 * KIB, ("difflib",), lambda data: Closeness().nearest(_text(data[:40]), [_text(data[at : at + 40]) for at in range(0, len(data), 7)])),
+    "pair": Target(4 * KIB, (), lambda data: marked(_text(data), _text(data[::-1]))),
+    "forwarded addresses": Target(64 * KIB, ("ipaddress",), lambda data: PROXIES.client("192.0.2.1", {"x-forwarded-for": _text(data)})),
+    "accepted codings": Target(64 * KIB, (), lambda data: content_coding.least_size(_text(data))),
+    "preconditions": Target(64 * KIB, (), lambda data: versions_of(_text(data))),
+    "date of a header": Target(8 * KIB, ("email",), lambda data: asked_pause(_text(data), NOW), (b"Fri, ", b" GMT")),
+    "model's answer": Target(1024 * KIB, ("json",), json_text.value_of),
+    "address": Target(8 * KIB, ("ipaddress",), lambda data: addresses.refusal("https://" + _text(data), frozenset())),
+    "URL": Target(2 * KIB, ("yarl",), lambda data: Vetting().vet(URL("https://" + _text(data)))),
+}  # fmt: skip
+ELSEWHERE = {
+    "PIL": "tests/processes/test_images.py", "aiosmtpd": "tests/mail/test_receiving.py", "argon2": "tests/unit/people/test_argon2.py",
+    "codecs": "tests/fuzz/test_parsers.py", "csv": "tests/fuzz/test_parsers.py", "fractions": "tests/unit/ingestion/test_linear_text.py",
+    "isal": "tests/http/test_content_coding.py", "jsonschema_rs": "tests/fuzz/test_operations.py", "msgspec": "tests/processes/test_calls.py",
+    "python_calamine": "tests/fuzz/test_parsers.py", "selectolax": "tests/fuzz/test_parsers.py", "zxcvbn": "tests/unit/people/test_passwords.py",
+}  # fmt: skip
+"""Rows whose cost other tests bound."""
+ROOT = Path(__file__).parents[2]
+
+
+def _inputs(target: Target, unit: bytes) -> tuple[bytes, bytes]:
+    """A quarter of what is accepted, and all of it."""
+    before, behind = target.frame
+    sizes = (target.most // GROWTH, target.most)
+    small, large = ((unit * (size // len(unit) + 1))[: size - len(before) - len(behind)] for size in sizes)
+    return before + small + behind, before + large + behind
+
+
+def _seconds(call: Callable[[bytes], object], data: bytes) -> float:
+    gc.disable()  # what it costs depends on what else the process holds
+    begun = time.thread_time()
+    try:
+        with suppress(Exception):  # a refusal is as good as an answer; what raises in the service is tested with it
+            call(data)
+        return time.thread_time() - begun
+    finally:
+        gc.enable()
+
+
+def _peak(call: Callable[[bytes], object], data: bytes) -> int:
+    tracemalloc.start()
+    try:
+        with suppress(Exception):
+            call(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def _check(target: Target, unit: bytes) -> None:
+    small, large = _inputs(target, unit)
+    # Seldom is anything near the bound: it is measured again, and only what stays there counts.
+    for tries in (1, 3, 9):
+        base = max(FLOOR, min(_seconds(target.call, small) for _ in range(tries)))
+        cost = min(_seconds(target.call, large) for _ in range(tries))
+        if cost <= MOST * base:
+            return
+    pytest.fail(f"{unit!r}: {base * 1000:.1f} ms, then {cost * 1000:.1f} ms")
+
+
+def _check_memory(target: Target, unit: bytes) -> None:
+    small, large = (_peak(target.call, data) for data in _inputs(target, unit))
+    assert large <= MOST * max(small, MEMORY_FLOOR), f"{unit!r}: {small >> 10} KiB, then {large >> 10} KiB"
+
+
+def _units(effort: Effort) -> Iterator[bytes]:
+    if effort.seconds is None:
+        yield from UNITS
+        return
+    until, chance = time.monotonic() + effort.seconds, random.Random()
+    while time.monotonic() < until:
+        yield b"".join(chance.choices(UNITS, k=chance.randint(1, 6)))[: chance.randint(1, 40)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@efforts(examples=len(UNITS), parts=len(TARGETS))
+def test_costs_grow_with_the_input(name: str, effort: Effort) -> None:
+    target = TARGETS[name]
+    for at, unit in enumerate(_units(effort)):
+        _check(target, unit)
+        if at % 20 == 0:
+            _check_memory(target, unit)
+
+
+def test_every_row_of_the_table_is_tried() -> None:
+    text = (
+        (ROOT / "docs" / "threat-model.md")
+        .read_text(encoding="utf-8")
+        .partition("\n## Parsers\n")[2]
+        .partition("\n## ")[0]
+    )
+    rows = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    tried = {row for target in TARGETS.values() for row in target.rows}
+    assert rows == tried | set(ELSEWHERE)
+    assert all((ROOT / path).is_file() for path in ELSEWHERE.values())

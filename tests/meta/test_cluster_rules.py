@@ -1,0 +1,286 @@
+"""Rules that a Citus cluster imposes on the schema and on every statement, checked on a plain PostgreSQL.
+
+A statement is parsed by the server: the body of an SQL function in standard syntax is stored as a tree in which every table,
+column and function is resolved. What Citus refuses, or carries out wrongly, is found in that tree or in the plan.
+"""
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+import adapters.postgres
+from adapters.postgres.cluster.distributing import LOCAL, PER_NODE, REFERENCE
+from adapters.postgres.sqlfile import here
+from tests.meta.test_distribution import connected, every_statement, org_parameter, planned
+
+pytestmark = pytest.mark.asyncio
+
+Tree = dict[str, Any]
+_TOKEN: Final = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s{}()\\])+')
+_SELECT: Final = "1"
+_INSERT: Final = "3"
+"""CmdType of nodes/nodes.h."""
+_FUNCTIONS: Final = ("funcid", "opfuncid")
+_RESOLVED: Final = "SELECT oid::text, relname FROM pg_class WHERE relkind IN ('r', 'p')"
+_MUTABLE: Final = "SELECT oid::text, provolatile FROM pg_proc WHERE provolatile <> 'i'"
+_COLUMNS: Final = """
+SELECT c.relname, format_type(a.atttypid, NULL), coalesce(l.collname, '') FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
+LEFT JOIN pg_collation l ON l.oid = a.attcollation
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+"""
+_TABLES: Final = """
+SELECT c.relname FROM pg_class c
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+"""
+_TEMPORARY: Final = "SELECT relname FROM pg_class WHERE relpersistence = 't' AND relkind = 'r'"
+_EXEMPT: Final = {
+    "dump.BEGIN_EPOCHS": "carried out on shards by name (epochs.py), or where nothing is distributed (dump.py)"
+}
+_JOINS: Final = ("Nested Loop", "Hash Join", "Merge Join")
+_DAY: Final = re.compile(r"_(default|\d{8})$")
+_STATEMENT: Final = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
+_NAMED_TABLE: Final = re.compile(r"\b(?:FROM|JOIN|USING|INTO|UPDATE)\s+(\w+)")
+_PLACE: Final = re.compile(r"%s")
+
+
+def parsed(text: str) -> list[Tree]:
+    """Read a `pg_node_tree` into nested mappings: each node's fields, and under "node" its kind."""
+    found: list[Tree] = []
+    stack: list[tuple[Tree, str]] = []
+    tokens = iter(_TOKEN.findall(text))
+    for token in tokens:
+        if token == "{":
+            node: Tree = {"node": next(tokens)}
+            (stack[-1][0][stack[-1][1]] if stack else found).append(node)
+            stack.append((node, ""))
+        elif token == "}":
+            stack.pop()
+        elif token.startswith(":"):
+            stack[-1] = (stack[-1][0], token[1:])
+            stack[-1][0][token[1:]] = []
+        elif token not in ("(", ")", "<>") and stack and stack[-1][1]:
+            stack[-1][0][stack[-1][1]].append(token)
+    return found
+
+
+def nodes(tree: Tree) -> Iterator[Tree]:
+    """Yield a node and all below it."""
+    yield tree
+    for values in tree.values():
+        if isinstance(values, list):
+            for value in values:
+                if isinstance(value, dict):
+                    yield from nodes(value)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules for statements, with the catalogue of the schema that they refer to: names and volatilities by `oid`."""
+
+    connection: psycopg.AsyncConnection[Any]
+    _tenants: frozenset[str]
+    tables: Mapping[str, str]
+    _mutable: Mapping[str, str]
+    _temporary: frozenset[str]
+
+    async def faults(self, statement: str) -> list[str]:
+        """What a cluster refuses of the statement, or does wrongly."""
+        numbered, _ = org_parameter(here(statement, None))  # type: ignore[arg-type]
+        found = [fault for query in await self._queries(numbered) for fault in self._of_query(query)]
+        plan, _ = await planned(self.connection, statement)
+        return [*found, *self._joined(plan, with_parts(plan))]
+
+    async def _queries(self, numbered: str) -> list[Tree]:
+        await self.connection.execute(f"PREPARE typed AS {numbered}".encode())
+        cursor = await self.connection.execute(
+            "SELECT array_to_string(parameter_types, ', ') FROM pg_prepared_statements WHERE name = 'typed'"
+        )
+        [types] = await cursor.fetchone() or [""]
+        await self.connection.execute("DEALLOCATE typed")
+        async with self.connection.transaction(force_rollback=True):
+            await self.connection.execute(
+                f"CREATE FUNCTION pg_temp.looked_at({types}) RETURNS void LANGUAGE sql BEGIN ATOMIC {numbered}; END".encode()
+            )
+            cursor = await self.connection.execute(
+                "SELECT prosqlbody::text FROM pg_proc WHERE oid = 'pg_temp.looked_at'::regproc"
+            )
+            [body] = await cursor.fetchone() or [""]
+        return parsed(body)
+
+    def _of_query(self, query: Tree) -> Iterator[str]:
+        """The faults of a statement and of those in its WITH."""
+        for one in nodes(query):
+            if one["node"] != "QUERY" or one["commandType"][0] == _SELECT:
+                continue
+            target = self._target(one)
+            if target in self._tenants and one["commandType"][0] == _INSERT:
+                yield from self._inserted(one)
+                yield from self._impure(node for part in one["onConflict"] for node in nodes(part))
+            elif target in self._tenants:
+                yield from self._impure(nodes(query))
+            elif target in LOCAL and self._read(one) - {*LOCAL, ""}:
+                yield f"{target}, which lies at the coordinator, is written by what other tables hold"
+
+    def _target(self, query: Tree) -> str:
+        entry = query["rtable"][int(query["resultRelation"][0]) - 1]
+        return self.tables.get(entry["relid"][0], "")
+
+    def _read(self, query: Tree) -> set[str]:
+        return {self.tables.get(node["relid"][0], "") for node in nodes(query) if "rtekind" in node and "relid" in node}
+
+    def _impure(self, within: Iterator[Tree]) -> Iterator[str]:
+        """A cluster evaluates a STABLE function before it sends the statement on, so none may depend on a row."""
+        for node in within:
+            if node["node"] == "SUBSCRIPTINGREF":
+                yield "an array is subscripted in what changes rows (Citus 13.2 ends the session)"
+            volatility = {self._mutable.get(node[name][0], "i") for name in _FUNCTIONS if name in node}
+            if "v" in volatility:
+                yield "a volatile function is called where rows are changed"
+            if "s" in volatility and any(below["node"] == "VAR" for below in nodes(node)):
+                yield "a stable function of a column is called where rows are changed"
+
+    def _inserted(self, query: Tree) -> Iterator[str]:
+        """An INSERT … SELECT that is not carried out on the shard answers how many rows it read."""
+        sources = [entry for entry in query["rtable"] if entry.get("rtekind") == ["1"]]
+        for source in (node for entry in sources for node in entry["subquery"] if isinstance(node, dict)):
+            direct = {self.tables.get(e["relid"][0], "") for e in source["rtable"] if e.get("rtekind") == ["0"]}
+            first = next(e for e in query["targetList"] if e["resno"] == ["1"])["expr"][0]
+            org = source["targetList"][int(first["varattno"][0]) - 1]["expr"][0] if first["node"] == "VAR" else first
+            if direct & self._tenants and org["node"] != "VAR":
+                yield "an INSERT … SELECT of a tenants' table takes the organisation from a parameter"
+
+    def _joined(self, plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """A full join alone keeps its sides apart until both are read."""
+        for part in plan.get("Plans", ()):
+            yield from self._joined(part, named)
+        if plan["Node Type"] in _JOINS and plan["Join Type"] != "Full":
+            tables = {_DAY.sub("", table) for table in scanned(plan, named)}
+            if tables & self._tenants and tables & self._temporary:
+                yield "a temporary table is joined with a tenants' table"
+
+
+def scanned(plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the tables that a part of a plan reads, those of a WITH included, and those of sub-selects in conditions not."""
+    if table := plan.get("Relation Name"):
+        yield table
+    if plan["Node Type"] == "CTE Scan" and plan["CTE Name"] in named:
+        yield from scanned(named[plan["CTE Name"]], named)
+    for part in plan.get("Plans", ()):
+        if part.get("Parent Relationship") not in ("InitPlan", "SubPlan"):
+            yield from scanned(part, named)
+
+
+def with_parts(plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The plans of a WITH by name."""
+    found = {}
+    for part in plan.get("Plans", ()):
+        if (name := part.get("Subplan Name", "")).startswith("CTE "):
+            found[name.removeprefix("CTE ")] = part
+        found |= with_parts(part)
+    return found
+
+
+async def rules() -> Rules:
+    """The rules, and a connection to a migrated database with every temporary table."""
+    connection, tenants = await connected()
+    tables = dict(await (await connection.execute(_RESOLVED)).fetchall())
+    mutable = dict(await (await connection.execute(_MUTABLE)).fetchall())
+    temporary = await (await connection.execute(_TEMPORARY)).fetchall()
+    return Rules(connection, tenants, tables, mutable, frozenset(name for (name,) in temporary))
+
+
+def constants(tables: Container[str]) -> Iterator[tuple[str, str]]:
+    """(place, statement) of the statements about these tables that modules hold beside the SQL files."""
+    for module in iter_modules(adapters.postgres.__path__):
+        for name, value in vars(import_module(f"adapters.postgres.{module.name}")).items():
+            if isinstance(value, str) and _STATEMENT.match(value) and "{" not in value:
+                named = _NAMED_TABLE.findall(value)
+                if named and all(table in tables for table in named):
+                    yield f"{module.name}.{name}", _PLACE.sub(lambda _, numbers=count(): f"%(p{next(numbers)})s", value)
+
+
+async def test_no_statement_breaks_a_rule() -> None:
+    looked_at = await rules()
+    async with looked_at.connection:
+        every = [*every_statement(), *constants(looked_at.tables.values())]
+        found = {name: faults for name, one in every if (faults := await looked_at.faults(one))}
+    assert found.keys() == _EXEMPT.keys() and any(name.startswith("erasing.") for name, _ in every)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        (
+            "UPDATE products p SET status = n.status FROM new_products n WHERE p.org = %(org)s AND p.id = n.id",
+            "temporary",
+        ),
+        ("SELECT p.id FROM variants p JOIN new_variants n USING (id) WHERE p.org = %(org)s", "temporary"),
+        ("DELETE FROM offers o USING new_offers n WHERE o.org = %(org)s AND o.id = n.id", "temporary"),
+        ("SELECT id FROM products WHERE org = %(org)s AND id IN (SELECT product FROM new_terms)", "temporary"),
+        (
+            "WITH n AS MATERIALIZED (SELECT id FROM new_offers) SELECT o.id FROM offers o JOIN n USING (id) WHERE o.org = %(org)s",
+            "temporary",
+        ),
+        ("UPDATE jobs SET run_at = run_at + %(by)s::interval WHERE org = %(org)s", "stable"),
+        ("DELETE FROM jobs WHERE org = %(org)s AND run_at + interval '1 day' < now()", "stable"),
+        ("UPDATE sources SET name = to_char(created_at, 'YYYY') WHERE org = %(org)s", "stable"),
+        ("UPDATE offers SET updated_at = clock_timestamp() WHERE org = %(org)s", "volatile"),
+        ("UPDATE offers SET version = (%(some)s::int[])[version] WHERE org = %(org)s", "subscripted"),
+        (
+            "INSERT INTO storage_usage AS s (org, livemode, bytes) VALUES (%(org)s, true, 1) "
+            "ON CONFLICT (org, livemode) DO UPDATE SET bytes = extract(epoch FROM now() - interval '1 s' * s.bytes)",
+            "stable",
+        ),
+        (
+            "INSERT INTO match_queue (org, livemode, variant, stamp) "
+            "SELECT %(org)s, true, id, 1 FROM variants WHERE org = %(org)s ON CONFLICT DO NOTHING",
+            "parameter",
+        ),
+        ('DELETE FROM sessions WHERE "user" IN (SELECT "user" FROM members WHERE org = %(org)s)', "coordinator"),
+    ],
+)
+async def test_a_broken_rule_is_found(wrong: str, fault: str) -> None:
+    looked_at = await rules()
+    async with looked_at.connection:
+        [found] = set(await looked_at.faults(wrong))
+    assert fault in found
+
+
+async def test_organisations_are_compared_by_bytes() -> None:
+    """A cluster co-locates tables only by columns of one type and collation."""
+    connection, _ = await connected()
+    async with connection:
+        rows = await (await connection.execute(_COLUMNS)).fetchall()
+    assert {(table, kind, collation) for table, kind, collation in rows if (kind, collation) != ("text", "C")} == set()
+    assert len(rows) > 40
+
+
+async def test_every_table_has_a_place() -> None:
+    connection, tenants = await connected()
+    async with connection:
+        tables = {name for (name,) in await (await connection.execute(_TABLES)).fetchall()}
+    assert tables - tenants == {*REFERENCE, *LOCAL, *PER_NODE}, "distributing.py says where a table without `org` lies"
+
+
+async def test_the_documentation_names_every_table() -> None:
+    """docs/cluster.md lists what is not cut by organisation."""
+    rows = dict(
+        re.findall(
+            r"^\| ([^|]+?) \| (.+?) \|$",
+            (Path(__file__).parents[2] / "docs/cluster.md").read_text("utf-8"),
+            re.MULTILINE,
+        )
+    )
+    listed = {place: re.findall(r"`([a-z_]+)`", tables) for place, tables in rows.items()}
+    assert listed["On every node"] == sorted(REFERENCE)
+    assert listed["At the coordinator"] == sorted(LOCAL)
+    assert listed["On each node, its own"] == sorted(PER_NODE)

@@ -1,0 +1,149 @@
+"""Processes whose database login does not own the schema: members of the roles, and nothing else."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from psycopg.conninfo import make_conninfo
+
+from adapters.postgres import privileges
+from adapters.postgres.migrate import MigrationError, migrate
+from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, missing_grants
+from adapters.postgres.schema import PostgresSchema
+from tests.flows.feeds import record
+from tests.flows.stage import Stage, eventually
+from tests.postgres.databases import fresh_database
+
+LOGIN = "joinery_run"
+
+
+@pytest.fixture
+def owned(tmp_path: Path) -> Iterator[Stage]:
+    """A stage whose processes log in as joinery_run, and the scheduler's upkeep as the owner."""
+    owner = asyncio.run(fresh_database("separate"))
+    with psycopg.connect(owner, autocommit=True) as connection:
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).fetchone():
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(LOGIN)))
+        for role in (APP, SYSTEM, OPERATOR):
+            connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(LOGIN)))
+    stage = Stage(
+        owner,
+        tmp_path,
+        {"JOINERY_DATABASE_URL": make_conninfo(owner, user=LOGIN), "JOINERY_MIGRATE_DATABASE_URL": owner},
+    )
+    yield stage
+    stage.stop()
+
+
+def test_the_service_works_without_owning_its_schema(owned: Stage) -> None:
+    processes = {"JOINERY_MIGRATE_DATABASE_URL": ""}
+    owned.start("api", **processes)
+    owned.start("worker", **processes)
+    owned.start("scheduler")
+    tenancy = owned.organisation()  # its key is written by the login itself, as processes write it
+    eventually(tenancy.api.is_ready, "the API is ready", within=40)
+    api = tenancy.api
+    source = api.source("push", config={"currency": "usd"})
+    run = api.push(source, [record("A1")])["id"]
+    assert api.ended(run)["status"] == "succeeded"
+    assert api.get("/v1/products")["data"]
+    with psycopg.connect(owned.env["JOINERY_DATABASE_URL"], autocommit=True) as login:
+        for statement in ("CREATE TABLE mine (a integer)", "DROP TABLE sources", "ALTER TABLE runs ADD COLUMN a text"):
+            with pytest.raises(errors.InsufficientPrivilege):
+                login.execute(statement.encode())
+    for name in ("api", "worker", "scheduler"):
+        assert "permission denied" not in owned.log(name).read_text()
+
+
+def test_an_owner_that_administers_the_roles_works_as_them() -> None:
+    """So has PostgreSQL whoever makes a role, from 16 on."""
+    owner = asyncio.run(fresh_database("maker", migrated=False))
+    login = "joinery_maker"
+    own = sql.Identifier(login)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        if connection.info.server_version < 160_000:
+            pytest.skip("members may always work as their roles")
+        connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(own))
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEROLE").format(own))
+        connection.execute(sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(own))
+        for role in (APP, SYSTEM):
+            given = sql.SQL("GRANT {} TO {} WITH ADMIN TRUE, SET FALSE, INHERIT FALSE")
+            connection.execute(given.format(sql.Identifier(role), own))
+    assert asyncio.run(migrate(make_conninfo(owner, user=login)))
+    with psycopg.connect(make_conninfo(owner, user=login), autocommit=True) as connection:
+        for role in (APP, SYSTEM):
+            connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+    with psycopg.connect(owner, autocommit=True) as connection:
+        for statement in ("REASSIGN OWNED BY {} TO CURRENT_USER", "DROP OWNED BY {}", "DROP ROLE {}"):
+            connection.execute(sql.SQL(statement).format(own))
+
+
+def test_a_login_without_privileges_is_told_what_to_grant() -> None:
+    owner = asyncio.run(fresh_database("ungranted", migrated=False))
+    login = "joinery_nobody"
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(login)))
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(login)))
+    with pytest.raises(MigrationError) as refused:
+        asyncio.run(migrate(make_conninfo(owner, user=login)))
+    told = str(refused.value)
+    assert "GRANT CREATE, USAGE ON SCHEMA public" in told and login in told
+    statements = [line.strip() for line in told.splitlines()[1:]]
+    with psycopg.connect(owner, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+    assert asyncio.run(migrate(make_conninfo(owner, user=login))), "what it names suffices"
+    with psycopg.connect(owner, autocommit=True) as connection:
+        own = sql.Identifier(login)
+        connection.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(own))
+        connection.execute(sql.SQL("DROP OWNED BY {}").format(own))
+        connection.execute(sql.SQL("DROP ROLE {}").format(own))
+
+
+@pytest.fixture
+def logins() -> Iterator[tuple[str, str]]:
+    """Addresses of an owner that creates no roles, and of a login that lacks joinery_operator."""
+    database = asyncio.run(fresh_database("operator"))
+    names = ("joinery_plain_owner", "joinery_plain_run")
+    with psycopg.connect(database, autocommit=True) as connection:
+        for name in names:
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
+        for role in (APP, SYSTEM):
+            granted = tuple(map(sql.Identifier, (role, *names)))
+            connection.execute(sql.SQL("GRANT {} TO {} WITH ADMIN OPTION").format(*granted[:2]))
+            connection.execute(sql.SQL("GRANT {} TO {}").format(granted[0], granted[2]))
+    yield make_conninfo(database, user=names[0]), make_conninfo(database, user=names[1])
+    with psycopg.connect(database, autocommit=True) as connection:
+        for name in names:
+            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+def test_an_owner_is_asked_for_the_operators_role_where_a_separate_login_needs_it(
+    logins: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(privileges, "OPERATOR", "joinery_absent")
+
+    async def missing() -> list[str]:
+        async with await connect(logins[0], "tests") as connection:
+            return await missing_grants(connection)
+
+    grants = asyncio.run(missing())
+    assert 'GRANT joinery_absent TO "joinery_plain_run"' in grants and "CREATE ROLE joinery_absent NOLOGIN" in grants
+    assert 'GRANT joinery_absent TO "joinery_plain_owner"' not in grants
+
+
+def test_a_login_without_the_operators_role_is_named_as_the_fault(logins: tuple[str, str]) -> None:
+    async def fault() -> str | None:
+        pool = Pool(logins[1])
+        try:
+            return await PostgresSchema(pool).look()
+        finally:
+            await pool.close()
+
+    assert f"may not work as {OPERATOR}" in (asyncio.run(fault()) or "")

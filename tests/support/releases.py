@@ -1,0 +1,24 @@
+"""The last release, unpacked from the repository's history, to run its processes beside this one's."""
+
+import subprocess
+import tarfile
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+LAST_RELEASE = "0faa1c32644ea5b83ced791e8a0fb7a5e8deeec3"
+"""The commit whose processes must work on this one's schema (docs/operations.md#upgrades)."""
+_ROOT = Path(__file__).parents[2]
+
+
+@cache
+def last_release(folder: Path) -> Path:
+    """Its tree, below `folder`; skips the test where the history is not at hand."""
+    made = subprocess.run(["git", "archive", LAST_RELEASE], cwd=_ROOT, capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip(f"the history lacks {LAST_RELEASE} (a shallow clone?)")
+    with tarfile.open(fileobj=BytesIO(made.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder

@@ -1,0 +1,23 @@
+"""The contract suite of `workload`, organisations on two servers."""
+
+import pytest
+
+from domain.jobs.model import NewJob
+from domain.kernel.tenancy import Tenant
+from tests.contract.test_workload import *  # noqa: F403  every test of it, with this folder's backend
+from tests.support import builders
+from tests.topology.backend import nodes_backend
+from tests.topology.two_servers import Servers
+
+
+@pytest.mark.asyncio
+async def test_a_bound_is_of_all_nodes_together(servers: Servers) -> None:
+    async with nodes_backend(servers) as backend:
+        for number in range(2):
+            tenant = Tenant(f"org_{number}", True)
+            servers.place(tenant.org, number)
+            async with backend.uow.begin(tenant, builders.CALL) as tx:
+                for lane in "abc":
+                    await tx.jobs.add(NewJob("runs.execute", f"{lane}:{number}", tenant))
+        for most, counted in ((1, 1), (4, 4), (5, 5), (9, 6), (None, 6)):
+            assert sum(one.waiting + one.held for one in await backend.dispatch.backlog(most)) == counted

@@ -1,0 +1,36 @@
+"""Addresses that people are invited at."""
+
+import pytest
+
+from domain.kernel.errors import InvalidRequest
+from domain.people.usecases.invitations import address_of
+
+
+@pytest.mark.parametrize(
+    "address", ["anna@example.com", " a.b+c@sub.example.co \n", "jörg@müller.example", "jo\u0308rg@example.com"]
+)
+def test_addresses(address: str) -> None:
+    assert address_of(address) == address.strip()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "an\u202ena@example.com",
+        "anna\u200b@example.com",
+        "anna@exam\u200bple.com",
+        "anna@example.c\u00adom",
+        "anna\ud800@example.com",
+        "anna@example.com\udfff",
+        "anna\ufeff@example.com",
+        "evil.example＠x@example.com",
+        "a／b@example.com",
+        "anna@example．com.example",
+        "anna@\u3164.example",
+        "an\x85na@example.com",
+        "anna\ue000@example.com",
+    ],
+)
+def test_other_text_is_no_address(address: str) -> None:
+    with pytest.raises(InvalidRequest):
+        address_of(address)

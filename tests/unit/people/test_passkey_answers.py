@@ -1,0 +1,159 @@
+"""Answers of passkeys are decoded without CBOR tags, within bounds, before py_webauthn decodes them."""
+
+import hashlib
+import json
+import struct
+from base64 import urlsafe_b64encode
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import cbor2
+import pytest
+
+from adapters.webauthn import passkeys
+from adapters.webauthn.passkeys import LONGEST_ANSWER, WebauthnCeremonies
+from domain.people.factors import Passkey
+from domain.people.model import User
+from ports.passkeys import PasskeyRefused
+from tests.support.authenticator import SoftAuthenticator
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ORIGIN = "https://joinery.example"
+USER = User("usr_1", "ada@fjord.example", "Ada", NOW, NOW)
+CHALLENGE = b"c" * 32
+CEREMONIES = WebauthnCeremonies(ORIGIN)
+
+
+def _text(value: bytes) -> str:
+    return urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def _answer(**response: bytes) -> str:
+    told = {name: _text(value) for name, value in response.items()}
+    return json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": told})
+
+
+def _data(flags: int, *, key: bytes = b"", extensions: bytes = b"") -> bytes:
+    credential = bytes(16) + b"\0\1x" + key if flags & 0x40 else b""
+    return hashlib.sha256(b"joinery.example").digest() + bytes([flags]) + bytes(4) + credential + extensions
+
+
+def _text_item(size: int) -> bytes:
+    return b"\x7a" + struct.pack(">I", size) + b"a" * size
+
+
+KEY = cbor2.dumps({1: 2, 3: -7, -1: 1, -2: bytes(32), -3: bytes(32)})
+HOSTILE = {
+    "regular expression": b"\xd8\x23" + _text_item(4000),
+    "fraction": cbor2.dumps(Fraction(3**200, 7**200)),
+    "bignum": cbor2.dumps(1 << 20_000),
+    "decimal": b"\xc4\x82\x00" + cbor2.dumps(1 << 2000),
+    "mail": b"\xd8\x24" + _text_item(4000),
+    "time": b"\xc0\x74" + b"2026-01-01T00:00:00Z",
+    "unknown tag": b"\xd9\xff\xff\x00",
+    "nested tag": b"\x81" + b"\xc1" * 3000 + b"\x00",
+    "shared value": b"\xd8\x1c\x81\xd8\x1d\x00",
+    "indefinite": b"\x9f\x00\xff",
+    "indefinite text": b"\x7f\x61a\xff",
+    "nested": b"\x81" * 3000 + b"\x00",
+    "duplicate key": b"\xa2\x01\x02\x01\x03",
+    "cut short": b"\x9b" + b"\xff" * 8,
+    "break": b"\xff",
+}
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which of py_webauthn's functions are reached."""
+    reached: list[str] = []
+
+    def reach(name: str) -> Any:
+        def call(**_: Any) -> None:
+            reached.append(name)
+            raise ValueError(name)
+
+        return call
+
+    for name in ("verify_registration_response", "verify_authentication_response"):
+        monkeypatch.setattr(passkeys.webauthn, name, reach(name))
+    return reached
+
+
+@pytest.mark.parametrize("item", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_registrations_never_reach_the_library(library: list[str], item: bytes) -> None:
+    in_format = b"\xa1\x63fmt" + item
+    in_statement = (
+        b"\xa3\x63fmt\x64none\x67attStmt\xa1\x61a" + item + b"\x68authData" + cbor2.dumps(_data(0x45, key=KEY))
+    )
+    in_key = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": _data(0x45, key=b"\xa1\x01" + item)})
+    in_extension = cbor2.dumps(
+        {"fmt": "none", "attStmt": {}, "authData": _data(0xC5, key=KEY, extensions=b"\xa1\x61a" + item)}
+    )
+    for attestation in (item, in_format, in_statement, in_key, in_extension):
+        with pytest.raises(PasskeyRefused):
+            CEREMONIES.registered(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+    assert library == []
+
+
+@pytest.mark.parametrize("item", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_signatures_never_reach_the_library(library: list[str], item: bytes) -> None:
+    passkey = Passkey("pky_1", USER.id, b"x", KEY, 0, "Key", False, NOW)
+    for data in (_data(0x85, extensions=b"\xa1\x61a" + item), _data(0x05, extensions=item), _data(0x45, key=item)):
+        with pytest.raises(PasskeyRefused):
+            CEREMONIES.signed(_answer(authenticatorData=data, clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey)
+    assert library == []
+
+
+def test_stored_keys_are_checked_too(library: list[str]) -> None:
+    passkey = Passkey("pky_1", USER.id, b"x", b"\xa1\x01" + HOSTILE["regular expression"], 0, "Key", False, NOW)
+    with pytest.raises(PasskeyRefused):
+        CEREMONIES.signed(
+            _answer(authenticatorData=_data(0x05), clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey
+        )
+    assert library == []
+
+
+@pytest.mark.parametrize("numbers", [(bytes(1025), b"\1\0\1"), (bytes(256), bytes(5)), (7, b"\3"), (bytes(256), None)])
+def test_large_rsa_keys_never_reach_the_library(library: list[str], numbers: tuple[Any, Any]) -> None:
+    key = cbor2.dumps({1: 3, 3: -257, -1: numbers[0], -2: numbers[1]})
+    attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": _data(0x45, key=key)})
+    with pytest.raises(PasskeyRefused):
+        CEREMONIES.registered(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+    assert library == []
+
+
+@pytest.mark.parametrize("format", ["packed", "tpm", "android-safetynet", "fido-u2f", "apple", None, ["none"]])
+def test_attestation_statements_are_not_taken(library: list[str], format: Any) -> None:
+    attestation = cbor2.dumps({"fmt": format, "attStmt": {"x5c": [b"x"]}, "authData": _data(0x45, key=KEY)})
+    with pytest.raises(PasskeyRefused):
+        CEREMONIES.registered(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+    assert library == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[" * LONGEST_ANSWER,
+        "1" * LONGEST_ANSWER,
+        '{"a":' * 3000,
+        json.dumps({"response": "x"}),
+        json.dumps({"response": {"attestationObject": 5, "authenticatorData": 5}}),
+        json.dumps({"response": {"attestationObject": "é", "authenticatorData": "é"}}),
+        _answer(attestationObject=bytes(LONGEST_ANSWER), authenticatorData=b""),
+        _answer(attestationObject=b"", authenticatorData=b""),
+    ],
+)
+def test_answers_of_another_form_are_refused(answer: str) -> None:
+    passkey = Passkey("pky_1", USER.id, b"x", KEY, 0, "Key", False, NOW)
+    with pytest.raises(PasskeyRefused):
+        CEREMONIES.registered(answer, CHALLENGE)
+    with pytest.raises(PasskeyRefused):
+        CEREMONIES.signed(answer, CHALLENGE, passkey)
+
+
+def test_an_honest_device_is_taken() -> None:
+    device = SoftAuthenticator(ORIGIN)
+    made = CEREMONIES.registered(device.create(CEREMONIES.registration(USER, (), CHALLENGE)), CHALLENGE)
+    passkey = Passkey("pky_1", USER.id, made.credential, made.public_key, made.sign_count, "Key", made.backed_up, NOW)
+    assert CEREMONIES.signed(device.get(CEREMONIES.sign_in(CHALLENGE)), CHALLENGE, passkey) == 1

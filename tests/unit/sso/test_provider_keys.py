@@ -1,0 +1,85 @@
+"""Key sets of identity providers: public keys of bounded size are imported, everything else is refused before a library sees it."""
+
+import itertools
+from typing import Any
+
+import pytest
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+from joserfc.util import int_to_base64
+
+from adapters.oidc import keys
+from adapters.oidc.keys import UnusableKeys, import_public_keys
+
+
+def rsa(bits: int, exponent: int = 65537) -> dict[str, Any]:
+    return {"kty": "RSA", "kid": "k", "n": int_to_base64(1 << (bits - 1) | 1), "e": int_to_base64(exponent)}
+
+
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The keys that reach the library."""
+    seen: list[Any] = []
+    original = keys.KeySet.import_key_set
+
+    def record(value: Any) -> Any:
+        seen.extend(value["keys"])
+        return original(value)
+
+    monkeypatch.setattr(keys.KeySet, "import_key_set", record)
+    return seen
+
+
+def test_public_keys_of_every_type_are_imported() -> None:
+    made = [
+        ECKey.generate_key("P-256"),
+        ECKey.generate_key("P-521"),
+        OKPKey.generate_key("Ed25519"),
+        RSAKey.generate_key(2048),
+    ]
+    document = {"keys": [key.as_dict(private=False) for key in made]}
+    assert [key.key_type for key in import_public_keys(document)] == ["EC", "EC", "OKP", "RSA"]
+
+
+@pytest.mark.parametrize("member", ["d", "p", "q", "dp", "dq", "qi", "oth", "k"])
+@pytest.mark.parametrize("kty", ["RSA", "EC", "oct", "unknown"])
+def test_a_private_member_refuses_the_set(imported: list[Any], kty: str, member: str) -> None:
+    with pytest.raises(UnusableKeys, match="private"):
+        import_public_keys({"keys": [rsa(2048), {**rsa(2048), "kty": kty, member: "AQAB"}]})
+    assert imported == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa(1024),
+        rsa(8200),
+        rsa(12_000),
+        rsa(48_000),
+        rsa(2048, exponent=2),
+        rsa(2048, exponent=65536),
+        rsa(2048, exponent=2**32 + 1),
+        rsa(2048, exponent=2**2000 + 1),
+        {**rsa(2048), "n": 5},
+        {**rsa(2048), "n": "é" * 342},
+        {**rsa(2048), "kid": "k" * 501},
+        {**rsa(2048), "use": "enc"},
+        {**rsa(2048), "kty": ["RSA"]},
+        {"kty": "EC", "crv": "P-521", "x": "A" * 5000, "y": "A" * 5000},
+        {"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"},
+        {"kty": "OKP", "crv": "Ed25519", "x": 7},
+        {"kty": "ML-DSA-44", "pub": "A" * 4000},
+        "key",
+        None,
+    ],
+    ids=itertools.count(),
+)
+def test_keys_out_of_bounds_never_reach_the_library(imported: list[Any], key: Any) -> None:
+    usable = rsa(2048)
+    assert len(list(import_public_keys({"keys": [key, usable]}))) == 1
+    assert imported == [usable]
+
+
+@pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": [rsa(2048)] * 51}])
+def test_sets_without_usable_keys_are_refused(document: Any) -> None:
+    with pytest.raises(UnusableKeys):
+        import_public_keys(document)
