@@ -210,11 +210,13 @@ async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant:
 async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant) -> None:
     greedy, modest = await backend.tenant(), tenant
     many = [_lane() for _ in range(LANES_OF_ONE + 3)]
-    for lane in many:
-        await _add(backend, NewJob("a", lane, greedy), NewJob("a", lane, greedy))
+    long_due = backend.now() - timedelta(hours=1)
+    for number, lane in enumerate(many):
+        job = NewJob("a", lane, greedy, run_at=long_due + timedelta(seconds=number))
+        await _add(backend, job, job)
     own = [_lane(), _lane()]
-    for lane in own:
-        await _add(backend, NewJob("a", lane, modest))
+    for number, lane in enumerate(own):
+        await _add(backend, NewJob("a", lane, modest, run_at=long_due + timedelta(seconds=number)))
     first = [lane for lane in await _due(backend, 1000) if lane in {*many, *own}]
     assert first[:4] in ([many[0], own[0], many[1], own[1]], [own[0], many[0], own[1], many[1]])
     assert sorted(first) == sorted([*many[:LANES_OF_ONE], *own])
