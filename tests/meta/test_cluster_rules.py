@@ -50,6 +50,7 @@ _DAY: Final = re.compile(r"_(default|\d{8})$")
 _STATEMENT: Final = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 _NAMED_TABLE: Final = re.compile(r"\b(?:FROM|JOIN|USING|INTO|UPDATE)\s+(\w+)")
 _PLACE: Final = re.compile(r"%s")
+_UNNAMED_PART: Final = re.compile(r"\bhere\.[a-z_]+\b(?! (?:AS )?[a-z])")
 
 
 def parsed(text: str) -> list[Tree]:
@@ -253,6 +254,12 @@ async def test_a_broken_rule_is_found(wrong: str, fault: str) -> None:
     async with looked_at.connection:
         [found] = set(await looked_at.faults(wrong))
     assert fault in found
+
+
+async def test_parts_of_a_table_have_an_alias() -> None:
+    """A cluster reads `here.<table>` as a subquery, which PostgreSQL 15 takes only under an alias."""
+    found = {name: _UNNAMED_PART.findall(statement) for name, statement in every_statement()}
+    assert {name: parts for name, parts in found.items() if parts} == {}
 
 
 async def test_organisations_are_compared_by_bytes() -> None:

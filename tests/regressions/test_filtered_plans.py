@@ -14,8 +14,12 @@ from adapters.postgres.sqlfile import rendered
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.postgres.plans import nodes, plan
+from tests.support.citus import ON_CLUSTER
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(ON_CLUSTER, reason="a plan of one PostgreSQL is looked at"),
+]
 BIG = Tenant("org_big", True)
 ROWS = 300_000
 

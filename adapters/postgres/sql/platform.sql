@@ -67,11 +67,11 @@ SELECT
     (SELECT count(*) FROM scheduled
         WHERE coalesce(at, created_at) < now() - make_interval(secs => 60 * %(stale)s * minutes)),
     (SELECT extract(epoch FROM now() - max(coalesce(succeeded_at, created_at)))::float FROM scheduled),
-    (SELECT count(*) FROM here.webhook_endpoints WHERE disabled_for IS NOT NULL),
+    (SELECT count(*) FROM here.webhook_endpoints AS e WHERE disabled_for IS NOT NULL),
     open.count, open.oldest,
-    (SELECT coalesce(sum(cost_micros), 0)::float / 1000000 FROM here.model_uses WHERE created_at > now() - interval '1 day')
+    (SELECT coalesce(sum(cost_micros), 0)::float / 1000000 FROM here.model_uses AS u WHERE created_at > now() - interval '1 day')
 FROM (
     SELECT count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float AS oldest FROM (
-        SELECT created_at FROM here.webhook_deliveries WHERE status IN ('pending', 'sending') LIMIT %(counted)s
+        SELECT created_at FROM here.webhook_deliveries AS d WHERE status IN ('pending', 'sending') LIMIT %(counted)s
     ) AS waiting
 ) AS open
