@@ -6,10 +6,11 @@ verification expensive. Neither can be interrupted, so the document's values are
 
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import Key, KeySet, import_key
 
 MOST_KEYS: Final = 50
 _PUBLIC: Final[Mapping[str, frozenset[str]]] = {
@@ -36,7 +37,7 @@ class UnusableKeys(ValueError):
 def import_public_keys(document: Mapping[str, Any]) -> KeySet:
     """Import the signature keys of a key set.
 
-    Keys of another type, use, curve or size are ignored, as RFC 7517 §5 asks.
+    Keys that lack members, cannot be read, or are of another type, use, curve or size are ignored, as RFC 7517 §5 asks.
 
     Raises:
         UnusableKeys: The document is malformed, states a private or symmetric key, or has no usable key.
@@ -49,10 +50,13 @@ def import_public_keys(document: Mapping[str, Any]) -> KeySet:
     if any(not _PRIVATE.isdisjoint(key) for key in keys):
         raise UnusableKeys("its key set states a private or symmetric key")
     public = [{name: key[name] for name in _PUBLIC[key["kty"]] if name in key} for key in keys if _is_usable(key)]
-    try:
-        return KeySet.import_key_set({"keys": public})  # type: ignore[typeddict-item,unused-ignore]
-    except (JoseError, KeyError, TypeError, ValueError, AttributeError):
-        raise UnusableKeys("its keys cannot be read") from None
+    imported: list[Key] = []
+    for key in public:
+        with suppress(JoseError, KeyError, TypeError, ValueError, AttributeError):
+            imported.append(import_key(key))
+    if not imported:
+        raise UnusableKeys("its key set has no usable key")
+    return KeySet(imported)
 
 
 def _is_usable(key: Mapping[str, Any]) -> bool:
@@ -61,12 +65,12 @@ def _is_usable(key: Mapping[str, Any]) -> bool:
         return False
     if key.get("use", "sig") != "sig":
         return False
-    if key["kty"] == "RSA":
+    if key.get("kty") == "RSA":
         modulus, exponent = _integer(key.get("n"), _LONGEST_MODULUS), _integer(key.get("e"), 8)
         return (
             modulus.bit_length() in _MODULUS_BITS and modulus % 2 == 1 and 2 < exponent < 1 << 32 and exponent % 2 == 1
         )
-    if key["kty"] not in _PUBLIC or key.get("crv") not in _CURVES:
+    if key.get("kty") not in _PUBLIC or key.get("crv") not in _CURVES:
         return False
     coordinates = [key.get("x"), key.get("y", "")]
     return all(isinstance(text, str) and len(text) <= _LONGEST_COORDINATE for text in coordinates)

@@ -19,13 +19,13 @@ def rsa(bits: int, exponent: int = 65537) -> dict[str, Any]:
 def imported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The keys that reach the library."""
     seen: list[Any] = []
-    original = keys.KeySet.import_key_set
+    original = keys.import_key
 
     def record(value: Any) -> Any:
-        seen.extend(value["keys"])
+        seen.append(value)
         return original(value)
 
-    monkeypatch.setattr(keys.KeySet, "import_key_set", record)
+    monkeypatch.setattr(keys, "import_key", record)
     return seen
 
 
@@ -67,6 +67,8 @@ def test_a_private_member_refuses_the_set(imported: list[Any], kty: str, member:
         {"kty": "EC", "crv": "P-521", "x": "A" * 5000, "y": "A" * 5000},
         {"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"},
         {"kty": "OKP", "crv": "Ed25519", "x": 7},
+        {"kid": "without a type"},
+        {},
         {"kty": "ML-DSA-44", "pub": "A" * 4000},
         "key",
         None,
@@ -77,6 +79,22 @@ def test_keys_out_of_bounds_never_reach_the_library(imported: list[Any], key: An
     usable = rsa(2048)
     assert len(list(import_public_keys({"keys": [key, usable]}))) == 1
     assert imported == [usable]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"kty": "RSA", "n": rsa(2048)["n"]},
+        {"kty": "EC", "crv": "P-256"},
+        {"kty": "EC", "crv": "P-256", "x": "é", "y": "AA"},
+        {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
+        {"kty": "OKP", "crv": "Ed25519", "x": "AA"},
+    ],
+    ids=itertools.count(),
+)
+def test_a_key_that_cannot_be_read_leaves_the_others(key: Any) -> None:
+    usable = rsa(2048)
+    assert [found.kid for found in import_public_keys({"keys": [key, usable]})] == ["k"]
 
 
 @pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": [rsa(2048)] * 51}])
