@@ -32,6 +32,8 @@ SMALL: Final = 65_536
 """Bytes that leave at once, whoever reads them: asyncio keeps so many before it makes anybody wait."""
 MOST_HEADERS: Final = 100
 """Header fields of a request."""
+FIRST_REQUEST_SECONDS: Final = 0.25
+"""Time that a client that connected just before the listener closed has for its request."""
 VERSIONS: Final = frozenset({b"1.0", b"1.1"})
 
 
@@ -157,9 +159,11 @@ async def serve(
     try:
         await stopped()
     finally:
-        await context.terminated.set()
         for server in servers:
             server.close()
+        if connections:
+            await asyncio.sleep(FIRST_REQUEST_SECONDS)
+        await context.terminated.set()  # ends idle connections
         if connections:
             await asyncio.wait(connections, timeout=config.graceful_timeout)
         await lifespan.wait_for_shutdown()

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.asyncio
 class Wire:
     """One connection at a time to a served world."""
 
-    def __init__(self, world: World, port: int, secret: str) -> None:
-        self.world, self.port, self.secret = world, port, secret
+    def __init__(self, world: World, port: int, secret: str, stop: asyncio.Event) -> None:
+        self.world, self.port, self.secret, self.stop = world, port, secret, stop
 
     async def send(self, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
         """Send a request given by its first lines; answers status, headers and body."""
@@ -49,7 +49,7 @@ async def served(**settings: Any) -> AsyncIterator[Wire]:
     async with running() as world:
         task = asyncio.create_task(serve(world.app, config, stop.wait, **settings))
         await asyncio.sleep(0.2)
-        yield Wire(world, port, (await world.key(world.orgs["Fjord"]))[1])
+        yield Wire(world, port, (await world.key(world.orgs["Fjord"]))[1], stop)
         stop.set()
         await task
 
@@ -168,6 +168,19 @@ async def test_only_so_many_connections() -> None:
         ends[0][1].close()
         await asyncio.sleep(0.1)
         assert (await wire.send("GET /healthz HTTP/1.1"))[0] == 200
+
+
+async def test_a_client_that_connected_before_the_stop_is_answered(wire: Wire) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", wire.port)
+    await asyncio.sleep(0.05)
+    wire.stop.set()
+    await asyncio.sleep(0.05)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert (await reader.read()).startswith(b"HTTP/1.1 200"), "and the server ends the connection"
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", wire.port)
+    writer.close()
 
 
 async def test_a_slow_reader_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
