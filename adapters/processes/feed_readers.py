@@ -30,7 +30,7 @@ from adapters.processes.messages import (
     State,
     Statements,
 )
-from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.catalogue.statements import CartonColumns, OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
 from ports.codec import Codec
 from ports.connectors import ParseFailed
@@ -261,8 +261,21 @@ def _product(plain: Mapping[str, Any]) -> ProductStatement:
             [OfferStatement(offer["location"], offer["data"]) for offer in variant["offers"]],
             variant["restated"],
             frozenset(variant["blank"]),
+            variant["covers_locations"],
+            variant["states_status"],
+            _carton_columns(variant["cartons"]),
         )
         for variant in plain["variants"]
     ]
-    marks = plain["discontinued"], plain["restated"], plain["alone"], frozenset(plain["blank"])
+    marks = (
+        plain["discontinued"],
+        plain["restated"],
+        plain["alone"],
+        frozenset(plain["blank"]),
+        plain["names_product"],
+    )
     return ProductStatement(plain["key"], plain["data"], variants, *marks)
+
+
+def _carton_columns(plain: Mapping[str, Any] | None) -> CartonColumns | None:
+    return None if plain is None else CartonColumns(plain["number"], frozenset(plain["parts"]))

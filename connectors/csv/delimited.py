@@ -9,7 +9,6 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from math import log
 from pathlib import Path
-from typing import cast
 
 from connectors.csv.encoding import detect
 from connectors.csv.headers import plan
@@ -67,7 +66,7 @@ def _table(ctx: Context, text: TextIOWrapper) -> Table:
     if len(found.headers) > ctx.limits.columns:
         raise BadData(f"the file has {len(found.headers)} columns; at most {ctx.limits.columns} are read")
     rows = _rows(chain(look[found.first :], records), found.headers, ctx.report)
-    return Table(sheet=None, headers=found.headers, rows=cast("Iterator[Row]", rows))
+    return Table(sheet=None, headers=found.headers, rows=rows)
 
 
 def _sample(lines: Iterator[str]) -> Iterator[str]:
@@ -152,24 +151,24 @@ def _records(lines: _Gauge, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _rows(
     records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
-) -> Iterator[tuple[int, list[str]]]:
-    """One cell a header: short rows are filled up, longer ones cut and reported; repeated header rows are left out."""
+) -> Iterator[Row]:
+    """One cell a header: short rows are filled up with None, longer ones cut and reported; repeated header rows are left out."""
     width = len(headers)
     again = list(headers)
     key = headers[0]
     left = lost = _REPORTED
     for record in records:
-        cells = record[1]
+        line, cells = record
         if lost and "\ufffd" in "".join(cells):
             lost -= _tell_lost(record, headers, report)
         if len(cells) != width:
             if left and _cuts(record, width, report):
                 left -= 1
-            cells[width:] = []
-            cells.extend([""] * (width - len(cells)))
+            yield line, [*cells[:width], *([None] * (width - len(cells)))]
+            continue
         if cells[0] == key and cells == again:
             continue
-        yield record
+        yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
 
 
 def _tell_lost(record: tuple[int, list[str]], headers: Sequence[str], report: Callable[[Report], None]) -> int:

@@ -49,7 +49,7 @@ class Table:
 
     `given` is set when the connector itself knows what the columns mean: for each header a field of GIVEN_FIELDS, or
     None for a column that means nothing. Cells: text as the feed gave it, exact numbers (never float), None for
-    nothing; `tags` a list of text, `category_path` a list from the top, `media` a list of {url, alt, position},
+    what the record does not state (empty text removes what was stated before; where `given` is set, None does, too); `tags` a list of text, `category_path` a list from the top, `media` a list of {url, alt, position},
     `axes` a dict of option name to value.
     """
 

@@ -20,7 +20,7 @@ from domain.catalogue.model import (
 )
 from domain.catalogue.room import Room
 from domain.catalogue.search import availabilities
-from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.catalogue.statements import NO_LOCATION, OfferStatement, ProductStatement, VariantStatement, at_locations
 from domain.catalogue.trimming import trim_variant
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
@@ -56,6 +56,8 @@ class CatalogueReconciler:
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     moved_from: set[str] = field(default_factory=set)
+    listed: set[str] = field(default_factory=set)
+    """Keys of products that the feed does not name, but of which it names variants."""
     _owners: dict[str, Product] = field(default_factory=dict)
     _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
@@ -80,8 +82,15 @@ class CatalogueReconciler:
         return batch
 
     def product(self, statement: ProductStatement) -> Product:
-        """The catalogue stream states a product: it is made, or brought to what the source says now."""
+        """The catalogue stream states a product: it is made, or brought to what the source says now.
+
+        A statement that does not name its product belongs to the one that has its variant.
+        """
         product = self.products.get(statement.key)
+        is_part = False
+        if product is None and not statement.names_product:
+            product = next((self._owners[one.key] for one in statement.variants if one.key in self._owners), None)
+            is_part = product is not None
         if product is not None and not self.replaces_data:
             # A rule may have filed it elsewhere: what the source itself stated is what stays.
             own = {"category": product.stated_category, **statement.data}
@@ -97,10 +106,18 @@ class CatalogueReconciler:
             self._keep_apart(product, stated)
             unstated.pop(stated.key, None)
             self._variant(product, stated)
-        if self.complete or statement.restated:
+        if (self.complete or statement.restated) and not is_part:
             for variant in unstated.values():
                 self.withdraw(product, variant.offers)
+        if statement.discontinued is None or is_part:
+            self._settle_status(product)
         return product
+
+    def _settle_status(self, product: Product) -> None:
+        """Set the status of a product whose record states none: it is discontinued if all its variants are."""
+        gone = bool(product.variants) and all(one.status == ProductStatus.DISCONTINUED for one in product.variants)
+        if product.status != (wanted := ProductStatus.stated(gone)):
+            self.status(product, wanted)
 
     def held(self, key: str, product: str) -> Variant | None:
         """What is stored as the variant of that key for the product of that key: kept apart, its own, or to be moved to it."""
@@ -128,9 +145,9 @@ class CatalogueReconciler:
         location it still has says nothing.
         """
         variant = next(entry for entry in product.variants if entry.key == statement.key)
-        self._offers(product, variant, statement.offers)
+        self._offers(product, variant, self._located(variant, statement.offers))
         places = self.places
-        if self.complete and places is not None:
+        if self.complete and places is not None and statement.covers_locations:
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
 
     def check(self, product: Product, offer: Offer, stated: Mapping[str, Any]) -> None:
@@ -172,9 +189,12 @@ class CatalogueReconciler:
             self._keep_offer(product, offer)
 
     def absent(self, product: Product) -> None:
-        """A complete run no longer lists the product at all."""
+        """A complete run no longer lists the product at all, or only some of its variants."""
         for variant in product.variants:
-            self.withdraw(product, variant.offers)
+            if variant.key != product.key and self.present(variant.key):
+                self.listed.add(product.key)
+            else:
+                self.withdraw(product, variant.offers)
 
     def status(self, product: Product, status: ProductStatus) -> None:
         """The product's lifecycle moves (the absence ladder, or a flag of the source)."""
@@ -221,7 +241,7 @@ class CatalogueReconciler:
             self._touch(product)
         product.data = statement.data
         wanted = ProductStatus.stated(statement.discontinued)
-        if product.status != wanted:
+        if statement.discontinued is not None and product.key == statement.key and product.status != wanted:
             self.status(product, wanted)
         if changes:
             self._product_changed(product, changes, "product.updated")
@@ -238,10 +258,16 @@ class CatalogueReconciler:
         if variant is None:
             self._no_room(product, "variants")
             return
-        self._offers(product, variant, stated.offers, stated.blank)
-        if self.complete or stated.restated:
-            places = {offer.location for offer in stated.offers}
+        offers = self._located(variant, stated.offers)
+        self._offers(product, variant, offers, stated.blank)
+        if (self.complete and stated.covers_locations) or stated.restated:
+            places = {offer.location for offer in offers}
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
+
+    def _located(self, variant: Variant, offers: list[OfferStatement]) -> list[OfferStatement]:
+        """Return the stated offers, those without a location at each location where the source offers the variant."""
+        live = [one.location for one in variant.offers if one.source == self.source.id and one.withdrawn_at is None]
+        return offers if self.replaces_data or NO_LOCATION in live else at_locations(offers, live)
 
     def _stated_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
         """The variant, made or brought to what is stated; None when the product has no room for it."""
@@ -252,11 +278,28 @@ class CatalogueReconciler:
         if owner is not product and not self._room.moved(product, variant):
             return None
         if not self.replaces_data:
-            held = differences.without_blank(variant.data, "variant", stated.blank | {"variant.discontinued"})
+            blank = stated.blank | {"variant.discontinued"} if self._states_status(variant, stated) else stated.blank
+            held = differences.without_blank(variant.data, "variant", blank)
+            if stated.cartons is not None and "cartons" in stated.data:
+                stated.data["cartons"] = stated.cartons.merged(held.get("cartons", []), stated.data["cartons"])
             stated.data = differences.merged_data(held, stated.data)  # type: ignore[assignment]
             trim_variant(stated.data)  # type: ignore[arg-type]
         self._update_variant(product, owner, variant, stated)
         return variant
+
+    def _states_status(self, variant: Variant, stated: VariantStatement) -> bool:
+        """Return whether a variant is no longer discontinued unless its rows say so.
+
+        Without a column of the status that is so where an offer's availability said it, or the offer was withdrawn, and a row
+        states an availability again.
+        """
+        if stated.states_status:
+            return True
+        said = any(
+            one.withdrawn_at is not None or one.data.get("availability") == Availability.DISCONTINUED
+            for one in variant.offers
+        )
+        return said and any("availability" in one.data for one in stated.offers)
 
     def _no_room(self, product: Product, field: str) -> None:
         """What is stated beyond the bounds of a product is told, and changes nothing."""

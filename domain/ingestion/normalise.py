@@ -56,8 +56,14 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         product.leave_out(excess.field, excess.count, *place_of(excess, group, plan))
     if product.left_out is not None:
         product.problems += product.left_out.problems(group.sheet)
-    variants = list(product.variants.values())
-    statement = ProductStatement(group.key, data, variants, discontinued, blank=frozenset.intersection(*blank))
+    statement = ProductStatement(
+        group.key,
+        data,
+        list(product.variants.values()),
+        discontinued if discontinued or plan.states_status else None,
+        blank=frozenset.intersection(*blank),
+        names_product=plan.grouped or group.family or plan.title is not None,
+    )
     return statement, product.problems
 
 
@@ -127,7 +133,15 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         merge_offers(known.offers, offers, row)
         known.blank &= row.blank
     elif len(product.variants) < VARIANTS:
-        known = product.variants[key] = VariantStatement(key, data, offers, blank=row.blank)
+        known = product.variants[key] = VariantStatement(
+            key,
+            data,
+            offers,
+            blank=row.blank,
+            covers_locations=plan.covers_locations,
+            states_status=plan.states_status,
+            cartons=plan.cartons,
+        )
     else:
         product.leave_out("variants", 1, row.line, None, key)
         return

@@ -43,11 +43,12 @@ def kept_by_stock(held: Offers, keys: Collection[str], places: Collection[str] |
     return frozenset(offer for offer in held if offer[0] in keys and (places is None or offer[1] in places))
 
 
-def offers_of(statements: Iterable[ProductStatement]) -> Offers:
-    """Every offer that the statements state."""
+def kept_by_catalogue(held: Offers, statements: Iterable[ProductStatement]) -> Offers:
+    """A catalogue feed keeps the offers that it states, and those of variants whose locations it does not cover."""
+    variants = {variant.key: variant for statement in statements for variant in statement.variants}
+    stated = {(key, offer.location) for key, variant in variants.items() for offer in variant.offers}
     return frozenset(
-        (variant.key, offer.location)
-        for statement in statements
-        for variant in statement.variants
-        for offer in variant.offers
+        (key, location)
+        for key, location in held
+        if (key, location) in stated or (key in variants and not variants[key].covers_locations)
     )

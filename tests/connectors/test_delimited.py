@@ -118,7 +118,7 @@ def test_duplicate_and_blank_headers(reader: Any) -> None:
 def test_ragged_rows(reader: Any) -> None:
     headers, got = reader.one(b"SKU,Name,Qty\nA\nB,b,1,,\nC,c,1,extra,more\nD,d,2\n")
     assert headers == ("SKU", "Name", "Qty")
-    assert [cells for _, cells in got] == [["A", "", ""], ["B", "b", "1"], ["C", "c", "1"], ["D", "d", "2"]]
+    assert [cells for _, cells in got] == [["A", None, None], ["B", "b", "1"], ["C", "c", "1"], ["D", "d", "2"]]
     assert [(report.line, "2 more values" in report.detail) for report in reader.context.reports] == [(4, True)]
 
 

@@ -126,5 +126,5 @@ def flat(
         if isinstance(value, dict) and value and depth < _DEPTH:
             row.update(flat(value, prefix=f"{name}.", leave_out=leave_out, depth=depth + 1))
         else:
-            row[name] = None if value == {} else value
+            row[name] = None if value == {} else "" if value is None else value  # null states that there is none
     return row

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from domain.catalogue.statements import NO_LOCATION, CartonColumns
 from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
 from domain.ingestion.columns import sizes
@@ -14,11 +15,12 @@ from domain.ingestion.columns.families import FamilyOf, family_of, stems_of
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
-from domain.ingestion.vocabulary.fields import KEYS, blank_fields
+from domain.ingestion.vocabulary.fields import KEYS, OFFER, blank_fields
 
 _FIRST: Final = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
+_STOCK: Final = frozenset(("quantity", "availability", "incoming"))
 _LAST: Final = frozenset(("features", "availability"))
 _FACTORIES: Final[dict[str, ReaderFactory]] = {
     **product_columns.FACTORIES,
@@ -38,7 +40,8 @@ class ReadPlan:
     the columns' names, by position. `keyed` is false where items have no key but their title. `components` are the positions of columns that list a set's parts; `is_part`, `is_untracked` and `volume`
     are there where columns say that a row is only a part, that its stock is not counted, and its volume; `title` is None where no column names items,
     `family` and `stem`, which asks less, where a column names their products, or none their codes. `blank` are the fields that
-    the columns' blank cells remove, each with the columns' positions.
+    the columns' blank cells remove, each with the columns' positions; in a `sparse` table a cell that is None is absent, not blank.
+    `covers_locations`, `states_status` and `cartons` are as in VariantStatement.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -56,11 +59,20 @@ class ReadPlan:
     family: FamilyOf | None = None
     stem: Callable[[Sequence[Any]], int] | None = None
     blank: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sparse: bool = False
+    covers_locations: bool = True
+    states_status: bool = True
+    cartons: CartonColumns | None = None
 
     def blank_in(self, cells: Sequence[Any]) -> frozenset[str]:
-        """Return the fields that have columns of which none is filled in this row."""
+        """Return the fields that have columns of which none is filled, and one at least is there, in this row."""
         filled = {at for at, cell in enumerate(cells) if cell is not None and as_text(cell).strip()}
-        return frozenset(path for path, positions in self.blank.items() if filled.isdisjoint(positions))
+        absent = {at for at, cell in enumerate(cells) if cell is None} if self.sparse else set()
+        return frozenset(
+            path
+            for path, positions in self.blank.items()
+            if filled.isdisjoint(positions) and not absent.issuperset(positions)
+        )
 
 
 def _factory(name: str) -> ReaderFactory:
@@ -124,7 +136,18 @@ def _with_flags(columns: Sequence[Column]) -> list[Column]:
     ]
 
 
-def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
+def _carton_columns(columns: Sequence[Column]) -> CartonColumns | None:
+    """The columns of numbered cartons; None where there are none, or one that lists whole cartons."""
+    numbered = [column.field.split(".") for column in columns if column.field.startswith("cartons.")]
+    if not numbered or any(column.field == "cartons" for column in columns):
+        return None
+    parts = {part for _, _, part in numbered}
+    if "dimensions" in parts:
+        parts |= {"width", "depth", "height"}
+    return CartonColumns(len({number for _, number, _ in numbered}), frozenset(parts))
+
+
+def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool = False) -> ReadPlan:
     """The plan of a mapping under a source's settings."""
     columns = _with_flags([column for column in mapping.columns if not column.is_alternative])
     readers: list[tuple[int, CellReader]] = []
@@ -146,12 +169,17 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
     for column in columns:
         for path in blank_fields(column.field):
             blank[path] = (*blank.get(path, ()), column.position)
+    cartons = _carton_columns(columns)
+    if cartons is not None and not cartons.parts >= {"width", "depth", "height", "weight"}:
+        blank.pop("variant.cartons", None)  # would remove parts that the columns do not state
+    stated = {column.field.partition(".")[0] for column in columns}
+    located = settings.warehouse or "location" in stated or any("location" in column.settings for column in columns)
     return ReadPlan(
         readers=tuple(readers),
         product_key=_keyer([*group, *own]) if keyed else _titled(titles),
         variant_key=_keyer(own) if own or options else _keyer(group) if group else _titled(titles),
         grouped=bool(group),
-        location=settings.warehouse or "default",
+        location=settings.warehouse or NO_LOCATION,
         headers=mapping.headers,
         keyed=keyed,
         components=tuple(_positions(columns, "components")),
@@ -160,6 +188,10 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         volume=volume_of(mapping),
         title=_titled(titles) if titles else None,
         blank=blank,
+        sparse=sparse,
+        covers_locations=bool(stated & _STOCK or (located and stated & OFFER)),
+        states_status=not stated.isdisjoint(("status", "discontinued")),
+        cartons=cartons,
         stem=None if group else stems_of(_positions(columns, "sku"), titles),
         family=None
         if group

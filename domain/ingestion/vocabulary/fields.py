@@ -42,11 +42,11 @@ _NAMED: Final = {
 
 _BLANK: Final = {
     "category": ("product.category",),
-    "media.hero": ("product.media",),
+    "media.hero": (),
     "variant_title": ("variant.title",),
     "variant_media": ("variant.media",),
     "carton_count": ("variant.cartons",),
-    "dimensions.length": ("variant.dimensions",),
+    "dimensions.length": (),
     "option_value": ("variant.axes",),
     "sale_price": ("offer.compare_at",),
     "quantity": ("offer.quantity", "offer.availability"),

@@ -2,7 +2,15 @@
 
 from domain.catalogue.model import Stream
 from domain.runs.model import Run
-from domain.runs.shrink import SHRINK_LEAST, Offers, ShrinkRefused, allowance, confirms, kept_by_stock, offers_of
+from domain.runs.shrink import (
+    SHRINK_LEAST,
+    Offers,
+    ShrinkRefused,
+    allowance,
+    confirms,
+    kept_by_catalogue,
+    kept_by_stock,
+)
 from domain.runs.usecases.chunking import ComparedChunk, FeedChunks
 
 
@@ -45,4 +53,4 @@ async def _kept(chunks: FeedChunks, compared: ComparedChunk, held: Offers) -> Of
     changed = compared.diff.changed
     if chunks.feed.stream == Stream.STOCK:
         return kept_by_stock(held, changed, chunks.feed.places)
-    return offers_of((await chunks.states(compared.chunk, changed)).statements)
+    return kept_by_catalogue(held, (await chunks.states(compared.chunk, changed)).statements)

@@ -149,7 +149,7 @@ class RowSpooler:
                 continue
             if may_be_stock and is_stock_sheet(mapping):
                 raise StockSheet
-            plan = compile_plan(mapping, self._context)
+            plan = compile_plan(mapping, self._context, sparse=table.given is None)
             sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
             self._feed.sheets.append(sheet)
             self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))

@@ -72,7 +72,11 @@ class Stating:
         if len(reconciler.problems) > told:
             problems = reconciler.problems
             problems[told:] = [replace(problem, external_id=key) for problem in problems[told:]]
-        reconciler.batch.fingerprints.append(self._mark(key, product, troubles[key], told))
+        if product.key == key:
+            reconciler.batch.fingerprints.append(self._mark(key, product, troubles[key], told))
+        else:  # what was stated under the product's own key is no longer what it holds
+            outdated = RowFingerprint(slot_of(product.key, self.run.stream), product.key, b"")
+            reconciler.batch.outdated.append(outdated)
 
     def _merged(self, key: str, records: Sequence[ProductStatement]) -> ProductStatement | None:
         """The records of a product laid over what the source states of it already."""

@@ -243,7 +243,8 @@ class ChunkWriter:
         self._feed.problems.total += normalised.untold
         for name, number in reconciler.counts.items():
             self._count(name, number)
-        events = await write(tx, portion.compared.key_range, reconciler, [*portion.absent, *lingering])
+        absent = [key for key in (*portion.absent, *lingering) if key not in reconciler.listed]
+        events = await write(tx, portion.compared.key_range, reconciler, absent)
         if records := _made_or_changed(reconciler, portion.absent):
             await tx.usage.count(RECORDS, records, self.run.id)
         return events

@@ -1,0 +1,179 @@
+"""A complete file that lacks columns of an earlier one leaves alone what it does not state."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from domain.catalogue.model import Offer, Product, ProductStatus, Stream
+from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.statements import ProductStatement, together
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.normalise import normalise
+from domain.runs.shrink import kept_by_catalogue
+from tests.support import builders
+
+SOURCE = builders.source()
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+Table = tuple[str, Sequence[Sequence[Any]]]
+FULL: Table = (
+    "SKU|Product Name|Brand|Colour|Price|Qty|Lead Time (days)|Status|Carton 1 Width (in)|Carton 1 Weight (lb)|Carton 2 Weight (lb)",
+    [["OAK-1", "Oak stool", "Fjord", "Oak", "79.00", "12", "14", "Active", "16", "25", "9"]],
+)
+
+
+class Shop:
+    """The products of a source, after complete files."""
+
+    def __init__(self) -> None:
+        self.products: dict[str, Product] = {}
+        self.last: CatalogueReconciler | None = None
+        self.statements: list[ProductStatement] = []
+
+    def take(self, *tables: Table) -> "Shop":
+        """Read the sheets of a file, and bring the products to what they state."""
+        stated: dict[str, ProductStatement] = {}
+        for headers, rows in tables:
+            names = tuple(headers.split("|"))
+            mapping = propose(names, [["" if cell is None else str(cell) for cell in row] for row in rows], SETTINGS)
+            plan = compile_plan(mapping, SETTINGS, sparse=True)
+            groups: dict[str, list[Any]] = {}
+            for line, row in enumerate(rows, start=2):
+                groups.setdefault(str(plan.product_key(row)), []).append((line, list(row)))
+            for key, lines in groups.items():
+                statement, _ = normalise(Group(key, lines, None), plan)
+                stated[key] = together(stated[key], statement) if key in stated else statement
+        self.statements = list(stated.values())
+        self.last = CatalogueReconciler(
+            SOURCE, "run_1", Stream.CATALOGUE, NOW, True, dict(self.products), stated.__contains__
+        )
+        for statement in self.statements:
+            product = self.last.product(statement)
+            self.products[product.key] = product
+        for key in self.products.keys() - stated.keys():
+            self.last.absent(self.products[key])
+        return self
+
+    def offers(self, key: str = "OAK-1") -> dict[str, Offer]:
+        return {offer.location: offer for one in self.products[key].variants for offer in one.offers}
+
+    def variant(self, key: str = "OAK-1") -> Mapping[str, Any]:
+        return self.products[key].variants[0].data
+
+
+SETTINGS = FeedSettings(currency="usd")
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop().take(FULL)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        ("SKU|Product Name", [["OAK-1", "Oak stool II"]]),
+        ("SKU|Product Name|Image 1", [["OAK-1", "Oak stool", "https://x.example/1.jpg"]]),
+        ("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", "26"]]),
+        ("SKU|Product Name|Price", [["OAK-1", "Oak stool", "81.00"]]),
+        ("SKU|Price", [["OAK-1", "81.00"]]),
+    ],
+)
+def test_a_file_without_stock_columns_withdraws_nothing(shop: Shop, table: Table) -> None:
+    shop.take(table)
+    (offer,) = shop.offers().values()
+    assert (offer.data["quantity"], offer.data["lead_time_days"], offer.withdrawn_at) == (12, 14, None)
+    assert offer.data["price"] == (8100 if "Price" in table[0] else 7900)
+    held = frozenset({("OAK-1", "default"), ("OAK-1", "NJ"), ("OAK-2", "default")})
+    assert kept_by_catalogue(held, shop.statements) == held - {("OAK-2", "default")}
+
+
+def test_a_price_without_a_location_holds_at_every_location() -> None:
+    shop = Shop().take(("SKU|Product Name|Price|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "79.00", "4", "5"]]))
+    assert set(shop.offers()) == {"NJ", "CA"}
+    shop.take(("SKU|Product Name|Price", [["OAK-1", "Oak stool", "81.00"]]))
+    found = {place: (one.data["price"], one.data["quantity"], one.withdrawn_at) for place, one in shop.offers().items()}
+    assert found == {"NJ": (8100, 4, None), "CA": (8100, 5, None)}
+    shop.take(("SKU|Product Name|Price|Qty NJ", [["OAK-1", "Oak stool", "82.00", "3"]]))
+    assert (shop.offers()["CA"].withdrawn_at, shop.offers()["NJ"].data["price"]) == (NOW, 8200)
+
+
+def test_variants_stay_with_their_product_in_a_file_that_names_none() -> None:
+    rows = [["OAK", "OAK-R", "Oak stool", "Red", "79.00", "4"], ["OAK", "OAK-B", "Oak stool", "Blue", "79.00", "4"]]
+    shop = Shop().take(("Parent SKU|SKU|Product Name|Color|Price|Qty", rows))
+    shop.take(("SKU|Price", [["OAK-R", "81.00"]]))
+    (product,) = shop.products.values()
+    assert {one.key: one.offers[0].data["price"] for one in product.variants} == {"OAK-R": 8100, "OAK-B": 7900}
+    assert product.data["title"] == "Oak stool"
+    withdrawn = {one.key: one.offers[0].withdrawn_at for one in product.variants}
+    assert withdrawn == {"OAK-R": None, "OAK-B": NOW}, "the complete file names one of them"
+    assert shop.last is not None
+    assert shop.last.listed == {"OAK"}
+
+
+@pytest.mark.parametrize("later", ["SKU|Price", "SKU|Product Name|Price|Qty"])
+def test_a_discontinued_item_stays_so_without_a_column_of_the_status(later: str) -> None:
+    shop = Shop().take((FULL[0], [[*FULL[1][0][:7], "Discontinued", *FULL[1][0][8:]]]))
+    assert shop.products["OAK-1"].status == ProductStatus.DISCONTINUED
+    row = {"SKU": "OAK-1", "Price": "80", "Product Name": "Oak stool", "Qty": "3"}
+    shop.take((later, [[row[name] for name in later.split("|")]]))
+    assert shop.products["OAK-1"].status == shop.products["OAK-1"].variants[0].status == ProductStatus.DISCONTINUED
+    shop.take(FULL)
+    assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
+
+
+def test_an_item_whose_availability_said_that_it_is_discontinued_returns_with_another() -> None:
+    headers = "SKU|Product Name|Price|Availability"
+    shop = Shop().take((headers, [["OAK-1", "Oak stool", "79", "Discontinued"]]))
+    assert shop.products["OAK-1"].status == ProductStatus.DISCONTINUED
+    shop.take((headers, [["OAK-1", "Oak stool", "79", "In stock"]]))
+    assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
+
+
+def test_an_absent_product_is_active_once_it_is_stated_again(shop: Shop) -> None:
+    shop.products["OAK-1"].status = ProductStatus.PROBABLY_DISCONTINUED
+    shop.take(("SKU|Product Name", [["OAK-1", "Oak stool II"]]))
+    assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
+
+
+def test_sheets_complete_each_other_field_by_field() -> None:
+    shop = Shop().take(
+        ("SKU|Product Name|Price|Width (in)", [["OAK-1", "Oak stool", "79.00", "14"]]),
+        ("SKU|Product Name|Qty|Lead Time (days)|Seat Height (in)", [["OAK-1", "Oak stool", "5", "14", "18"]]),
+    )
+    (offer,) = shop.offers().values()
+    assert {name: offer.data[name] for name in ("price", "quantity", "lead_time_days")} == {
+        "price": 7900, "quantity": 5, "lead_time_days": 14,
+    }  # fmt: skip
+    assert set(shop.variant()["dimensions"]) == {"width", "seat_height"}
+
+
+def test_prices_of_one_sheet_hold_at_the_locations_of_another() -> None:
+    shop = Shop().take(
+        ("SKU|Product Name|Price", [["OAK-1", "Oak stool", "79.00"]]),
+        ("SKU|Product Name|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "5", "6"]]),
+    )
+    found = {place: (one.data["price"], one.data["quantity"]) for place, one in shop.offers().items()}
+    assert found == {"NJ": (7900, 5), "CA": (7900, 6)}
+
+
+def test_an_absent_cell_keeps_and_a_blank_one_removes(shop: Shop) -> None:
+    headers = "SKU|Product Name|Brand|Colour|Price"
+    shop.take((headers, [["OAK-1", "Oak stool", None, None, "80"]]))
+    assert (shop.products["OAK-1"].data["brand"], shop.variant()["colour"]) == ("Fjord", "Oak")
+    shop.take((headers, [["OAK-1", "Oak stool", "", "", "80"]]))
+    assert "brand" not in shop.products["OAK-1"].data
+    assert "colour" not in shop.variant()
+
+
+def test_cartons_keep_parts_and_numbers_without_a_column(shop: Shop) -> None:
+    before = shop.variant()["cartons"]
+    shop.take(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", "26"]]))
+    first, second = shop.variant()["cartons"]
+    assert (first["width"], second) == (before[0]["width"], before[1])
+    assert first["weight"]["given"]["value"] in (26, "26")
+    shop.take(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", ""]]))
+    assert shop.variant()["cartons"][0]["width"] == before[0]["width"]
