@@ -280,8 +280,9 @@ class CatalogueReconciler:
         if not self.replaces_data:
             blank = stated.blank | {"variant.discontinued"} if self._states_status(variant, stated) else stated.blank
             held = differences.without_blank(variant.data, "variant", blank)
-            if stated.cartons is not None and "cartons" in stated.data:
-                stated.data["cartons"] = stated.cartons.merged(held.get("cartons", []), stated.data["cartons"])
+            if stated.cartons is not None and ("cartons" in stated.data or "variant.cartons" in blank):
+                cartons = stated.cartons.merged(variant.data.get("cartons", []), stated.data.get("cartons", []))
+                stated.data["cartons"] = cartons or None  # type: ignore[typeddict-item]  # None removes
             stated.data = differences.merged_data(held, stated.data)  # type: ignore[assignment]
             trim_variant(stated.data)  # type: ignore[arg-type]
         self._update_variant(product, owner, variant, stated)

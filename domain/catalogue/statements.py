@@ -75,11 +75,10 @@ class CartonColumns:
 
     def merged(self, held: list[Any], stated: list[Any]) -> list[Any]:
         """Merge stated cartons into those held by number: parts and numbers without a column keep their values."""
-        merged = []
-        for at, carton in enumerate(stated):
-            before = held[at] if at < len(held) else {}
-            kept = {name: value for name, value in before.items() if name not in self.parts}
-            merged.append({**carton, **kept})
+        kept = [{name: part for name, part in one.items() if name not in self.parts} for one in held[: self.number]]
+        if not stated:  # the columns are blank
+            return [one for one in kept if one.keys() - {"count"}] + held[self.number :]
+        merged = [{**one, **(kept[at] if at < len(kept) else {})} for at, one in enumerate(stated)]
         return merged + held[self.number :]
 
 

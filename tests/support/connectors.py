@@ -107,7 +107,7 @@ def _rows(lines: list[str]) -> Iterator[tuple[int, list[Any]]]:
     for number, line in enumerate(lines, start=2):
         if line == "?":
             raise ParseFailed(f"Line {number} cannot be read.")
-        yield number, [cell or None for cell in line.split(",")]
+        yield number, list(line.split(","))
 
 
 async def _chunks(feed: list[bytes]) -> AsyncIterator[bytes]:

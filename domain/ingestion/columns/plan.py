@@ -169,9 +169,6 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
     for column in columns:
         for path in blank_fields(column.field):
             blank[path] = (*blank.get(path, ()), column.position)
-    cartons = _carton_columns(columns)
-    if cartons is not None and not cartons.parts >= {"width", "depth", "height", "weight"}:
-        blank.pop("variant.cartons", None)  # would remove parts that the columns do not state
     stated = {column.field.partition(".")[0] for column in columns}
     located = settings.warehouse or "location" in stated or any("location" in column.settings for column in columns)
     return ReadPlan(
@@ -191,7 +188,7 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
         sparse=sparse,
         covers_locations=bool(stated & _STOCK or (located and stated & OFFER)),
         states_status=not stated.isdisjoint(("status", "discontinued")),
-        cartons=cartons,
+        cartons=_carton_columns(columns),
         stem=None if group else stems_of(_positions(columns, "sku"), titles),
         family=None
         if group
