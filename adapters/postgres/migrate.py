@@ -1,4 +1,4 @@
-"""Schema migrations: what a release brings, what a database has, and applying the difference."""
+"""Schema migrations: those of this release, those that a database has, and applying the difference."""
 
 import asyncio
 import re
@@ -52,11 +52,11 @@ class Compatibility:
         known = [name for name, _ in available()]
         missing = [name for name in known if name not in self.names]
         if missing:
-            return f"The database lacks migrations ({len(missing)}, first {missing[0]}); run `joinery migrate`."
+            return f"Migrations are pending ({len(missing)}, starting with {missing[0]}); run `joinery migrate`."
         if self.oldest > number_of(known[-1]):
             return (
-                f"The database's schema ({max(self.names)}) needs a release that knows migration {self.oldest:04}, "
-                f"and this one ends at {known[-1]}; start a newer release."
+                f"The database's schema ({max(self.names)}) requires a release that includes migration {self.oldest:04}, "
+                f"but the last migration of this release is {known[-1]}; start a newer release."
             )
         return None
 
@@ -96,21 +96,21 @@ async def compatibility(conninfo: str) -> Compatibility:
 
 
 async def pending(conninfo: str) -> list[str]:
-    """Names of the migrations that `migrate` would apply. Raises MigrationError."""
+    """Return the names of the migrations that `migrate` would apply. Raises MigrationError."""
     found = await compatibility(conninfo)
     return [name for name, _ in _missing(found)]
 
 
 async def migrate(conninfo: str) -> list[str]:
-    """Apply what is missing, each migration in a transaction of its own, and make today's partitions.
+    """Apply the pending migrations, each in its own transaction, and create the coming days' partitions.
 
-    What was applied stays when a later migration fails. On a later, compatible schema nothing is done.
+    Migrations stay applied when a later one fails. On the schema of a later, compatible release nothing is applied.
 
     Returns:
         The names applied.
 
     Raises:
-        MigrationError: A privilege is missing, a table stayed in use, or the schema needs a newer release.
+        MigrationError: A privilege is missing, a table stayed locked, or the schema requires a newer release.
 
     """
     with translated():
@@ -123,7 +123,7 @@ async def migrate(conninfo: str) -> list[str]:
                 message = error.diag.message_primary
                 raise MigrationError(f"A migration lacks the line `-- transaction: none`: {message}.") from error
             except errors.InsufficientPrivilege as error:
-                message = f"The login {connection.info.user} may not do this: {error.diag.message_primary}."
+                message = f"The login {connection.info.user} lacks a privilege: {error.diag.message_primary}."
                 raise MigrationError(f"{message} Migrate as the owner of the database's tables.") from error
 
 
@@ -157,7 +157,7 @@ async def _migrate(connection: Connection) -> list[str]:
 
 
 async def _prepare(connection: Connection, up_to: str | None = None) -> list[tuple[str, str]]:
-    """The roles and the ledger of migrations; answers what is missing. Raises MigrationError."""
+    """Create the roles and the table of migrations; return the pending migrations. Raises MigrationError."""
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
     )
@@ -178,14 +178,14 @@ async def _apply_one(connection: Connection, name: str, script: str) -> None:
 
 
 def _transactional(script: str) -> str:
-    """Return the script as it runs on a database that nobody uses, where all migrations share a transaction."""
+    """Return the script for a database without other sessions, where all migrations share one transaction."""
     return script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
 
 
 async def _apply_in_pieces(connection: Connection, name: str, script: str) -> None:
     """Run a migration that PostgreSQL refuses inside a transaction, such as CREATE INDEX CONCURRENTLY.
 
-    Each statement ends with a semicolon at the end of a line. A repeated attempt starts with the first statement again.
+    Each statement ends with a semicolon at the end of a line. A repeated attempt starts again with the first statement.
     """
     await connection.execute("SET lock_timeout = 0")
     for statement in re.split(r";\s*$", script, flags=re.MULTILINE):
@@ -202,7 +202,7 @@ async def _record(connection: Connection, name: str, script: str) -> None:
 
 
 async def _retried(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
-    """A step in a transaction that waits briefly for locks, again while others hold them. Raises MigrationError."""
+    """Run a step in a transaction with short lock waits, and retry while other sessions hold the locks. Raises MigrationError."""
     for left in reversed(range(ATTEMPTS)):
         try:
             async with connection.transaction():
@@ -212,8 +212,8 @@ async def _retried(what: str, connection: Connection, step: Callable[[Connection
         except _BUSY as error:
             if not left:
                 raise MigrationError(
-                    f"{what}: a table stayed in use by others ({error.diag.message_primary}). Nothing of this step was "
-                    "applied; run `joinery migrate` again, or end what holds the table (pg_stat_activity)."
+                    f"{what}: a table stayed locked by other sessions ({error.diag.message_primary}). This step was rolled "
+                    "back; run `joinery migrate` again, or end the session that holds the lock (pg_stat_activity)."
                 ) from error
         await asyncio.sleep(PAUSE)
     raise AssertionError("unreachable")

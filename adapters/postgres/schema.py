@@ -68,9 +68,9 @@ class PostgresSchema:
             fault = Compatibility(row[0] or [], row[1] or 0).fault()
         except _NOT_MIGRATED as error:
             LOG.debug("schema_migrations cannot be read: %s", error)
-            fault = "The database was not migrated by this release; run `joinery migrate`."
+            fault = "The database has not been migrated to this release's schema; run `joinery migrate`."
             if OPERATOR in (error.diag.message_primary or ""):
-                fault = f"The login may not work as {OPERATOR}; see docs/operations.md#rights-in-the-database."
+                fault = f"The login cannot SET ROLE {OPERATOR}; see docs/operations.md#rights-in-the-database."
         if fault != self.fault:
             LOG.log(logging.ERROR if fault else logging.INFO, "%s", fault or "the schema fits this release")
         self.fault, self._looked_at = fault, asyncio.get_running_loop().time()

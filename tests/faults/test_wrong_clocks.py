@@ -139,7 +139,9 @@ def _doctor_repairs(stage: Stage, wrong: dict[str, str], source: str) -> None:
     before = start(stage, "doctor", wrong)
     assert before.wait(60) == 1
     said = stage.log("doctor").read_text()
-    assert "1 sources' pulls" in said and "they are refused" in said and "This machine's clock differs" in said
+    assert (
+        "1 sources' pulls" in said and "Refused: the last one was at" in said and "This machine's clock differs" in said
+    )
     assert start(stage, "doctor", wrong, "--repair-schedule").wait(60) == 0
     assert stage.value("SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source)
     assert stage.value("SELECT last_at > now() - interval '5 minutes' FROM purges")

@@ -63,7 +63,7 @@ def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "ATTEMPTS", 1)
     with psycopg.connect(address) as holder:
         holder.execute("SELECT count(*) FROM users")
-        with pytest.raises(MigrationError, match="stayed in use"):
+        with pytest.raises(MigrationError, match="stayed locked"):
             asyncio.run(migrate.migrate(address))
     assert asyncio.run(migrate.migrate(address)) == [NEXT]
 

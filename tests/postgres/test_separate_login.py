@@ -146,4 +146,4 @@ def test_a_login_without_the_operators_role_is_named_as_the_fault(logins: tuple[
         finally:
             await pool.close()
 
-    assert f"may not work as {OPERATOR}" in (asyncio.run(fault()) or "")
+    assert f"cannot SET ROLE {OPERATOR}" in (asyncio.run(fault()) or "")
