@@ -1,4 +1,4 @@
-"""Logging as JSON lines: structure first, never a secret, and no floods."""
+"""Logging as JSON lines, without secrets; repeated records are counted instead of logged."""
 
 import json
 import logging
@@ -13,9 +13,9 @@ from domain.kernel.errors import Unavailable
 
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
 _OUTAGES: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
-"""Foreseen failures of what the process depends on: they need no traceback."""
+"""Expected failures of dependencies, which are logged without a traceback."""
 WINDOW: Final = 60.0
-"""Seconds for which repetitions are counted instead of logged."""
+"""Seconds for which repeated records are counted instead of logged."""
 BURST: Final = 5
 """Warnings of one template that are logged within a window."""
 MOST_TEMPLATES: Final = 500
@@ -24,7 +24,7 @@ MOST_TEMPLATES: Final = 500
 class JsonLines(logging.Formatter):
     """One JSON object a line: time, level, logger, message, what `extra` gave, and the exception where there is one.
 
-    Times are the service's (domain.kernel.clock), as those of access lines.
+    Times are those of domain.kernel.clock, as in the access log.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -44,10 +44,10 @@ class JsonLines(logging.Formatter):
 
 
 class FloodFilter(logging.Filter):
-    """Passes the first records of a kind, counts the others, and reports the count (docs/decisions/0063).
+    """Logs the first records of a message template, and counts the others (docs/decisions/0063).
 
-    Outages pass once a window without a traceback, warnings BURST times. An unforeseen error always passes, for its request id
-    stands nowhere else, and has its traceback once a window.
+    Within a window, a failure of a dependency is logged once, without a traceback, and any other warning BURST times. An
+    unexpected error is always logged, because its request id is recorded nowhere else, with one traceback per window.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

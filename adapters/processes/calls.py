@@ -84,10 +84,10 @@ class ProcessCalls:
             return await asyncio.to_thread(decode, reply.value, type=signature.result)
         except (ConnectionError, asyncio.IncompleteReadError):
             if await fork.ended is None:
-                raise ParserFailed("the fork server is gone, and its children with it") from None
+                raise ParserFailed("the fork server exited, and its children with it") from None
             raise ParserEnded("it takes too much time or memory") from None
         except msgspec.DecodeError:
-            raise ParserEnded("its answer cannot be read") from None
+            raise ParserEnded("its result cannot be decoded") from None
         finally:
             streams[1].close()
 
@@ -98,7 +98,7 @@ class ProcessCalls:
         await writer.drain()
         length = int.from_bytes(await reader.readexactly(LENGTH))
         if length > self._limits.answer:
-            raise ParserEnded("its answer is too large")
+            raise ParserEnded("its result is too large")
         reply: Ask | Returned | Raised = to_parent(await reader.readexactly(length))
         return reply
 
@@ -106,10 +106,10 @@ class ProcessCalls:
         if raised.kind in self._raises:
             return self._raises[raised.kind](*raised.arguments)
         if raised.kind == "OSError":
-            return ParserFailed("it met an error of the system")
+            return ParserFailed("a system call failed")
         if raised.kind == "MemoryError":
             return ParserEnded("it takes too much memory")
-        return ParserEnded(f"it met a {raised.kind}")
+        return ParserEnded(f"it causes {raised.kind}")
 
 
 def name_of(function: Callable[..., Any]) -> str:
