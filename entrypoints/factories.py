@@ -143,7 +143,7 @@ def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[
         return True
 
     async def schema_fits() -> bool:
-        return await schema.look() is None
+        return await schema.check() is None
 
     async def has_keys() -> bool:
         return bool(keys.api_keys)

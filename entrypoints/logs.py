@@ -12,7 +12,7 @@ from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
-_OUTAGES: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
+_DEPENDENCY_ERRORS: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
 """Expected failures of dependencies, which are logged without a traceback."""
 WINDOW: Final = 60.0
 """Seconds for which repeated records are counted instead of logged."""
@@ -43,7 +43,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class FloodFilter(logging.Filter):
+class RepetitionFilter(logging.Filter):
     """Logs the first records of a message template, and counts the others (docs/decisions/0063).
 
     Within a window, a failure of a dependency is logged once, without a traceback, and any other warning BURST times. An
@@ -60,8 +60,8 @@ class FloodFilter(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, _OUTAGES):
-            record.brief = self._count((type(error), *_place(error))) > 1
+        if error is not None and not isinstance(error, _DEPENDENCY_ERRORS):
+            record.brief = self._count((type(error), *_raised_at(error))) > 1
             return True
         record.brief = True
         key = (record.name, record.levelno, record.msg)
@@ -85,7 +85,7 @@ class FloodFilter(logging.Filter):
         return count + 1
 
 
-def _place(error: BaseException) -> tuple[str, int]:
+def _raised_at(error: BaseException) -> tuple[str, int]:
     """Return file and line that raised the error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -97,7 +97,7 @@ def configure(level: str) -> None:
     """Send all logs to standard error as JSON lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
-    handler.addFilter(FloodFilter())
+    handler.addFilter(RepetitionFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -132,7 +132,7 @@ class SettingsError(Exception):
     """A setting is missing or wrong; the message names the variable and the remedy."""
 
 
-def with_files(env: Mapping[str, str]) -> dict[str, str]:
+def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Replace each `JOINERY_X_FILE` by `JOINERY_X`, with the stripped text of the file, in a copy of the environment.
 
     An empty file leaves the setting empty, as an empty variable does.
@@ -361,7 +361,7 @@ def private_hosts_of(env: Mapping[str, str]) -> frozenset[str]:
 
 def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     """Read `JOINERY_…` variables. Raises SettingsError."""
-    env = with_files(os.environ if env is None else env)
+    env = read_file_settings(os.environ if env is None else env)
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import quote
 
-SHOWN: Final = {".webp": "image/webp"}
+INLINE_TYPES: Final = {".webp": "image/webp"}
 """Media types that browsers show instead of saving, by the end of the file name: images that the service has encoded."""
 
 
 def download_headers(filename: str) -> dict[str, str]:
     """Return the Content-Type and Content-Disposition (RFC 6266) of a download with this name."""
-    kind = SHOWN.get(filename[filename.rfind(".") :])
+    kind = INLINE_TYPES.get(filename[filename.rfind(".") :])
     disposition = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(filename, safe='')}"
     return {"content-type": kind or "application/octet-stream", "content-disposition": disposition}
 

@@ -14,7 +14,7 @@ class ParserFailed(Exception):
     """The parser could not do its work for a reason that is not the input's, such as a full disk."""
 
 
-class RunParser(Protocol):
+class ParserRunner(Protocol):
     """Runs a function over hostile input; `asyncio.to_thread` is one, which bounds nothing."""
 
     async def __call__(self, function: Callable[..., R], /, *args: Any) -> R:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from adapters.markup import page, sitemaps
 from adapters.markup.robots import RobotsRules
 from domain.probes.facts import PageFacts, Response, SitemapFacts
-from ports.parsing import ParserEnded, RunParser
+from ports.parsing import ParserEnded, ParserRunner
 from ports.web import Rules
 
 
@@ -23,7 +23,7 @@ class RobotsFacts:
 class MarkupDocuments:
     """ports.web.Documents. `run` bounds and ends the parsers; a document whose parser is ended says nothing."""
 
-    def __init__(self, run: RunParser = asyncio.to_thread) -> None:
+    def __init__(self, run: ParserRunner = asyncio.to_thread) -> None:
         self._run = run
 
     async def rules(self, body: bytes) -> Rules:
@@ -60,7 +60,7 @@ _FORBIDDING: Final = b"User-agent: *\nDisallow: /\n"
 class _Rules:
     """ports.web.Rules. A probe asks about some dozens of URLs, so each question parses the rules again."""
 
-    def __init__(self, body: bytes, facts: RobotsFacts, run: RunParser) -> None:
+    def __init__(self, body: bytes, facts: RobotsFacts, run: ParserRunner) -> None:
         self._body, self._run = body, run
         self.crawl_delay, self.sitemaps = facts.crawl_delay, facts.sitemaps
 

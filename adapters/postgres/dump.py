@@ -148,7 +148,7 @@ async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
             await connection.execute("ROLLBACK")
 
 
-async def note_backup(conninfo: str) -> None:
+async def record_backup(conninfo: str) -> None:
     """Keep when the newest backup was finished, unless the schema is of before this was kept."""
     with translated():
         async with await connect(conninfo, "joinery backup") as connection, connection.transaction():

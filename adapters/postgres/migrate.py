@@ -86,19 +86,19 @@ def available() -> list[tuple[str, str]]:
     return [(name.removesuffix(".sql"), folder.joinpath(name).read_text("utf-8")) for name in names]
 
 
-async def compatibility(conninfo: str) -> Compatibility:
+async def read_compatibility(conninfo: str) -> Compatibility:
     """Read the database's schema, as its owner sees it."""
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
             if not await _is_migrated(connection):
                 return Compatibility([], 0)
-            return await _compatibility(connection)
+            return await _read_compatibility(connection)
 
 
-async def pending(conninfo: str) -> list[str]:
+async def list_pending(conninfo: str) -> list[str]:
     """Return the names of the migrations that `migrate` would apply. Raises MigrationError."""
-    found = await compatibility(conninfo)
-    return [name for name, _ in _missing(found)]
+    found = await read_compatibility(conninfo)
+    return [name for name, _ in _pending_scripts(found)]
 
 
 async def migrate(conninfo: str) -> list[str]:
@@ -116,7 +116,7 @@ async def migrate(conninfo: str) -> list[str]:
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
             if grants := await missing_grants(connection):
-                raise MigrationError(_ungranted(connection, grants))
+                raise MigrationError(_missing_grants_message(connection, grants))
             try:
                 return await _migrate(connection)
             except errors.ActiveSqlTransaction as error:
@@ -139,14 +139,14 @@ async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
 async def _migrate(connection: Connection) -> list[str]:
     await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
     try:
-        missing = await _retried("preparing", connection, _prepare)
+        missing = await _retry("preparing", connection, _prepare)
         for name, script in missing:
             if _NO_TRANSACTION.search(script):
-                await _apply_in_pieces(connection, name, script)
+                await _apply_outside_transaction(connection, name, script)
             else:
-                await _retried(name, connection, partial(_apply_one, name=name, script=script))
-        if not (await _compatibility(connection)).unknown():  # rights are the newest release's
-            await _retried("granting rights", connection, grant)
+                await _retry(name, connection, partial(_apply_one, name=name, script=script))
+        if not (await _read_compatibility(connection)).unknown():  # rights are the newest release's
+            await _retry("granting rights", connection, grant)
         row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
         assert row is not None
         await make_days(connection, row[0])
@@ -161,13 +161,13 @@ async def _prepare(connection: Connection, up_to: str | None = None) -> list[tup
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
     )
-    if not await _has_oldest(connection):
+    if not await _records_compatibility(connection):
         await connection.execute(
             sql.SQL("ALTER TABLE schema_migrations ADD COLUMN oldest_compatible integer NOT NULL DEFAULT {}").format(
                 sql.Literal(BASELINE)
             )
         )
-    missing = _missing(await _compatibility(connection), up_to)
+    missing = _pending_scripts(await _read_compatibility(connection), up_to)
     await make_roles(connection)
     return missing
 
@@ -182,7 +182,7 @@ def _transactional(script: str) -> str:
     return script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
 
 
-async def _apply_in_pieces(connection: Connection, name: str, script: str) -> None:
+async def _apply_outside_transaction(connection: Connection, name: str, script: str) -> None:
     """Run a migration that PostgreSQL refuses inside a transaction, such as CREATE INDEX CONCURRENTLY.
 
     Each statement ends with a semicolon at the end of a line. A repeated attempt starts again with the first statement.
@@ -201,7 +201,7 @@ async def _record(connection: Connection, name: str, script: str) -> None:
     )
 
 
-async def _retried(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
+async def _retry(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
     """Run a step in a transaction with short lock waits, and retry while other sessions hold the locks. Raises MigrationError."""
     for left in reversed(range(ATTEMPTS)):
         try:
@@ -219,7 +219,7 @@ async def _retried(what: str, connection: Connection, step: Callable[[Connection
     raise AssertionError("unreachable")
 
 
-def _missing(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
+def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
     known = available()
     if found.oldest > number_of(known[-1][0]):
         raise MigrationError(f"The database is newer than this release (it has {max(found.names)}); upgrade Joinery.")
@@ -231,7 +231,7 @@ async def _is_migrated(connection: Connection) -> bool:
     return (await cursor.fetchone()) == (True,)
 
 
-async def _has_oldest(connection: Connection) -> bool:
+async def _records_compatibility(connection: Connection) -> bool:
     """Return whether a release that records compatibility has migrated the database."""
     cursor = await connection.execute(
         "SELECT FROM pg_attribute WHERE attrelid = 'schema_migrations'::regclass AND attname = 'oldest_compatible'"
@@ -239,13 +239,13 @@ async def _has_oldest(connection: Connection) -> bool:
     return await cursor.fetchone() is not None
 
 
-async def _compatibility(connection: Connection) -> Compatibility:
-    oldest = "oldest_compatible" if await _has_oldest(connection) else str(BASELINE)
+async def _read_compatibility(connection: Connection) -> Compatibility:
+    oldest = "oldest_compatible" if await _records_compatibility(connection) else str(BASELINE)
     cursor = await connection.execute(f"SELECT name, {oldest} FROM schema_migrations ORDER BY name".encode())
     rows = await cursor.fetchall()
     return Compatibility([name for name, _ in rows], max((oldest for _, oldest in rows), default=0))
 
 
-def _ungranted(connection: Connection, grants: Sequence[str]) -> str:
+def _missing_grants_message(connection: Connection, grants: Sequence[str]) -> str:
     statements = "\n  ".join(f"{one};" for one in grants)
     return f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:\n  {statements}"

@@ -13,7 +13,7 @@ from adapters.postgres.sqlfile import statements
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import plain
 from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
-from domain.platform.instances import ALIVE, Instance
+from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
 from domain.platform.model import ComponentState, OperatingFigures
 from domain.sources.model import RUNNABLE, STALE_INTERVALS
 from ports.platform import Check, DayCount
@@ -73,9 +73,9 @@ class PostgresInstances:
         async with self._pool.system() as link:
             await link.cursor.execute(SQL["leave"], {"instance": instance})
 
-    async def alive(self) -> Sequence[Instance]:
+    async def list_alive(self) -> Sequence[Instance]:
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["alive"], {"alive": ALIVE})
+            cursor = await link.cursor.execute(SQL["alive"], {"alive": HEARTBEAT_TIMEOUT})
             return [Instance(*row) for row in await cursor.fetchall()]
 
 

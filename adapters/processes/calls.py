@@ -26,7 +26,7 @@ class CallLimits:
 
 
 class ProcessCalls:
-    """ports.parsing.RunParser: at most `most` calls at a time, the others wait.
+    """ports.parsing.ParserRunner: at most `most` calls at a time, the others wait.
 
     `command` runs the fork server, which knows the functions by `name_of` and bounds each child's memory. Exceptions of
     `raises` are raised as they are; any other of the function is a ParserEnded.

@@ -86,7 +86,7 @@ class CatalogueReconciler:
             # A rule may have filed it elsewhere: what the source itself stated is what stays.
             own = {"category": product.stated_category, **statement.data}
             held = differences.without_blank(product.data, "product", statement.blank)
-            statement.data = differences.merged_data(held, own)  # type: ignore[assignment]
+            statement.data = differences.merge_data(held, own)  # type: ignore[assignment]
         filed = self.filing.file(statement.data)
         if product is None:
             product = self._new_product(statement, filed)
@@ -253,7 +253,7 @@ class CatalogueReconciler:
             return None
         if not self.replaces_data:
             held = differences.without_blank(variant.data, "variant", stated.blank | {"variant.discontinued"})
-            stated.data = differences.merged_data(held, stated.data)  # type: ignore[assignment]
+            stated.data = differences.merge_data(held, stated.data)  # type: ignore[assignment]
             trim_variant(stated.data)  # type: ignore[arg-type]
         self._update_variant(product, owner, variant, stated)
         return variant
@@ -375,7 +375,7 @@ class CatalogueReconciler:
         if self.replaces_data:
             return {"availability": Availability.UNKNOWN, **stated}
         held = offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
-        data, dropped = differences.merged_offer(differences.without_blank(held, "offer", blank), stated)
+        data, dropped = differences.merge_offer(differences.without_blank(held, "offer", blank), stated)
         if dropped:
             detail = f"The offer at {offer.location} is in {data['currency']} now; removed in the other currency: {', '.join(dropped)}."
             self.problems.append(Problem("currency", ProblemKind.CONFLICT, detail, line=self.line))

@@ -20,7 +20,7 @@ _BLANK: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0
 _PRODUCT: Final = re.compile(r"\b[A-Za-z]{1,20}/[0-9.]{1,16}\b|\A[A-Za-z]{1,20}\Z")
 
 
-def checked_name(text: str) -> str:
+def validate_name(text: str) -> str:
     """Return the name with its spaces collapsed.
 
     Raises:
@@ -41,9 +41,9 @@ def checked_name(text: str) -> str:
 
 
 def displayable_name(text: str, default: str = "") -> str:
-    """Return the name as `checked_name` does, or `default` for one that it refuses or that mail programs turn into a link."""
+    """Return the name as `validate_name` does, or `default` for one that it refuses or that mail programs turn into a link."""
     try:
-        name = checked_name(text)
+        name = validate_name(text)
     except InvalidRequest:
         return default
     return default if _HOST.search(unicodedata.normalize("NFKC", name)) else name
@@ -53,7 +53,7 @@ def displayable_address(text: str, default: str = "") -> str:
     """Return a mail address if its parts could be names, else `default`."""
     local, _, domain = text.partition("@")
     try:
-        return text if f"{checked_name(local)}@{checked_name(domain)}" == text and " " not in text else default
+        return text if f"{validate_name(local)}@{validate_name(domain)}" == text and " " not in text else default
     except InvalidRequest:
         return default
 

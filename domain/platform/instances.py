@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 ROLES: Final = ("api", "runs", "webhooks", "scheduler", "mail")
-BEAT: Final = 20.0
+HEARTBEAT_INTERVAL: Final = 20.0
 """Seconds between two heartbeats."""
-ALIVE: Final = timedelta(seconds=70)
+HEARTBEAT_TIMEOUT: Final = timedelta(seconds=70)
 """After three heartbeats that did not come a process counts as gone."""
-ENOUGH: Final = 10
+MIN_FAILURES: Final = 10
 """Requests from which on their share of failures says something."""
 
 
@@ -34,12 +34,12 @@ class RequestTotals(NamedTuple):
     failed: int
 
 
-def serves(apis: Sequence[Instance]) -> bool:
+def is_serving(apis: Sequence[Instance]) -> bool:
     """Return whether the instances answered more requests than they failed."""
     return sum(one.answered for one in apis) > sum(one.failed for one in apis)
 
 
-def mostly_fails(apis: Sequence[Instance]) -> bool:
-    """Return whether most requests failed, of at least `ENOUGH` failures."""
+def is_mostly_failing(apis: Sequence[Instance]) -> bool:
+    """Return whether most requests failed, of at least `MIN_FAILURES` failures."""
     answered, failed = sum(one.answered for one in apis), sum(one.failed for one in apis)
-    return failed >= ENOUGH and failed > answered
+    return failed >= MIN_FAILURES and failed > answered

@@ -11,7 +11,7 @@ from typing import Final
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
-from domain.platform.instances import BEAT, Instance, RequestTotals
+from domain.platform.instances import HEARTBEAT_INTERVAL, Instance, RequestTotals
 from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, worst_of
 from ports.clock import Clock
 from ports.platform import Check, Incidents, Instances, PlatformChecks
@@ -123,7 +123,7 @@ class Heartbeat:
                 await self._beat()
             except Exception as error:
                 LOG.debug("heartbeat failed: %s", error)
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(HEARTBEAT_INTERVAL)
 
     async def leave(self) -> None:
         """Withdraw the process, which ends; without a store its record expires."""

@@ -11,7 +11,7 @@ from domain.changes.model import network_of
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
 from domain.platform.incidents import IN_A_ROW
-from domain.platform.instances import mostly_fails, serves
+from domain.platform.instances import is_mostly_failing, is_serving
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
@@ -56,11 +56,11 @@ class PublicApiProbe:
 
     async def __call__(self) -> ComponentState:
         """Return the state of the API."""
-        apis = [one for one in await self._instances.alive() if one.role == "api"]
-        if mostly_fails(apis):
+        apis = [one for one in await self._instances.list_alive() if one.role == "api"]
+        if is_mostly_failing(apis):
             self._missed = 0
             return ComponentState.DEGRADED
-        if serves(apis) or await self._is_reachable():
+        if is_serving(apis) or await self._is_reachable():
             self._missed = 0
             return ComponentState.OPERATIONAL
         self._missed += 1

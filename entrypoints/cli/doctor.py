@@ -9,10 +9,10 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
-from adapters.postgres.migrate import available, compatibility
+from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.privileges import APP, SYSTEM
 from adapters.postgres.purge_guard import PurgeState
-from domain.kernel.clock import CLOCK, TOLERATED
+from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
 from entrypoints import settings
 from entrypoints.cli import storage
@@ -66,7 +66,7 @@ async def _seen(look: Callable[[Settings], Awaitable[Finding]], configured: Sett
 
 
 async def _database(configured: Settings) -> Finding:
-    schema = await compatibility(configured.owner_url)
+    schema = await read_compatibility(configured.owner_url)
     if fault := schema.fault():
         return Finding("database", "wrong", fault)
     later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
@@ -103,13 +103,13 @@ async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
 
 def _clock_finding(offset: float, state: PurgeState) -> Finding:
     database = f"the database's clock ({_database_time(state)})"
-    if abs(offset) > TOLERATED:
+    if abs(offset) > MAX_OFFSET:
         return Finding(
             "clock",
             "warning",
             f"This machine's clock differs by {offset:+.0f} s from {database}; synchronise it by NTP.",
         )
-    return Finding("clock", "ok", f"within {TOLERATED:g} s of {database}")
+    return Finding("clock", "ok", f"within {MAX_OFFSET:g} s of {database}")
 
 
 def _schedule_finding(found: Mapping[str, int], state: PurgeState, *, repaired: bool) -> Finding:

@@ -26,7 +26,7 @@ from ports.platform import SchemaCheck
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0
 """Seconds between two checks of a schema that does not fit."""
-FIRST_LOOK: Final = 5.0
+FIRST_CHECK: Final = 5.0
 """Seconds that the API waits for its first check of the schema before it listens."""
 
 
@@ -45,9 +45,9 @@ async def _serving(
         if process == "api":
             # The API listens even while the database does not answer.
             with contextlib.suppress(Unavailable, TimeoutError):
-                async with asyncio.timeout(FIRST_LOOK):
-                    await schema.look()
-        elif not await _fitting(schema):
+                async with asyncio.timeout(FIRST_CHECK):
+                    await schema.check()
+        elif not await _wait_for_schema(schema):
             return 0
         watching = [
             asyncio.create_task(container.keyring().watch(), name="watching the key ring"),
@@ -70,12 +70,12 @@ async def _serving(
     return 0
 
 
-async def _fitting(schema: SchemaCheck) -> bool:
-    """Wait until the schema fits; False when a signal to stop comes first."""
+async def _wait_for_schema(schema: SchemaCheck) -> bool:
+    """Wait until the schema is compatible. Return False if a signal to stop comes first."""
     with stopping_on_signals() as stop:
         while not stop.is_set():
             try:
-                if await schema.look() is None:
+                if await schema.check() is None:
                     return True
             except Unavailable as error:
                 LOG.warning("waiting for the database: %s", error)
@@ -130,8 +130,8 @@ async def migrate(options: argparse.Namespace) -> int:
     """`joinery migrate`."""
     url = settings.owner_url(environment(options))
     try:
-        names = await (migrations.pending if options.plan else migrations.migrate)(url)
-        later = (await migrations.compatibility(url)).unknown()
+        names = await (migrations.list_pending if options.plan else migrations.migrate)(url)
+        later = (await migrations.read_compatibility(url)).unknown()
     except migrations.MigrationError as error:
         raise CommandError(str(error)) from error
     if options.json:

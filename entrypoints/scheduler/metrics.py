@@ -146,7 +146,7 @@ class SchedulerMetrics(Metrics):
         self._living, self._found = {}, None
         try:
             if self._instances is not None:
-                alive = Counter(one.role for one in await self._instances.alive())
+                alive = Counter(one.role for one in await self._instances.list_alive())
                 self._living = {role: alive[role] for role in ROLES}
             if self._figures is not None:
                 self._found = await self._figures.read()

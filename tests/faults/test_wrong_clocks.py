@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.kernel.clock import TOLERATED
+from domain.kernel.clock import MAX_OFFSET
 from tests.flows.api import Api
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 from tests.flows.stage import ROOT, Stage, eventually, free_port
@@ -87,7 +87,7 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
             eventually(lambda: api.get(f"/v1/runs/{run}")["status"] == "succeeded", "the run has succeeded", within=60)
             stamps = [int((one.headers or {})["webhook-timestamp"]) for one in told.gets(3, within=60)]
             ended = stage.value("SELECT now()")
-            assert all(begun.timestamp() - TOLERATED <= stamp <= ended.timestamp() + TOLERATED for stamp in stamps)
+            assert all(begun.timestamp() - MAX_OFFSET <= stamp <= ended.timestamp() + MAX_OFFSET for stamp in stamps)
         _links_work(api, honest)
         _links_work(honest, api)
         eventually(

@@ -11,7 +11,7 @@ from domain.access.usecases import AccessService, secret_with
 from domain.audit.model import Change
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
-from domain.kernel.names import checked_name, displayable_address, displayable_name
+from domain.kernel.names import displayable_address, displayable_name, validate_name
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
@@ -139,7 +139,7 @@ class InvitationService:
         """
         if await self._people.by_email(invitation.email) is not None:
             raise Conflict(THERE)
-        return User(new_id("usr"), invitation.email, checked_name(name), None, self._clock.now())
+        return User(new_id("usr"), invitation.email, validate_name(name), None, self._clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
         """The person becomes a member; their address counts as verified, for the secret came by mail to it.

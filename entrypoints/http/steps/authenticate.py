@@ -81,5 +81,5 @@ class Authenticate:
             LOG.exception("a credential could not be looked up")
             raise Unavailable("Credentials cannot be verified at the moment.") from error
         if proof is None and self._schema is not None:
-            await self._schema.confirm()  # row security of another release may hide existing rows
+            await self._schema.require()  # row security of another release may hide existing rows
         return proof
