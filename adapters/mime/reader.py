@@ -23,7 +23,7 @@ READER_ERRORS: Final = (MessageUnreadable,)
 
 
 class MimeReader:
-    """MessageReader. `run` bounds and ends the parser, and raises READER_ERRORS as they are."""
+    """MessageReader. `run` runs the parser, and raises READER_ERRORS unchanged."""
 
     def __init__(self, run: ParserRunner = asyncio.to_thread) -> None:
         self._run = run

@@ -20,7 +20,7 @@ from ports.platform import Check, DayCount
 
 SQL = statements("platform")
 COUNTED: Final = 50_000
-"""Deliveries up to which those that wait are counted."""
+"""Most waiting deliveries that are counted on a node."""
 
 
 class PostgresPlatformChecks:
@@ -80,7 +80,7 @@ class PostgresInstances:
 
 
 class PostgresOperatingFigures:
-    """OperatingFiguresReader; each node's are added up. A node that does not answer in time is left out."""
+    """OperatingFiguresReader; the figures of all nodes are added up. A node that does not answer in time is left out."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

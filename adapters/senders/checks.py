@@ -16,7 +16,7 @@ _UNKNOWN: Final = Authentication(CheckResult.TEMPERROR, CheckResult.TEMPERROR, C
 
 
 class SenderVerifier:
-    """SenderChecks. `run` bounds and ends the verification; names are looked up in this process."""
+    """SenderChecks. `run` runs the verification; DNS names are looked up in this process."""
 
     def __init__(self, records: NameRecords, run: ParserRunner = asyncio.to_thread) -> None:
         self._records, self._run = records, run

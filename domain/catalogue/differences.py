@@ -61,7 +61,7 @@ def facets(changes: list[Changed]) -> list[str]:
 
 
 def merge_data(held: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge stated fields into those held: a field changes only when it is stated, None removes it.
+    """Merge stated fields into those held. A field changes only when it is stated; None removes it.
 
     Nested objects merge by their parts; lists and measures are replaced.
     """
@@ -108,7 +108,7 @@ def merge_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dic
         dropped = [name for name in PRICES if data.pop(name, None) is not None and name not in stated]
     data = merge_data(data, stated)
     if not {"price", "compare_at"} <= stated.keys() and data.get("compare_at", inf) <= data.get("price", -inf):
-        del data["compare_at"]  # a price to compare with is above the price
+        del data["compare_at"]  # compare_at must exceed the price
     if not any(name in data for name in PRICES):
         data.pop("currency", None)
     return data, dropped

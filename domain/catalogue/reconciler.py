@@ -37,7 +37,7 @@ class CatalogueReconciler:
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
     `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
     `places` are the locations that a stock sheet can speak of, None where its rows name them. `filing` files products.
-    `replaces_data` says that statements hold all that is to be kept (merged records); else a field that one leaves out stays.
+    With `replaces_data` a statement replaces all data (merged records); otherwise fields that it does not state are kept.
     """
 
     source: Source
@@ -83,7 +83,7 @@ class CatalogueReconciler:
         """The catalogue stream states a product: it is made, or brought to what the source says now."""
         product = self.products.get(statement.key)
         if product is not None and not self.replaces_data:
-            # A rule may have filed it elsewhere: what the source itself stated is what stays.
+            # A rule may have changed the category; the one that the source stated is kept.
             own = {"category": product.stated_category, **statement.data}
             held = differences.without_blank(product.data, "product", statement.blank)
             statement.data = differences.merge_data(held, own)  # type: ignore[assignment]

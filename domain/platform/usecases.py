@@ -104,7 +104,7 @@ class PlatformService:
 
 
 class Heartbeat:
-    """Records regularly that a process is alive. `sample` returns the requests since it started."""
+    """Records regularly that a process is running. `sample` returns its requests since the start."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Heartbeat:
         self._before = RequestTotals(0, 0)
 
     async def run(self) -> None:
-        """Beat until cancelled; a failed beat is logged and skipped."""
+        """Record heartbeats until cancelled; a failed one is logged and skipped."""
         while True:
             try:
                 await self._beat()
@@ -126,12 +126,12 @@ class Heartbeat:
             await asyncio.sleep(HEARTBEAT_INTERVAL)
 
     async def leave(self) -> None:
-        """Withdraw the process, which ends; without a store its record expires."""
+        """Remove the record of the process; if that fails, the record expires."""
         try:
             async with asyncio.timeout(1):
                 await self._instances.leave(self._id)
         except Exception as error:
-            LOG.debug("heartbeat could not be withdrawn: %s", error)
+            LOG.debug("heartbeat could not be removed: %s", error)
 
     async def _beat(self) -> None:
         totals, before = self._sample(), self._before

@@ -102,10 +102,10 @@ class InvitationService:
     async def send(self, invitation: Invitation, secret: str, organisation: str) -> None:
         """Mail the link to the invited address; `organisation` is its name.
 
-        The subject has no text of the inviter's choosing, and the letter none that could be taken for the service's own.
+        The subject contains no text that the inviter chose, and the body none that could pass for the service's own.
         """
         by = await self._people.get(invitation.invited_by)
-        who = displayable_address(by.email, _SOMEBODY) if by is not None else _SOMEBODY
+        who = displayable_address(by.email, _UNKNOWN_INVITER) if by is not None else _UNKNOWN_INVITER
         body = _LETTER.format(
             who=who, organisation=displayable_name(organisation, "an organisation"), role=invitation.role, link=f"{self._base_url}{PAGE}{secret}",
             until=f"{invitation.expires_at:%-d %B %Y}",
@@ -130,12 +130,12 @@ class InvitationService:
             return None
         by = await self._people.get(invited.invitation.invited_by)
         known = await self._people.by_email(invited.invitation.email) is not None
-        return Offer(invited, by.called if by is not None else _SOMEBODY, known)
+        return Offer(invited, by.called if by is not None else _UNKNOWN_INVITER, known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
         """The person of the invited address, to be kept by `PasswordService.set_up`.
 
-        Raises InvalidRequest for a name that others cannot be shown; Conflict where there is an account: an invitation is no password of one that was there before it.
+        Raises InvalidRequest for an invalid name; Conflict where there is an account: an invitation is no password of one that was there before it.
         """
         if await self._people.by_email(invitation.email) is not None:
             raise Conflict(THERE)
@@ -193,11 +193,11 @@ def address_of(text: str) -> str:
 
 
 def _is_legible(address: str) -> bool:
-    """Tell whether every character shows (a lone surrogate does not) and none is a compatibility form of another."""
+    """Return whether every character is printable (a lone surrogate is not) and none is a compatibility form of another."""
     return address.isprintable() and normalize("NFKC", address) == normalize("NFC", address)
 
 
-_SOMEBODY: Final = "An administrator"
+_UNKNOWN_INVITER: Final = "An administrator"
 _SUBJECT: Final = "You are invited to an organisation on Joinery"
 _LETTER: Final = """\
 {who} invites you to their organisation on Joinery, as {role}.
