@@ -49,16 +49,20 @@ class Compatibility:
 
         A later schema is compatible until a migration contracts it (docs/operations.md#upgrades).
         """
-        known = [name for name, _ in available()]
-        missing = [name for name in known if name not in self.names]
+        missing = [name for name, _ in available() if name not in self.names]
         if missing:
             return f"Migrations are pending ({len(missing)}, starting with {missing[0]}); run `joinery migrate`."
-        if self.oldest > number_of(known[-1]):
-            return (
-                f"The database's schema ({max(self.names)}) requires a release that includes migration {self.oldest:04}, "
-                f"but the last migration of this release is {known[-1]}; start a newer release."
-            )
-        return None
+        return self.contraction()
+
+    def contraction(self) -> str | None:
+        """Return the fault of a schema that a later release has contracted too far for this one, else None."""
+        last, _ = available()[-1]
+        if self.oldest <= number_of(last):
+            return None
+        return (
+            f"The database's schema ({max(self.names)}) requires a release that includes migration {self.oldest:04}, "
+            f"but the last migration of this release is {last}; use a newer release."
+        )
 
     def unknown(self) -> list[str]:
         """Return the migrations of later releases."""
@@ -220,10 +224,9 @@ async def _retry(what: str, connection: Connection, step: Callable[[Connection],
 
 
 def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
-    known = available()
-    if found.oldest > number_of(known[-1][0]):
-        raise MigrationError(f"The database is newer than this release (it has {max(found.names)}); upgrade Joinery.")
-    return [entry for entry in known if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
+    if fault := found.contraction():
+        raise MigrationError(fault)
+    return [entry for entry in available() if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
 
 
 async def _is_migrated(connection: Connection) -> bool:

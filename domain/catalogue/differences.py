@@ -1,6 +1,6 @@
 """What changed between two statements of the same thing, field by field."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
@@ -112,6 +112,11 @@ def merge_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dic
     if not any(name in data for name in PRICES):
         data.pop("currency", None)
     return data, dropped
+
+
+def currency_conflict(location: str, currency: str, dropped: Sequence[str]) -> str:
+    """Describe the prices that `merge_offer` removed."""
+    return f"The offer at {location} is now in {currency}; prices in the previous currency were removed: {', '.join(dropped)}."
 
 
 def checked(old: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:

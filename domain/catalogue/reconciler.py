@@ -377,7 +377,7 @@ class CatalogueReconciler:
         held = offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
         data, dropped = differences.merge_offer(differences.without_blank(held, "offer", blank), stated)
         if dropped:
-            detail = f"The offer at {offer.location} is in {data['currency']} now; removed in the other currency: {', '.join(dropped)}."
+            detail = differences.currency_conflict(offer.location, data["currency"], dropped)
             self.problems.append(Problem("currency", ProblemKind.CONFLICT, detail, line=self.line))
         data.setdefault("availability", Availability.UNKNOWN)
         return data
