@@ -23,7 +23,7 @@ _PUBLISHED: Final = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY
 _SOLE_MEMBERS: Final = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
 """People who belong to no other organisation; their sessions go with them."""
 _DELETE_USERS: Final = "DELETE FROM users WHERE id = ANY(%s)"
-"""A statement of its own: `users` lies at the coordinator of a cluster, and cannot be changed by a statement that reads `members`."""
+"""A separate statement: on a cluster `users` is at the coordinator, so a statement that reads `members` cannot change it."""
 _CREDENTIALS: Final = (
     "api_keys",
     "oauth_apps",

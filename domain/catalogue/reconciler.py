@@ -352,7 +352,7 @@ class CatalogueReconciler:
     def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement, blank: frozenset[str]) -> None:
         bit = STREAM_BITS[self.stream]
         if offer.stated & ~bit:
-            # The other stream may state what is blank here; a price to compare with belongs to its price.
+            # The other stream may state fields that are blank here; compare_at belongs to the stream with the price.
             blank &= _COMPARE_AT if "price" in statement.data else frozenset()
         data = self._offer_data(offer, statement.data, blank)
         if "incoming" in data and not self._room.arrivals(product, offer.data, data):

@@ -17,7 +17,7 @@ def main(parent: str, memory: str) -> None:
 
 
 def convert(source: str, target: str) -> list[tuple[str, int, int]]:
-    """Convert the image at a path into files at and beside another."""
+    """Convert the image `source` into `target` and smaller images next to it."""
     return webp_of(Path(source), Path(target))
 
 
