@@ -36,8 +36,8 @@ run: install ## start everything on this machine, with the demo
 test: install ## every test but the long ones
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(QUICK)" tests
 
-test-cluster: install ## what runs on a Citus cluster, on the one that JOINERY_TEST_CITUS_URL names (docs/cluster.md; CLUSTER_SUITES)
-	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md says how to get a cluster." >&2; exit 1; }
+test-cluster: install ## the suites that run on a Citus cluster, on that of JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES)
+	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md explains how to build a cluster." >&2; exit 1; }
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/citus --ignore tests/citus/test_dead_nodes.py
 	@JOINERY_TEST_ON=citus $(BIN)/python -m pytest -q -n $(JOBS) -m "$(QUICK)" $(CLUSTER_SUITES)
 	@# kills nodes, so nothing may run beside it
@@ -61,7 +61,7 @@ lock: install ## resolve the dependencies of pyproject.toml into the lock files 
 	@$(LOCK) --extra dev --constraints requirements.lock --output-file requirements-dev.lock pyproject.toml
 	@echo setuptools | $(LOCK) --constraints requirements-dev.lock --output-file requirements-build.lock -
 
-sbom: install ## the software bill of materials of what the image installs, in dist/joinery.cdx.json (CycloneDX)
+sbom: install ## write the image's software bill of materials to dist/joinery.cdx.json (CycloneDX)
 	@mkdir -p dist
 	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
 	  --of JSON --output-file dist/joinery.cdx.json requirements.lock

@@ -41,7 +41,7 @@ from adapters.postgres.platform import (
 from adapters.postgres.purge_guard import PostgresPurgeGuard
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.schedule_repair import PostgresScheduleRepair
-from adapters.postgres.schema import PostgresSchema
+from adapters.postgres.schema import PostgresSchemaCheck
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
@@ -109,7 +109,7 @@ class Container(containers.DeclarativeContainer):
     vault = providers.Singleton(vault_of, settings)
     keys = providers.Singleton(WorkingKeys, settings.provided.secrets)
     pool = providers.Singleton(pool_of, settings, vault)
-    schema = providers.Singleton(PostgresSchema, pool)
+    schema = providers.Singleton(PostgresSchemaCheck, pool)
     key_rings = providers.Singleton(PostgresKeyRings, pool)
     keyring = providers.Singleton(Keyring, key_rings, vault, keys, clock)
     sealed_values = providers.Singleton(PostgresSealedValues, pool)

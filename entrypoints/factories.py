@@ -94,9 +94,12 @@ def image_converter_of(settings: Settings) -> ProcessImages:
 
 
 def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
-    """Return processes that parse web documents and mail, each as bounded in memory as a reader of feeds.
+    """Return the processes that parse web documents and mail, with the memory limit of feed readers.
 
-    `most` work at a time, as many as there are readers of feeds unless it is given.
+    Args:
+        settings: The settings of this process.
+        most: Processes at a time; by default as many as feed readers.
+
     """
     command = [sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), str(settings.reader_memory)]
     return ProcessCalls(command, most=most or settings.worker_readers, raises=READER_ERRORS)
@@ -143,7 +146,7 @@ def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[
         return True
 
     async def schema_fits() -> bool:
-        return await schema.look() is None
+        return await schema.check() is None
 
     async def has_keys() -> bool:
         return bool(keys.api_keys)

@@ -1,4 +1,4 @@
-"""Logging as JSON lines: structure first, never a secret, and no floods."""
+"""Logging as JSON lines, without secrets; repeated records are counted instead of logged."""
 
 import json
 import logging
@@ -12,10 +12,10 @@ from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
-_OUTAGES: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
-"""Foreseen failures of what the process depends on: they need no traceback."""
+_DEPENDENCY_ERRORS: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
+"""Expected failures of dependencies, which are logged without a traceback."""
 WINDOW: Final = 60.0
-"""Seconds for which repetitions are counted instead of logged."""
+"""Seconds for which repeated records are counted instead of logged."""
 BURST: Final = 5
 """Warnings of one template that are logged within a window."""
 MOST_TEMPLATES: Final = 500
@@ -24,7 +24,7 @@ MOST_TEMPLATES: Final = 500
 class JsonLines(logging.Formatter):
     """One JSON object a line: time, level, logger, message, what `extra` gave, and the exception where there is one.
 
-    Times are the service's (domain.kernel.clock), as those of access lines.
+    Times are those of domain.kernel.clock, as in the access log.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -43,11 +43,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class FloodFilter(logging.Filter):
-    """Passes the first records of a kind, counts the others, and reports the count (docs/decisions/0063).
+class RepetitionFilter(logging.Filter):
+    """Logs the first records of a message template, and counts the others (docs/decisions/0063).
 
-    Outages pass once a window without a traceback, warnings BURST times. An unforeseen error always passes, for its request id
-    stands nowhere else, and has its traceback once a window.
+    Within a window, a failure of a dependency is logged once, without a traceback, and any other warning BURST times. An
+    unexpected error is always logged, because its request id is recorded nowhere else, with one traceback per window.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -60,8 +60,8 @@ class FloodFilter(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, _OUTAGES):
-            record.brief = self._count((type(error), *_place(error))) > 1
+        if error is not None and not isinstance(error, _DEPENDENCY_ERRORS):
+            record.brief = self._count((type(error), *_raised_at(error))) > 1
             return True
         record.brief = True
         key = (record.name, record.levelno, record.msg)
@@ -85,7 +85,7 @@ class FloodFilter(logging.Filter):
         return count + 1
 
 
-def _place(error: BaseException) -> tuple[str, int]:
+def _raised_at(error: BaseException) -> tuple[str, int]:
     """Return file and line that raised the error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -97,7 +97,7 @@ def configure(level: str) -> None:
     """Send all logs to standard error as JSON lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
-    handler.addFilter(FloodFilter())
+    handler.addFilter(RepetitionFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -44,7 +44,7 @@ class Counts:
         self._totals[values] = self._totals.get(values, 0) + 1
 
     def totals(self, label: str) -> Counter[str]:
-        """Totals by one of the labels."""
+        """Return the totals by one of the labels."""
         place, found = self.labels.index(label), Counter[str]()
         for values, total in list(self._totals.items()):
             found[values[place]] += total
@@ -136,10 +136,10 @@ def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
     """What every process works in: connections to the database, and disks."""
     settings, schema = dependencies.settings, dependencies.schema
     build = "joinery_build_info"
-    metrics.gauges(build, "Always 1; the release.", ("version",), lambda: {(product_version(),): 1.0})
+    metrics.gauges(build, "Always 1, labelled with the release.", ("version",), lambda: {(product_version(),): 1.0})
     mismatch = "joinery_schema_mismatch"
     metrics.gauge(
-        mismatch, "Whether this release does not work on the database's schema.",
+        mismatch, "1 when this release is incompatible with the database's schema, else 0.",
         lambda: float(schema is not None and schema.fault is not None),
     )  # fmt: skip
     metrics.gauge(
@@ -147,7 +147,7 @@ def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
     )
     metrics.gauge("joinery_pool_waiting", "What waits for a database connection.", dependencies.waiting)
     metrics.gauge(
-        "joinery_clock_offset_seconds", "By how much the machine's clock is ahead of the database's.", CLOCK.offset
+        "joinery_clock_offset_seconds", "Seconds by which the machine's clock is ahead of the database's.", CLOCK.offset
     )
     disks = _disks(settings)
     free, size = "joinery_disk_free_bytes", "joinery_disk_size_bytes"

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 SHORTEST_SECRET: Final = 32
 """Characters of the operator's secret."""
 LARGEST_FILE: Final = 64 << 10
-"""Bytes of a file that a setting is read from."""
+"""Most bytes of a file that a setting is read from."""
 
 
 PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -81,9 +81,9 @@ class Settings:
     base_url: str
     docs_url: str
     status_url: str = ""
-    """Where the service's own checks look for the API, as clients do."""
+    """The address at which the service checks its own API, as clients reach it."""
     owner_url: str = field(default="", repr=False)
-    """The same database as the owner of its schema: for migrations, operators' commands and the scheduler's upkeep."""
+    """The same database with the login that owns its schema: for migrations, operators' commands and the scheduler."""
     host: str = "127.0.0.1"
     port: int = 8080
     watching: Watching = Watching()
@@ -106,9 +106,9 @@ class Settings:
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
     access_log: bool = True
-    """The switch for the API's line for each request."""
+    """Whether the API logs a line for each request."""
     drain_seconds: int = 5
-    """Seconds for which the API serves on after a signal to stop, with /readyz failing."""
+    """Seconds for which the API keeps serving after a signal to stop, while /readyz fails."""
     resolver: str | None = None
     """A name server to ask instead of this machine's, `address` or `address:port`."""
     http2: bool = False
@@ -132,14 +132,14 @@ class SettingsError(Exception):
     """A setting is missing or wrong; the message names the variable and the remedy."""
 
 
-def with_files(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with each `JOINERY_X_FILE` replaced by `JOINERY_X`, the file's text without white space around it.
+def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """Replace each `JOINERY_X_FILE` by `JOINERY_X`, with the stripped text of the file, in a copy of the environment.
 
     An empty file leaves the setting empty, as an empty variable does.
 
     Raises:
         SettingsError: Both are set, or the file cannot be read, is larger than LARGEST_FILE, or has more than one line or
-            control characters. Messages never repeat what it holds.
+            control characters. Messages never contain the value.
 
     """
     found = dict(env)
@@ -148,7 +148,7 @@ def with_files(env: Mapping[str, str]) -> dict[str, str]:
         if not path:
             continue
         if env.get(target):
-            raise SettingsError(f"{target} and {name} are both set; keep one of them.")
+            raise SettingsError(f"{target} and {name} are both set; set only one of them.")
         try:
             found[target] = _text_of(Path(path))
         except (OSError, ValueError) as error:
@@ -172,13 +172,13 @@ def _text_of(path: Path) -> str:
 
 
 def plugins_path(env: Mapping[str, str]) -> Path:
-    """The list of plugins that may load. Raises SettingsError for one that is named and missing.
+    """Return the path of the list of plugins that may load. Raises SettingsError when JOINERY_PLUGINS names a missing file.
 
-    A missing default loads what is built in. A missing named one would lift the restrictions that it states.
+    Without the default file only built-in connectors load. Ignoring a missing named file would lift its restrictions.
     """
     named = env.get("JOINERY_PLUGINS", "")
     if named and not Path(named).is_file():
-        raise SettingsError(f"JOINERY_PLUGINS names {named}, which is no file.")
+        raise SettingsError(f"JOINERY_PLUGINS names {named}, which is not a file.")
     return Path(named or "plugins.toml")
 
 
@@ -341,7 +341,7 @@ def _watching(env: Mapping[str, str]) -> Watching:
 
 
 def owner_url(env: Mapping[str, str]) -> str:
-    """Return the owner's database: JOINERY_MIGRATE_DATABASE_URL, else JOINERY_DATABASE_URL. Raises SettingsError."""
+    """Return the database URL of the schema's owner. Raises SettingsError."""
     url = env.get("JOINERY_MIGRATE_DATABASE_URL") or env.get("JOINERY_DATABASE_URL", "")
     if not url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name the PostgreSQL database to migrate.")
@@ -361,7 +361,7 @@ def private_hosts_of(env: Mapping[str, str]) -> frozenset[str]:
 
 def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     """Read `JOINERY_…` variables. Raises SettingsError."""
-    env = with_files(os.environ if env is None else env)
+    env = read_file_settings(os.environ if env is None else env)
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")

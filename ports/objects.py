@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import quote
 
-SHOWN: Final = {".webp": "image/webp"}
-"""Media types that browsers show instead of saving, by the end of the file name: images that the service has encoded."""
+INLINE_TYPES: Final = {".webp": "image/webp"}
+"""Media types that are served inline, by file extension: only images that the service has encoded."""
 
 
 def download_headers(filename: str) -> dict[str, str]:
     """Return the Content-Type and Content-Disposition (RFC 6266) of a download with this name."""
-    kind = SHOWN.get(filename[filename.rfind(".") :])
+    kind = INLINE_TYPES.get(filename[filename.rfind(".") :])
     disposition = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(filename, safe='')}"
     return {"content-type": kind or "application/octet-stream", "content-disposition": disposition}
 
@@ -43,7 +43,7 @@ class ObjectMissing(Exception):
 class Objects(Protocol):
     """Keys are slash-separated, chosen by the caller; snapshots are content-addressed.
 
-    Every operation raises Unavailable when the store fails, and StorageFull when it has no room for what is written.
+    Every operation raises Unavailable when the store fails, and StorageFull when it has no space for a write.
     """
 
     async def put_file(self, key: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Parsing of hostile input where it can be bounded and ended."""
+"""Parsing of hostile input under limits of time and memory."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -7,15 +7,15 @@ R = TypeVar("R")
 
 
 class ParserEnded(Exception):
-    """The input made its parser take more time or memory than it may, or crash."""
+    """The parser was ended: the input made it exceed its limits or crash."""
 
 
 class ParserFailed(Exception):
-    """The parser could not do its work for a reason that is not the input's, such as a full disk."""
+    """The parser could not run for a reason other than its input, such as a full disk."""
 
 
-class RunParser(Protocol):
-    """Runs a function over hostile input; `asyncio.to_thread` is one, which bounds nothing."""
+class ParserRunner(Protocol):
+    """Runs a function on hostile input. `asyncio.to_thread` is a ParserRunner without limits."""
 
     async def __call__(self, function: Callable[..., R], /, *args: Any) -> R:
         """Return the function's result.

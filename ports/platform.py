@@ -36,18 +36,18 @@ class DayCount:
 
 
 class Instances(Protocol):
-    """Across tenants: processes that are alive, by their heartbeats."""
+    """Running processes across tenants, by their heartbeats."""
 
     async def beat(self, instance: Instance) -> None:
-        """Keep it as seen now, by the store's clock."""
+        """Record a heartbeat at the store's present time."""
         ...
 
     async def leave(self, instance: str) -> None:
-        """Forget a process that ends."""
+        """Remove a process that is ending."""
         ...
 
-    async def alive(self) -> Sequence[Instance]:
-        """Those that were seen within domain.platform.instances.ALIVE."""
+    async def list_alive(self) -> Sequence[Instance]:
+        """Return the instances with a heartbeat within domain.platform.instances.HEARTBEAT_TIMEOUT."""
         ...
 
 
@@ -100,21 +100,21 @@ class Incidents(Protocol):
 
 
 class SchemaCheck(Protocol):
-    """The check whether this release works on the database's schema."""
+    """Whether this release is compatible with the database's schema."""
 
     @property
     def fault(self) -> str | None:
-        """Why not, as of the last look; None when it does, or before the first look."""
+        """The reason why not, as of the last check; None if it is compatible, or before the first check."""
         ...
 
-    async def look(self) -> str | None:
-        """Look now and answer the fault. Raises Unavailable while the database does not answer."""
+    async def check(self) -> str | None:
+        """Check now and return the fault. Raises Unavailable while the database does not answer."""
         ...
 
-    async def confirm(self) -> None:
-        """Raise Unavailable unless the schema fits."""
+    async def require(self) -> None:
+        """Raise Unavailable unless the schema is compatible."""
         ...
 
     async def watch(self, *, until_fault: bool = False) -> None:
-        """Keep `fault` current until cancelled or, if asked for, until there is one."""
+        """Keep `fault` current until cancelled or, with `until_fault`, until there is one."""
         ...

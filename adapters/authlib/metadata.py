@@ -104,13 +104,13 @@ def read(said: Mapping[str, Any], *, public: bool) -> Metadata:
 
 
 def _must_be_typed(data: Mapping[str, Any]) -> None:
-    """Raise OAuthError for what has another type, or holds NUL or half a character, which nothing can store."""
+    """Raise OAuthError for a value of another type, or one with NUL or a lone surrogate, which cannot be stored."""
     for name in (*_TEXTS, *_LISTS):
         texts = data.get(name) or ""
         if any(
             storable(text) != text for text in (texts if isinstance(texts, list) else [texts]) if isinstance(text, str)
         ):
-            raise OAuthError("invalid_client_metadata", f"{name} holds a character that cannot be stored.")
+            raise OAuthError("invalid_client_metadata", f"{name} contains a character that cannot be stored.")
     for name in _TEXTS:
         if not isinstance(data.get(name, ""), str) or len(data.get(name, "")) > 2000:
             raise OAuthError("invalid_client_metadata", f"{name} is a text of at most 2000 characters.")

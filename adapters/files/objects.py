@@ -41,14 +41,14 @@ class FileObjects:
         self._links = Links(base_url, keys)
 
     async def put_file(self, key: str, path: Path) -> None:
-        await _on_disk(self._copy, self._path(key), path)
+        await _run_in_thread(self._copy, self._path(key), path)
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         path = self._path(key)
         with self._writing() as (file, fresh):
             async for chunk in chunks:
-                await _on_disk(file.write, chunk)
-            await _on_disk(_settle, file, fresh, path)
+                await _run_in_thread(file.write, chunk)
+            await _run_in_thread(_settle, file, fresh, path)
 
     async def size(self, key: str) -> int:
         try:
@@ -92,8 +92,8 @@ class FileObjects:
                 size += len(chunk)
                 if size > limit:
                     raise PayloadTooLarge(f"At most {limit} bytes may be sent to this link.")
-                await _on_disk(file.write, chunk)
-            await _on_disk(_settle, file, fresh, path)
+                await _run_in_thread(file.write, chunk)
+            await _run_in_thread(_settle, file, fresh, path)
         return size
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
@@ -127,13 +127,13 @@ class FileObjects:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[tuple[IO[bytes], Path]]:
         fresh = self._fresh / secrets.token_hex(16)
-        with _refusals():
+        with _translate_errors():
             self._fresh.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = fresh.open("xb")
         try:
             yield file, fresh
         finally:
-            with contextlib.suppress(OSError):  # nothing is left to write but after an error, which is raised already
+            with contextlib.suppress(OSError):  # closing fails only after an error that is raised already
                 file.close()
             fresh.unlink(missing_ok=True)
 
@@ -166,20 +166,20 @@ class FileObjects:
 
 
 @contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    """Raise StorageFull or Unavailable for what the disk refuses."""
+def _translate_errors() -> Iterator[None]:
+    """Translate errors of the disk into StorageFull and Unavailable."""
     try:
         yield
-    except FileNotFoundError:  # what is to be stored is missing
+    except FileNotFoundError:  # the file to store is missing
         raise
     except OSError as error:
-        _LOG.error("the object store refuses: %s", error)
+        _LOG.error("object store error: %s", error)
         raise StorageFull if is_storage_full(error) else Unavailable from error
 
 
-async def _on_disk(function: Callable[..., object], *args: object) -> None:
-    """Carry out what writes, on a thread. Raises StorageFull, Unavailable."""
-    with _refusals():
+async def _run_in_thread(function: Callable[..., object], *args: object) -> None:
+    """Run a write in a thread. Raises StorageFull, Unavailable."""
+    with _translate_errors():
         await asyncio.to_thread(function, *args)
 
 

@@ -1,4 +1,4 @@
-"""Reads web documents where they can be ended: what a site sends holds up no other site's probe."""
+"""Parsing of web documents under limits, so that one site's content cannot delay the probes of others."""
 
 import asyncio
 import json
@@ -8,29 +8,29 @@ from typing import Any, Final
 from adapters.markup import page, sitemaps
 from adapters.markup.robots import RobotsRules
 from domain.probes.facts import PageFacts, Response, SitemapFacts
-from ports.parsing import ParserEnded, RunParser
+from ports.parsing import ParserEnded, ParserRunner
 from ports.web import Rules
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsFacts:
-    """The statements of a robots.txt that hold for every URL."""
+    """The statements of a robots.txt that apply to every URL."""
 
     crawl_delay: float | None = None
     sitemaps: tuple[str, ...] = ()
 
 
 class MarkupDocuments:
-    """ports.web.Documents. `run` bounds and ends the parsers; a document whose parser is ended says nothing."""
+    """ports.web.Documents. `run` runs the parsers; a document whose parser is ended states nothing."""
 
-    def __init__(self, run: RunParser = asyncio.to_thread) -> None:
+    def __init__(self, run: ParserRunner = asyncio.to_thread) -> None:
         self._run = run
 
     async def rules(self, body: bytes) -> Rules:
         try:
             facts = await self._run(robots_facts, body) if body else RobotsFacts()
         except ParserEnded:
-            return _Rules(_FORBIDDING, RobotsFacts(), self._run)
+            return _Rules(_DISALLOW_ALL, RobotsFacts(), self._run)
         return _Rules(body, facts, self._run)
 
     async def page(self, response: Response) -> PageFacts:
@@ -53,14 +53,14 @@ class MarkupDocuments:
             return None
 
 
-_FORBIDDING: Final = b"User-agent: *\nDisallow: /\n"
-"""The rules that count where a site's cannot be read (RFC 9309 §2.3.1.4)."""
+_DISALLOW_ALL: Final = b"User-agent: *\nDisallow: /\n"
+"""The rules that apply when those of a site cannot be read (RFC 9309 §2.3.1.4)."""
 
 
 class _Rules:
     """ports.web.Rules. A probe asks about some dozens of URLs, so each question parses the rules again."""
 
-    def __init__(self, body: bytes, facts: RobotsFacts, run: RunParser) -> None:
+    def __init__(self, body: bytes, facts: RobotsFacts, run: ParserRunner) -> None:
         self._body, self._run = body, run
         self.crawl_delay, self.sitemaps = facts.crawl_delay, facts.sitemaps
 

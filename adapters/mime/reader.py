@@ -13,7 +13,7 @@ from adapters.mime.texts import author_of, disposition_of, filename_of, header_t
 from domain.kernel.errors import Unavailable
 from domain.mail.contents import ContentKind, kind_of
 from domain.mail.model import AttachmentNote, File, MessageUnreadable, ReadMessage
-from ports.parsing import ParserEnded, ParserFailed, RunParser
+from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
 _BODIES: Final = ("text/plain", "text/html", "text/enriched", "text/richtext", "text/x-amp-html", "text/watch-html")
 _LONGEST_ID: Final = 998
@@ -23,9 +23,9 @@ READER_ERRORS: Final = (MessageUnreadable,)
 
 
 class MimeReader:
-    """MessageReader. `run` bounds and ends the parser, and raises READER_ERRORS as they are."""
+    """MessageReader. `run` runs the parser, and raises READER_ERRORS unchanged."""
 
-    def __init__(self, run: RunParser = asyncio.to_thread) -> None:
+    def __init__(self, run: ParserRunner = asyncio.to_thread) -> None:
         self._run = run
 
     async def read(self, raw: bytes) -> ReadMessage:

@@ -247,7 +247,7 @@ def _info(provided: Provided) -> ConnectorInfo:
 def _answer(fetched: Fetched, chunks: AsyncIterator[bytes], job: Job) -> Answer:
     return Answer(
         status=fetched.status,
-        final_url=_shown(fetched.final_url, job) if fetched.final_url else None,
+        final_url=_public_url(fetched.final_url, job) if fetched.final_url else None,
         content_type=fetched.content_type,
         filename=fetched.filename,
         served_by=fetched.served_by,
@@ -265,7 +265,7 @@ def _fetching(name: str, job: Job, http: BoundHttp) -> Iterator[None]:
     except Exception as error:
         failure = _failure(error, name, job)
         if (last := http.last) is not None:
-            failure.response = ResponseHead(last.status, _shown(last.final_url, job), media_type(last) or None)
+            failure.response = ResponseHead(last.status, _public_url(last.final_url, job), media_type(last) or None)
         raise failure from None
 
 
@@ -298,20 +298,20 @@ def _parsing(name: str, job: Job) -> Iterator[None]:
         raise ParseFailed(f"The connector {name} could not read the feed ({type(error).__name__}).") from None
 
 
-def _shown(url: str, job: Job) -> str:
-    """Return the URL as people may see it: without user, query and fragment, which hold credentials in any spelling."""
+def _public_url(url: str, job: Job) -> str:
+    """Return the URL without user, query and fragment, which may hold credentials in any encoding."""
     parts = urlsplit(url)
-    return _hidden(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), job)
+    return _redact(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), job)
 
 
 def _clean(error: Exception, job: Job) -> str:
     """The error's message, one line, bounded, with every value of the credentials hidden in any usual spelling."""
-    text = _hidden(" ".join(str(error).split()), job)[:500] or type(error).__name__
+    text = _redact(" ".join(str(error).split()), job)[:500] or type(error).__name__
     return text[:1].upper() + text[1:]
 
 
-def _hidden(text: str, job: Job) -> str:
-    """Return the text with every value of the credentials hidden in any usual spelling."""
+def _redact(text: str, job: Job) -> str:
+    """Return the text with every value of the credentials hidden in all usual encodings."""
     for secret in sorted(_secrets(job.credentials or {}), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return text

@@ -148,8 +148,8 @@ async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
             await connection.execute("ROLLBACK")
 
 
-async def note_backup(conninfo: str) -> None:
-    """Keep when the newest backup was finished, unless the schema is of before this was kept."""
+async def record_backup(conninfo: str) -> None:
+    """Record when the latest backup finished, unless an earlier schema has no table for it."""
     with translated():
         async with await connect(conninfo, "joinery backup") as connection, connection.transaction():
             if await (await connection.execute("SELECT to_regclass('platform_backups')")).fetchone() != (None,):

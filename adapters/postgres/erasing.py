@@ -23,7 +23,7 @@ _PUBLISHED: Final = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY
 _SOLE_MEMBERS: Final = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
 """People who belong to no other organisation; their sessions go with them."""
 _DELETE_USERS: Final = "DELETE FROM users WHERE id = ANY(%s)"
-"""A statement of its own: `users` lies at the coordinator of a cluster, and cannot be changed by what `members` says."""
+"""A separate statement: on a cluster `users` is at the coordinator, so a statement that reads `members` cannot change it."""
 _CREDENTIALS: Final = (
     "api_keys",
     "oauth_apps",
@@ -35,7 +35,7 @@ _CREDENTIALS: Final = (
     "sso_subjects",
 )
 _ROWS_OF_OTHERS: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
-"""Columns that name it in the rows of others: copies in the network's log, and what was granted to it."""
+"""Columns that refer to the organisation in rows of others: copies in the network's log, and licences granted to it."""
 _SIGN_IN_TABLES: Final = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
@@ -47,7 +47,7 @@ class PostgresErasure:
 
     async def close(self, org: str) -> None:
         async with self._pool.owner() as link, link.connection.transaction():
-            people = [user for (user,) in await _all(link.connection, _SOLE_MEMBERS, org)]
+            people = [user for (user,) in await _fetch_all(link.connection, _SOLE_MEMBERS, org)]
             await link.connection.execute(_DELETE_USERS, (people,))
             for table in _CREDENTIALS:
                 statement = sql.SQL("DELETE FROM {} WHERE org = %s").format(sql.Identifier(table))
@@ -57,13 +57,13 @@ class PostgresErasure:
         gone: Counter[str] = Counter()
         async with self._pool.owner() as link:
             connection = link.connection
-            endpoints = await _all(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", org)
+            endpoints = await _fetch_all(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", org)
             gone["webhook_deliveries of others"] += await _forget_told(connection, org)
             for table, column in _ROWS_OF_OTHERS.items():
                 statement = sql.SQL("SELECT DISTINCT org FROM {} WHERE {} = %s").format(
                     sql.Identifier(table), sql.Identifier(column)
                 )
-                for (other,) in await _all(connection, statement, org):
+                for (other,) in await _fetch_all(connection, statement, org):
                     gone[table] += await _delete(connection, table, {"org": other, column: org})
             for table in _SIGN_IN_TABLES:
                 gone[table] += await _delete(connection, table, {"organisation": org})
@@ -82,7 +82,7 @@ class PostgresErasure:
 async def _forget_told(connection: Connection, org: str) -> int:
     """Empty what others were sent of the events that it published, some events at a time; answers how many deliveries."""
     forgotten, after = 0, ""
-    while told := await _all(connection, _PUBLISHED, org, after, BATCH):
+    while told := await _fetch_all(connection, _PUBLISHED, org, after, BATCH):
         after = told[-1][0]
         emptied = "UPDATE webhook_deliveries SET body = NULL WHERE event = ANY(%s) AND body IS NOT NULL"
         forgotten += (await connection.execute(emptied, ([id_ for (id_,) in told],))).rowcount
@@ -93,24 +93,24 @@ async def _tables(connection: Connection) -> Sequence[str]:
     return [name for (name,) in await (await connection.execute(_OF_ORGANISATIONS)).fetchall()]
 
 
-async def _all(
+async def _fetch_all(
     connection: Connection, statement: LiteralString | sql.Composed, *values: object
 ) -> list[tuple[Any, ...]]:
     return await (await connection.execute(statement, values)).fetchall()
 
 
 async def _delete(connection: Connection, table: str, values: Mapping[str, str]) -> int:
-    """Delete the rows with these values, some at a time; answers how many there were.
+    """Delete the rows with these values in batches; return their number.
 
     Partitions have rows of the same place (`ctid`), so each is named by its own table as well. A cluster finds a row by its place
     only where the organisation says which shard is meant.
     """
-    such = sql.SQL(" AND ").join(
+    condition = sql.SQL(" AND ").join(
         sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()
     )
     batch = sql.SQL(
-        "DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM {table} WHERE {such} LIMIT {batch}) AND {such}"
-    ).format(table=sql.Identifier(table), such=such, batch=sql.Literal(BATCH))
+        "DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM {table} WHERE {condition} LIMIT {batch}) AND {condition}"
+    ).format(table=sql.Identifier(table), condition=condition, batch=sql.Literal(BATCH))
     total = 0
     while True:
         gone = (await connection.execute(batch)).rowcount

@@ -1,4 +1,4 @@
-"""Keeping tables small while the clock can be believed."""
+"""Partitions and purges, which are refused while the database's clock may be wrong."""
 
 from datetime import date, timedelta
 from typing import Final, LiteralString
@@ -72,7 +72,7 @@ class PostgresMaintenance:
         self._pool, self._guard = pool, guard or PostgresPurgeGuard(pool)
 
     async def partitions(self, today: date | None = None) -> None:
-        """Make the days ahead, and drop old ones unless purges are refused. `today` is the database's day."""
+        """Create the partitions of the coming days, and drop old ones unless purges are refused. `today` is the database's day."""
         async with self._pool.owner() as link:
             may_drop = today is not None or await self._guard.claim_on(link.connection)
             today = today or await server_day(link.connection)

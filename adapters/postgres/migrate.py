@@ -1,4 +1,4 @@
-"""Schema migrations: what a release brings, what a database has, and applying the difference."""
+"""Schema migrations: those of this release, those that a database has, and applying the difference."""
 
 import asyncio
 import re
@@ -49,16 +49,20 @@ class Compatibility:
 
         A later schema is compatible until a migration contracts it (docs/operations.md#upgrades).
         """
-        known = [name for name, _ in available()]
-        missing = [name for name in known if name not in self.names]
+        missing = [name for name, _ in available() if name not in self.names]
         if missing:
-            return f"The database lacks migrations ({len(missing)}, first {missing[0]}); run `joinery migrate`."
-        if self.oldest > number_of(known[-1]):
-            return (
-                f"The database's schema ({max(self.names)}) needs a release that knows migration {self.oldest:04}, "
-                f"and this one ends at {known[-1]}; start a newer release."
-            )
-        return None
+            return f"Migrations are pending ({len(missing)}, starting with {missing[0]}); run `joinery migrate`."
+        return self.contraction()
+
+    def contraction(self) -> str | None:
+        """Return the fault of a schema that a later release has contracted too far for this one, else None."""
+        last, _ = available()[-1]
+        if self.oldest <= number_of(last):
+            return None
+        return (
+            f"The database's schema ({max(self.names)}) requires a release that includes migration {self.oldest:04}, "
+            f"but the last migration of this release is {last}; use a newer release."
+        )
 
     def unknown(self) -> list[str]:
         """Return the migrations of later releases."""
@@ -86,44 +90,44 @@ def available() -> list[tuple[str, str]]:
     return [(name.removesuffix(".sql"), folder.joinpath(name).read_text("utf-8")) for name in names]
 
 
-async def compatibility(conninfo: str) -> Compatibility:
+async def read_compatibility(conninfo: str) -> Compatibility:
     """Read the database's schema, as its owner sees it."""
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
             if not await _is_migrated(connection):
                 return Compatibility([], 0)
-            return await _compatibility(connection)
+            return await _read_compatibility(connection)
 
 
-async def pending(conninfo: str) -> list[str]:
-    """Names of the migrations that `migrate` would apply. Raises MigrationError."""
-    found = await compatibility(conninfo)
-    return [name for name, _ in _missing(found)]
+async def list_pending(conninfo: str) -> list[str]:
+    """Return the names of the migrations that `migrate` would apply. Raises MigrationError."""
+    found = await read_compatibility(conninfo)
+    return [name for name, _ in _pending_scripts(found)]
 
 
 async def migrate(conninfo: str) -> list[str]:
-    """Apply what is missing, each migration in a transaction of its own, and make today's partitions.
+    """Apply the pending migrations, each in its own transaction, and create the coming days' partitions.
 
-    What was applied stays when a later migration fails. On a later, compatible schema nothing is done.
+    Migrations stay applied when a later one fails. On the schema of a later, compatible release nothing is applied.
 
     Returns:
         The names applied.
 
     Raises:
-        MigrationError: A privilege is missing, a table stayed in use, or the schema needs a newer release.
+        MigrationError: A privilege is missing, a table stayed locked, or the schema requires a newer release.
 
     """
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
             if grants := await missing_grants(connection):
-                raise MigrationError(_ungranted(connection, grants))
+                raise MigrationError(_missing_grants_message(connection, grants))
             try:
                 return await _migrate(connection)
             except errors.ActiveSqlTransaction as error:
                 message = error.diag.message_primary
                 raise MigrationError(f"A migration lacks the line `-- transaction: none`: {message}.") from error
             except errors.InsufficientPrivilege as error:
-                message = f"The login {connection.info.user} may not do this: {error.diag.message_primary}."
+                message = f"The login {connection.info.user} lacks a privilege: {error.diag.message_primary}."
                 raise MigrationError(f"{message} Migrate as the owner of the database's tables.") from error
 
 
@@ -139,14 +143,14 @@ async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
 async def _migrate(connection: Connection) -> list[str]:
     await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
     try:
-        missing = await _retried("preparing", connection, _prepare)
+        missing = await _retry("preparing", connection, _prepare)
         for name, script in missing:
             if _NO_TRANSACTION.search(script):
-                await _apply_in_pieces(connection, name, script)
+                await _apply_outside_transaction(connection, name, script)
             else:
-                await _retried(name, connection, partial(_apply_one, name=name, script=script))
-        if not (await _compatibility(connection)).unknown():  # rights are the newest release's
-            await _retried("granting rights", connection, grant)
+                await _retry(name, connection, partial(_apply_one, name=name, script=script))
+        if not (await _read_compatibility(connection)).unknown():  # rights are the newest release's
+            await _retry("granting rights", connection, grant)
         row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
         assert row is not None
         await make_days(connection, row[0])
@@ -157,17 +161,17 @@ async def _migrate(connection: Connection) -> list[str]:
 
 
 async def _prepare(connection: Connection, up_to: str | None = None) -> list[tuple[str, str]]:
-    """The roles and the ledger of migrations; answers what is missing. Raises MigrationError."""
+    """Create the roles and the table of migrations; return the pending migrations. Raises MigrationError."""
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
     )
-    if not await _has_oldest(connection):
+    if not await _records_compatibility(connection):
         await connection.execute(
             sql.SQL("ALTER TABLE schema_migrations ADD COLUMN oldest_compatible integer NOT NULL DEFAULT {}").format(
                 sql.Literal(BASELINE)
             )
         )
-    missing = _missing(await _compatibility(connection), up_to)
+    missing = _pending_scripts(await _read_compatibility(connection), up_to)
     await make_roles(connection)
     return missing
 
@@ -178,14 +182,14 @@ async def _apply_one(connection: Connection, name: str, script: str) -> None:
 
 
 def _transactional(script: str) -> str:
-    """Return the script as it runs on a database that nobody uses, where all migrations share a transaction."""
+    """Return the script for a database without other sessions, where all migrations share one transaction."""
     return script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
 
 
-async def _apply_in_pieces(connection: Connection, name: str, script: str) -> None:
+async def _apply_outside_transaction(connection: Connection, name: str, script: str) -> None:
     """Run a migration that PostgreSQL refuses inside a transaction, such as CREATE INDEX CONCURRENTLY.
 
-    Each statement ends with a semicolon at the end of a line. A repeated attempt starts with the first statement again.
+    Each statement ends with a semicolon at the end of a line. A repeated attempt starts again with the first statement.
     """
     await connection.execute("SET lock_timeout = 0")
     for statement in re.split(r";\s*$", script, flags=re.MULTILINE):
@@ -201,8 +205,8 @@ async def _record(connection: Connection, name: str, script: str) -> None:
     )
 
 
-async def _retried(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
-    """A step in a transaction that waits briefly for locks, again while others hold them. Raises MigrationError."""
+async def _retry(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
+    """Run a step in a transaction with short lock waits, and retry while other sessions hold the locks. Raises MigrationError."""
     for left in reversed(range(ATTEMPTS)):
         try:
             async with connection.transaction():
@@ -212,18 +216,17 @@ async def _retried(what: str, connection: Connection, step: Callable[[Connection
         except _BUSY as error:
             if not left:
                 raise MigrationError(
-                    f"{what}: a table stayed in use by others ({error.diag.message_primary}). Nothing of this step was "
-                    "applied; run `joinery migrate` again, or end what holds the table (pg_stat_activity)."
+                    f"{what}: a table stayed locked by other sessions ({error.diag.message_primary}). This step was rolled "
+                    "back; run `joinery migrate` again, or end the session that holds the lock (pg_stat_activity)."
                 ) from error
         await asyncio.sleep(PAUSE)
     raise AssertionError("unreachable")
 
 
-def _missing(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
-    known = available()
-    if found.oldest > number_of(known[-1][0]):
-        raise MigrationError(f"The database is newer than this release (it has {max(found.names)}); upgrade Joinery.")
-    return [entry for entry in known if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
+def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
+    if fault := found.contraction():
+        raise MigrationError(fault)
+    return [entry for entry in available() if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
 
 
 async def _is_migrated(connection: Connection) -> bool:
@@ -231,7 +234,7 @@ async def _is_migrated(connection: Connection) -> bool:
     return (await cursor.fetchone()) == (True,)
 
 
-async def _has_oldest(connection: Connection) -> bool:
+async def _records_compatibility(connection: Connection) -> bool:
     """Return whether a release that records compatibility has migrated the database."""
     cursor = await connection.execute(
         "SELECT FROM pg_attribute WHERE attrelid = 'schema_migrations'::regclass AND attname = 'oldest_compatible'"
@@ -239,13 +242,13 @@ async def _has_oldest(connection: Connection) -> bool:
     return await cursor.fetchone() is not None
 
 
-async def _compatibility(connection: Connection) -> Compatibility:
-    oldest = "oldest_compatible" if await _has_oldest(connection) else str(BASELINE)
+async def _read_compatibility(connection: Connection) -> Compatibility:
+    oldest = "oldest_compatible" if await _records_compatibility(connection) else str(BASELINE)
     cursor = await connection.execute(f"SELECT name, {oldest} FROM schema_migrations ORDER BY name".encode())
     rows = await cursor.fetchall()
     return Compatibility([name for name, _ in rows], max((oldest for _, oldest in rows), default=0))
 
 
-def _ungranted(connection: Connection, grants: Sequence[str]) -> str:
+def _missing_grants_message(connection: Connection, grants: Sequence[str]) -> str:
     statements = "\n  ".join(f"{one};" for one in grants)
     return f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:\n  {statements}"

@@ -13,14 +13,14 @@ from adapters.postgres.sqlfile import statements
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import plain
 from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
-from domain.platform.instances import ALIVE, Instance
+from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
 from domain.platform.model import ComponentState, OperatingFigures
 from domain.sources.model import RUNNABLE, STALE_INTERVALS
 from ports.platform import Check, DayCount
 
 SQL = statements("platform")
 COUNTED: Final = 50_000
-"""Deliveries up to which those that wait are counted."""
+"""Most waiting deliveries that are counted on a node."""
 
 
 class PostgresPlatformChecks:
@@ -73,14 +73,14 @@ class PostgresInstances:
         async with self._pool.system() as link:
             await link.cursor.execute(SQL["leave"], {"instance": instance})
 
-    async def alive(self) -> Sequence[Instance]:
+    async def list_alive(self) -> Sequence[Instance]:
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["alive"], {"alive": ALIVE})
+            cursor = await link.cursor.execute(SQL["alive"], {"alive": HEARTBEAT_TIMEOUT})
             return [Instance(*row) for row in await cursor.fetchall()]
 
 
 class PostgresOperatingFigures:
-    """OperatingFiguresReader; each node's are added up. A node that does not answer in time is left out."""
+    """OperatingFiguresReader; the figures of all nodes are added up. A node that does not answer in time is left out."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -12,7 +12,7 @@ APP: Final = "joinery_app"
 SYSTEM: Final = "joinery_system"
 """What truly spans tenants: policies show it every row."""
 OPERATOR: Final = "joinery_operator"
-"""The role for what requests write as the schema's owner (organisations, members, credentials), where logins do not own it."""
+"""The role in which requests write organisations, members and credentials when the login does not own the schema."""
 
 _READ: Final = "SELECT"
 _APPEND: Final = "SELECT, INSERT"
@@ -178,7 +178,7 @@ SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace A
     AND c.relname = ANY(%(tables)s) AND pg_has_role(c.relowner, 'USAGE')
     AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'operator')
 """
-"""Tables of joinery_operator that have no policy for it yet."""
+"""Tables that joinery_operator needs a policy for."""
 
 _LOGIN_RIGHTS: Final = """
 SELECT rolsuper, rolcreaterole, has_schema_privilege('public', 'CREATE') AND has_schema_privilege('public', 'USAGE')
@@ -189,7 +189,7 @@ SELECT m.rolname FROM pg_auth_members AS a JOIN pg_roles AS m ON m.oid = a.membe
 WHERE r.rolname = %s AND m.rolcanlogin AND NOT (a.admin_option OR m.rolsuper OR m.rolcreaterole)
     AND m.rolname <> current_user ORDER BY m.rolname
 """
-"""Logins that processes use beside the owner's; owners administer the role, or create roles."""
+"""Logins of processes other than the owner's, which administers the role or can create roles."""
 _PRESENT: Final = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
 _OWNED: Final = """
 SELECT c.relname, c.relkind = 'S' FROM pg_class c
@@ -252,9 +252,9 @@ async def _may_grant(connection: Connection, role: str, *, makes_roles: bool) ->
 
 
 async def _is_granted(connection: Connection, role: str) -> bool:
-    """Return whether the login may work as the role by a grant; a superuser may without one.
+    """Return whether a grant lets the login SET ROLE to the role; a superuser needs none.
 
-    From PostgreSQL 16 on whoever made a role is its member and yet may not SET ROLE to it.
+    From PostgreSQL 16 on the creator of a role is a member of it, but cannot SET ROLE to it.
     """
     kind = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
     cursor = await connection.execute(
@@ -291,7 +291,7 @@ async def grant(connection: Connection) -> None:
 
 
 async def _grant_operator(connection: Connection) -> None:
-    """Let the operators' role into the schema and past the policies of its tables."""
+    """Grant joinery_operator the use of the schema, and policies that show it all rows of its tables."""
     role = sql.Identifier(OPERATOR)
     await connection.execute(sql.SQL("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {}").format(role))
     await connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role))

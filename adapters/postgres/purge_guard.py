@@ -1,4 +1,4 @@
-"""The guard against purges by a wrong clock."""
+"""A guard against purges while the database's clock may be wrong."""
 
 import logging
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class PurgeState:
 class PostgresPurgeGuard:
     """Refuses purges when the database's clock has moved by more than a day since the last one, or back.
 
-    A clock that is wrong cannot be told from a service that was off, so an operator confirms it.
+    A wrong clock cannot be distinguished from a service that was stopped, so an operator has to confirm the clock.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -42,24 +42,24 @@ class PostgresPurgeGuard:
             return await self.claim_on(link.connection)
 
     async def claim_on(self, connection: Connection) -> bool:
-        """The same, on a connection that is there already."""
+        """Do as `claim` does, on an open connection."""
         claimed = await connection.execute(_CLAIM)
         refused, self.refuses = self.refuses, claimed.rowcount == 0
         if self.refuses and not refused:
             LOG.error(
-                "purges are refused: the database's clock moved by more than a day since the last one, or back by more than a minute; if it is right (the service was "
-                "off), confirm it with `joinery doctor --repair-schedule`"
+                "purges are refused: the database's clock moved by more than a day since the last purge, or back by more than a "
+                "minute; if the clock is right (the service was stopped), run `joinery doctor --repair-schedule`"
             )
         return not self.refuses
 
     async def state(self) -> PurgeState:
-        """Return what doctor reports."""
+        """Return the current state."""
         async with self._pool.system() as link:
             row = await (await link.connection.execute(_STATE)).fetchone()
         assert row is not None
         return PurgeState(*row)
 
     async def confirm(self) -> None:
-        """Believe the database's clock from here on."""
+        """Accept the database's clock, so that purges resume."""
         async with self._pool.system() as link:
             await link.connection.execute("UPDATE purges SET last_at = now()")

@@ -1,4 +1,4 @@
-"""The child's side of a call: run one function, send its result, exit."""
+"""The child's side of a call: runs one function, sends its result and exits."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -6,16 +6,25 @@ from typing import Any
 
 import msgspec
 
-from adapters.processes.call_messages import Answer, Ask, Call, Raised, Returned, Signature, decode, to_child
+from adapters.processes.call_messages import (
+    Call,
+    CallbackRequest,
+    CallbackResult,
+    Raised,
+    Returned,
+    Signature,
+    decode,
+    to_child,
+)
 from adapters.processes.fork_server import allow_cpu
 from adapters.processes.messages import encode, framed, receive_message
 
 Functions = Mapping[str, Callable[..., Any]]
-"""By the names that the parent calls them by."""
+"""Functions by the names that the parent uses."""
 
 
 def serve(connection: socket.socket, functions: Functions) -> None:
-    """Make the one call that the parent sends."""
+    """Execute the call that the parent sends."""
     call = to_child(_received(connection))
     assert isinstance(call, Call)
     allow_cpu(call.cpu)
@@ -23,7 +32,7 @@ def serve(connection: socket.socket, functions: Functions) -> None:
     signature = Signature.of(function)
     arguments = list(decode(call.arguments, type=signature.arguments))
     if signature.callback is not None:
-        arguments[signature.callback] = lambda *given: _asked(connection, signature, given)
+        arguments[signature.callback] = lambda *given: _call_back(connection, signature, given)
     for part in framed(_result(function, arguments)):
         connection.sendall(part)
 
@@ -36,16 +45,16 @@ def _result(function: Callable[..., Any], arguments: list[Any]) -> Returned | Ra
         return Raised(kind, tuple(text for text in error.args if isinstance(text, str)))
 
 
-def _asked(connection: socket.socket, signature: Signature, arguments: tuple[Any, ...]) -> Any:
-    for part in framed(Ask(msgspec.Raw(encode(arguments)))):
+def _call_back(connection: socket.socket, signature: Signature, arguments: tuple[Any, ...]) -> Any:
+    for part in framed(CallbackRequest(msgspec.Raw(encode(arguments)))):
         connection.sendall(part)
     answer = to_child(_received(connection))
-    assert isinstance(answer, Answer)
-    return decode(answer.value, type=signature.answered)
+    assert isinstance(answer, CallbackResult)
+    return decode(answer.value, type=signature.callback_result)
 
 
 def _received(connection: socket.socket) -> bytes:
     message = receive_message(connection)
     if message is None:
-        raise SystemExit  # the parent is gone, or wants nothing more
+        raise SystemExit  # the parent exited or closed the connection
     return message

@@ -1,4 +1,4 @@
-"""Calls of functions in forked processes, one process a call, so that hostile input harms no other call."""
+"""Function calls in forked processes, one process per call, so that hostile input cannot affect other calls."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from adapters.processes.call_messages import Answer, Ask, Call, Raised, Returned, Signature, decode, to_parent
+from adapters.processes.call_messages import (
+    Call,
+    CallbackRequest,
+    CallbackResult,
+    Raised,
+    Returned,
+    Signature,
+    decode,
+    to_parent,
+)
 from adapters.processes.forks import Fork, ForkServerHandle
 from adapters.processes.messages import LENGTH, encode, framed
 from ports.parsing import ParserEnded, ParserFailed
@@ -18,7 +27,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Seconds of processor time, seconds of any time, and bytes of an answer that one call may take."""
+    """The limits of one call: seconds of CPU time, elapsed seconds, and bytes of the result."""
 
     cpu: int = 10
     wall: float = 30.0
@@ -26,10 +35,10 @@ class CallLimits:
 
 
 class ProcessCalls:
-    """ports.parsing.RunParser: at most `most` calls at a time, the others wait.
+    """ParserRunner (ports/parsing.py) that makes at most `most` calls at a time; further calls wait.
 
-    `command` runs the fork server, which knows the functions by `name_of` and bounds each child's memory. Exceptions of
-    `raises` are raised as they are; any other of the function is a ParserEnded.
+    `command` runs the fork server, which has the functions by `name_of` and limits each child's memory. Exceptions of the
+    types `raises` are raised unchanged; any other exception of the function becomes ParserEnded.
     """
 
     def __init__(
@@ -75,45 +84,45 @@ class ProcessCalls:
         streams = await asyncio.open_connection(sock=fork.connection, limit=1 << 20)
         try:
             reply = await self._exchanged(*streams, call)
-            while isinstance(reply, Ask):
-                asked = decode(reply.arguments, type=signature.asked)
+            while isinstance(reply, CallbackRequest):
+                asked = decode(reply.arguments, type=signature.callback_arguments)
                 answer = await asyncio.to_thread(callback, *asked)
-                reply = await self._exchanged(*streams, Answer(msgspec.Raw(encode(answer))))
+                reply = await self._exchanged(*streams, CallbackResult(msgspec.Raw(encode(answer))))
             if isinstance(reply, Raised):
                 raise self._error(reply)
             return await asyncio.to_thread(decode, reply.value, type=signature.result)
         except (ConnectionError, asyncio.IncompleteReadError):
             if await fork.ended is None:
-                raise ParserFailed("the fork server is gone, and its children with it") from None
+                raise ParserFailed("the fork server exited, and its children with it") from None
             raise ParserEnded("it takes too much time or memory") from None
         except msgspec.DecodeError:
-            raise ParserEnded("its answer cannot be read") from None
+            raise ParserEnded("its result cannot be decoded") from None
         finally:
             streams[1].close()
 
     async def _exchanged(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, message: msgspec.Struct
-    ) -> Ask | Returned | Raised:
+    ) -> CallbackRequest | Returned | Raised:
         writer.writelines(framed(message))
         await writer.drain()
         length = int.from_bytes(await reader.readexactly(LENGTH))
         if length > self._limits.answer:
-            raise ParserEnded("its answer is too large")
-        reply: Ask | Returned | Raised = to_parent(await reader.readexactly(length))
+            raise ParserEnded("its result is too large")
+        reply: CallbackRequest | Returned | Raised = to_parent(await reader.readexactly(length))
         return reply
 
     def _error(self, raised: Raised) -> Exception:
         if raised.kind in self._raises:
             return self._raises[raised.kind](*raised.arguments)
         if raised.kind == "OSError":
-            return ParserFailed("it met an error of the system")
+            return ParserFailed("a system call failed")
         if raised.kind == "MemoryError":
             return ParserEnded("it takes too much memory")
-        return ParserEnded(f"it met a {raised.kind}")
+        return ParserEnded(f"it causes {raised.kind}")
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the name by which both sides know a function."""
+    """Return the name by which both sides identify a function."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
@@ -123,4 +132,4 @@ def _signature(function: Callable[..., Any]) -> Signature:
 
 
 def _no_callback(*_: object) -> None:
-    """Stand in for a callback of a function that takes none."""
+    """Replace the callback of a function without one."""

@@ -105,8 +105,8 @@ class ForkServer:
                 self._control.sendall(REPORT.pack(ENDED, self._numbers.pop(pid), os.waitstatus_to_exitcode(status)))
 
 
-def inherited_control(parent: str) -> socket.socket:
-    """Tie this process to its parent and return the control socket, which it inherits as standard input."""
+def inherit_control_socket(parent: str) -> socket.socket:
+    """End this process with its parent, and return the control socket that it inherits as standard input."""
     die_with_parent(signal.SIGKILL, int(parent))
     control = socket.socket(fileno=os.dup(0))
     with Path(os.devnull).open("rb") as nothing:

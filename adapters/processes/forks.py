@@ -120,7 +120,7 @@ class ForkServerHandle:
         self._starting = asyncio.Lock()
 
     async def start(self) -> ForkServerProcess:
-        """Return the running server; start one unless there is one."""
+        """Return the running server, started if necessary."""
         async with self._starting:
             if self._process is None or not self._process.alive:
                 await self.close()
@@ -128,7 +128,7 @@ class ForkServerHandle:
             return self._process
 
     async def fork(self) -> Fork:
-        """Return a fresh child. Raises ConnectionError when the server ends meanwhile."""
+        """Return a new child. Raises ConnectionError if the server exits meanwhile."""
         return (await self.start()).fork()
 
     async def close(self) -> None:

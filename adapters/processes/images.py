@@ -13,13 +13,15 @@ from ports.images import ConvertedFile, ConvertedImage, ImageRefused
 from ports.parsing import ParserEnded
 
 CONVERT: Final = "convert"
-"""Writes the target, and smaller pictures beside it; answers file name, width and height of each. Raises ImageRefused."""
+"""The name of the function that writes the target and smaller images next to it.
+
+It returns file name, width and height of each, and raises ImageRefused."""
 _SIGNATURE: Final = Signature(tuple[str, str], list[tuple[str, int, int]])
 
 
 @dataclass(frozen=True, slots=True)
 class ConverterLimits(CallLimits):
-    """The bounds of one image."""
+    """The limits of one image."""
 
     cpu: int = 20
     wall: float = 60.0

@@ -46,39 +46,39 @@ class S3Objects:
         self._store = _store(self._address)
 
     async def put_file(self, key: str, path: Path) -> None:
-        with _refusals():
+        with _translate_errors():
             await obstore.put_async(self._store, self._address.path(key), path)
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         path = self._address.path(key)
-        with _refusals():
+        with _translate_errors():
             await obstore.put_async(
                 self._store, path, aiter(chunks), use_multipart=True, chunk_size=_PART, max_concurrency=_PARTS
             )
 
     async def size(self, key: str) -> int:
         try:
-            with _refusals():
+            with _translate_errors():
                 return (await obstore.head_async(self._store, self._address.path(key)))["size"]
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         try:
-            with _refusals():
+            with _translate_errors():
                 found = await obstore.get_async(self._store, self._address.path(key))
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
         chunks = aiter(found.stream(min_chunk_size=CHUNK))
         while True:
-            with _refusals():
+            with _translate_errors():
                 chunk = await anext(chunks, None)
             if chunk is None:
                 return
             yield bytes(chunk)
 
     async def delete(self, key: str) -> None:
-        with contextlib.suppress(FileNotFoundError), _refusals():
+        with contextlib.suppress(FileNotFoundError), _translate_errors():
             await obstore.delete_async(self._store, self._address.path(key))
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
@@ -119,15 +119,15 @@ class S3Objects:
 
 
 @contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    """Raise StorageFull or Unavailable for what the store refuses.
+def _translate_errors() -> Iterator[None]:
+    """Translate errors of the store into StorageFull and Unavailable.
 
-    Stores name want of space `XMinioStorageFull` (MinIO), `QuotaExceeded` (Ceph, with 403) or answer 507 (RFC 4918, section 11.5).
+    A full store answers `XMinioStorageFull` (MinIO), 403 `QuotaExceeded` (Ceph) or 507 (RFC 4918, section 11.5).
     """
     try:
         yield
     except BaseError as error:
-        _LOG.error("the object store refuses: %s", error)
+        _LOG.error("object store error: %s", error)
         raise StorageFull if _FULL.search(str(error)) else Unavailable from error
 
 

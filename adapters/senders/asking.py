@@ -10,7 +10,7 @@ SECONDS: Final = 8.0
 """For everything that is asked about one message."""
 _EACH: Final = 3.0
 LookUp = Callable[[str, RecordKind, float], tuple[NameRecord, ...] | None]
-"""Answers the records of a name within so many seconds; None when nobody can say."""
+"""Returns the DNS records of a name within the given seconds; None if they are unavailable."""
 
 
 class Asking:

@@ -9,16 +9,16 @@ from adapters.senders.spf_check import spf_result
 from domain.mail import dmarc
 from domain.mail.model import Authentication, CheckResult, Envelope
 from ports.names import NameRecord, NameRecords, NamesUnavailable, RecordKind
-from ports.parsing import ParserEnded, ParserFailed, RunParser
+from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
 SECONDS: Final = 30.0
 _UNKNOWN: Final = Authentication(CheckResult.TEMPERROR, CheckResult.TEMPERROR, CheckResult.TEMPERROR)
 
 
 class SenderVerifier:
-    """SenderChecks. `run` bounds and ends the verification; names are looked up in this process."""
+    """SenderChecks. `run` runs the verification; DNS names are looked up in this process."""
 
-    def __init__(self, records: NameRecords, run: RunParser = asyncio.to_thread) -> None:
+    def __init__(self, records: NameRecords, run: ParserRunner = asyncio.to_thread) -> None:
         self._records, self._run = records, run
 
     async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:

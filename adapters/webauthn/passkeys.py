@@ -148,7 +148,7 @@ def _bytes_of(answer: Mapping[str, Any], name: str) -> bytes:
 
 
 class _RefusedTags(dict[int, Any]):
-    """Semantic decoders that refuse every tag; cbor2 looks here before it takes its own."""
+    """Semantic decoders that refuse every tag; cbor2 prefers them to its own."""
 
     def __missing__(self, tag: int) -> NoReturn:
         raise cbor2.CBORDecodeError(f"tag {tag}")
@@ -174,7 +174,7 @@ def _items(data: bytes) -> list[Any]:
     try:
         while source.tell() < len(data):
             found.append(decoder.decode())
-    except Exception as error:  # bytes of anybody's: whatever the library stumbles over is no answer
+    except Exception as error:  # untrusted bytes: any error of the library means an invalid answer
         raise PasskeyRefused("the answer is not in CTAP2 canonical CBOR") from error
     return found
 

@@ -12,7 +12,7 @@ from domain.catalogue.overlay import Origin
 from domain.kernel.plain import instant
 
 _OFFER_FACTS: Final = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
-"""The order in which an offer's facts are answered. A merge and its undo store them anew, in the store's own order."""
+"""The order of an offer's facts in answers, because a merge and its undo store them in the store's own order."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _encode = _ENCODER.encode
 

@@ -1,6 +1,6 @@
 """What changed between two statements of the same thing, field by field."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
@@ -60,14 +60,14 @@ def facets(changes: list[Changed]) -> list[str]:
     return found
 
 
-def merged_data(held: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge stated fields into those held: a field changes only when it is stated, None removes it.
+def merge_data(held: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge stated fields into those held. A field changes only when it is stated; None removes it.
 
     Nested objects merge by their parts; lists and measures are replaced.
     """
     data = dict(held)
     for name, value in stated.items():
-        new = merged_data(data.get(name) or {}, value) if name in NESTED and value is not None else value
+        new = merge_data(data.get(name) or {}, value) if name in NESTED and value is not None else value
         if new is None or (name in NESTED and not new):
             data.pop(name, None)
         else:
@@ -96,7 +96,7 @@ def without_blank(held: Mapping[str, Any], level: str, blank: Collection[str]) -
     return data
 
 
-def merged_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def merge_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Merge the stated facts of an offer into those held.
 
     Returns:
@@ -106,12 +106,17 @@ def merged_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[di
     data, dropped = dict(held), list[str]()
     if stated.get("currency") not in (None, data.get("currency")):
         dropped = [name for name in PRICES if data.pop(name, None) is not None and name not in stated]
-    data = merged_data(data, stated)
+    data = merge_data(data, stated)
     if not {"price", "compare_at"} <= stated.keys() and data.get("compare_at", inf) <= data.get("price", -inf):
-        del data["compare_at"]  # a price to compare with is above the price
+        del data["compare_at"]  # compare_at must exceed the price
     if not any(name in data for name in PRICES):
         data.pop("currency", None)
     return data, dropped
+
+
+def currency_conflict(location: str, currency: str, dropped: Sequence[str]) -> str:
+    """Describe the prices that `merge_offer` removed."""
+    return f"The offer at {location} is now in {currency}; prices in the previous currency were removed: {', '.join(dropped)}."
 
 
 def checked(old: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:

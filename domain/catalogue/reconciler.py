@@ -37,7 +37,7 @@ class CatalogueReconciler:
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
     `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
     `places` are the locations that a stock sheet can speak of, None where its rows name them. `filing` files products.
-    `replaces_data` says that statements hold all that is to be kept (merged records); else a field that one leaves out stays.
+    With `replaces_data` a statement replaces all data (merged records); otherwise fields that it does not state are kept.
     """
 
     source: Source
@@ -92,10 +92,10 @@ class CatalogueReconciler:
             product = next((self._owners[one.key] for one in statement.variants if one.key in self._owners), None)
             is_part = product is not None
         if product is not None and not self.replaces_data:
-            # A rule may have filed it elsewhere: what the source itself stated is what stays.
+            # A rule may have changed the category; the one that the source stated is kept.
             own = {"category": product.stated_category, **statement.data}
             held = differences.without_blank(product.data, "product", statement.blank)
-            statement.data = differences.merged_data(held, own)  # type: ignore[assignment]
+            statement.data = differences.merge_data(held, own)  # type: ignore[assignment]
         filed = self.filing.file(statement.data)
         if product is None:
             product = self._new_product(statement, filed)
@@ -283,7 +283,7 @@ class CatalogueReconciler:
             if stated.cartons is not None and ("cartons" in stated.data or "variant.cartons" in blank):
                 cartons = stated.cartons.merged(variant.data.get("cartons", []), stated.data.get("cartons", []))
                 stated.data["cartons"] = cartons or None  # type: ignore[typeddict-item]  # None removes
-            stated.data = differences.merged_data(held, stated.data)  # type: ignore[assignment]
+            stated.data = differences.merge_data(held, stated.data)  # type: ignore[assignment]
             trim_variant(stated.data)  # type: ignore[arg-type]
         self._update_variant(product, owner, variant, stated)
         return variant
@@ -396,7 +396,7 @@ class CatalogueReconciler:
     def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement, blank: frozenset[str]) -> None:
         bit = STREAM_BITS[self.stream]
         if offer.stated & ~bit:
-            # The other stream may state what is blank here; a price to compare with belongs to its price.
+            # The other stream may state fields that are blank here; compare_at belongs to the stream with the price.
             blank &= _COMPARE_AT if "price" in statement.data else frozenset()
         data = self._offer_data(offer, statement.data, blank)
         if "incoming" in data and not self._room.arrivals(product, offer.data, data):
@@ -419,9 +419,9 @@ class CatalogueReconciler:
         if self.replaces_data:
             return {"availability": Availability.UNKNOWN, **stated}
         held = offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
-        data, dropped = differences.merged_offer(differences.without_blank(held, "offer", blank), stated)
+        data, dropped = differences.merge_offer(differences.without_blank(held, "offer", blank), stated)
         if dropped:
-            detail = f"The offer at {offer.location} is in {data['currency']} now; removed in the other currency: {', '.join(dropped)}."
+            detail = differences.currency_conflict(offer.location, data["currency"], dropped)
             self.problems.append(Problem("currency", ProblemKind.CONFLICT, detail, line=self.line))
         data.setdefault("availability", Availability.UNKNOWN)
         return data

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.catalogue.data import OfferData, ProductData, VariantData
-from domain.catalogue.differences import PRICE_FIELDS, merged_data
+from domain.catalogue.differences import PRICE_FIELDS, merge_data
 
 NO_LOCATION: Final = "default"
 """The location of offers whose record names none."""
@@ -84,7 +84,7 @@ class CartonColumns:
 
 def together(first: ProductStatement, second: ProductStatement) -> ProductStatement:
     """Merge two sheets' statements of one product: the second fills in what the first does not state."""
-    first.data = merged_data(second.data, first.data)  # type: ignore[assignment]
+    first.data = merge_data(second.data, first.data)  # type: ignore[assignment]
     first.blank |= second.blank
     first.names_product |= second.names_product
     known = {variant.key: variant for variant in first.variants}
@@ -93,7 +93,7 @@ def together(first: ProductStatement, second: ProductStatement) -> ProductStatem
         if mine is None:
             first.variants.append(variant)
             continue
-        mine.data = merged_data(variant.data, mine.data)  # type: ignore[assignment]
+        mine.data = merge_data(variant.data, mine.data)  # type: ignore[assignment]
         mine.blank |= variant.blank
         mine.covers_locations |= variant.covers_locations
         mine.states_status |= variant.states_status

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.catalogue import differences
-from domain.catalogue.differences import merged_data
 from domain.catalogue.model import Availability, Product, ProductStatus, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
@@ -61,7 +60,7 @@ class RecordMerger:
                 self._unknown("product.external_id", f"The source has no product {record.key}", record.key)
                 continue
             made = True
-            data = merged_data(data, record.data)
+            data = differences.merge_data(data, record.data)
             said = said if record.discontinued is None else record.discontinued
             if record.restated:
                 self._empty()
@@ -80,7 +79,7 @@ class RecordMerger:
             key = known.key
         if (merged := self._variants.get(key)) is None:
             merged = self._variants[key] = self._begun(None if key in stating else known)
-        merged.data = merged_data(merged.data, stated.data)
+        merged.data = differences.merge_data(merged.data, stated.data)
         if stated.restated:
             merged.emptied()
         for offer in stated.offers:
@@ -109,7 +108,7 @@ class RecordMerger:
         held = merged.offers.get(place, merged.held.get(place))
         data, dropped = merge_pushed_offer(held or {}, stated.data)
         if dropped:
-            detail = f"The offer at {place} is in {data['currency']} now; its {', '.join(dropped)} in another currency was removed."
+            detail = differences.currency_conflict(place, data["currency"], dropped)
             self.problems.append(Problem("variants.offers", ProblemKind.CONFLICT, detail, external_id=key))
         if data or held is not None:
             merged.offers[place] = data
@@ -158,7 +157,7 @@ def merge_pushed_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tu
 
     A quantity without a word for it decides what can be had, unless the offer is on order, to come or discontinued.
     """
-    data, dropped = differences.merged_offer(held, stated)
+    data, dropped = differences.merge_offer(held, stated)
     if "quantity" in stated and "availability" not in stated and data.get("availability") not in _WORDS:
         data.pop("availability", None)
     if "quantity" in data and "availability" not in data:

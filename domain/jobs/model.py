@@ -12,13 +12,13 @@ _TRACE: Final = "traceparent"
 """Under which name the arguments that are stored hold what a job follows from; kinds of jobs have none of that name."""
 LANES_OF_ONE: Final = 16
 """How many lanes of one organisation are under way at a time, so that it leaves room for others."""
-LATEST: Final = timedelta(days=31)
-"""After which a job runs at the latest, whatever asked for another time."""
+MAX_DELAY: Final = timedelta(days=31)
+"""The longest time for which a job can be put off."""
 
 
 def bounded_run_at(run_at: datetime, now: datetime) -> datetime:
-    """Return `run_at`, or the latest time that a job may wait for if that is earlier."""
-    return min(run_at, now + LATEST)
+    """Return `run_at`, but at most MAX_DELAY after `now`."""
+    return min(run_at, now + MAX_DELAY)
 
 
 def lane_of(org: str, lane: str) -> str:

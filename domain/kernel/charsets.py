@@ -1,7 +1,7 @@
-"""Decoding of bytes in an encoding that their sender names.
+"""Decoding of bytes in an encoding that the sender states.
 
-Python's registry of codecs has some that take quadratic time (punycode, idna), unpack (zlib, bz2) or keep state (utf-7), and
-remembers each unknown name for ever. So names are looked up here, among encodings that are linear and in use
+Python's codec registry has codecs that take quadratic time (punycode, idna), decompress (zlib, bz2) or keep state (utf-7), and
+caches every unknown name for ever. Therefore labels are looked up here, among the common encodings that decode in linear time
 (https://encoding.spec.whatwg.org/#names-and-labels).
 """
 
@@ -35,16 +35,16 @@ _CODECS: Final = {
 
 
 def codec_of(label: str | None) -> str | None:
-    """Return the name of the Python codec for an encoding's label; None for one that is unknown or not taken."""
+    """Return the name of the Python codec for an encoding's label; None if the label is not supported."""
     if not label or len(label) > _LONGEST_LABEL:
         return None
     return _CODECS.get(_SEPARATORS.sub("", label.strip().lower()))
 
 
 def decode(data: bytes, label: str | None, longest: int) -> str:
-    """Decode as the named encoding, else as UTF-8; return at most `longest` characters.
+    """Decode with the labelled encoding, or UTF-8 if it is not supported; return at most `longest` characters.
 
-    Bytes that stand for nothing are replaced by U+FFFD.
+    Undecodable bytes are replaced by U+FFFD.
     """
     codec = codec_of(label) or "utf-8-sig"
     return data[: 4 * longest + 4].decode(codec, "replace")[:longest]

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-AGAIN: Final = 30.0
-"""Seconds after which a reading is taken again."""
+READING_SECONDS: Final = 30.0
+"""Seconds after which a new reading is due."""
 SKEW: Final = timedelta(seconds=60)
-"""By how much the clocks of a link's maker and of its server may differ."""
-TOLERATED: Final = 5.0
-"""Seconds by which the machine's own clock may differ from the service's before that is reported."""
+"""Clock skew that is allowed between the signer of a link and its server."""
+MAX_OFFSET: Final = 5.0
+"""Seconds by which the machine's clock may differ from the service's without a warning."""
 _STEPPED: Final = 1.0
-"""Seconds by which the machine's clock and its monotonic one drift apart only when one is stepped or the machine slept."""
+"""Seconds between the advances of wall clock and monotonic clock that show that the wall clock was set or the machine slept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,10 @@ class _Reading:
 
 
 class ServiceClock:
-    """A port `Clock` that follows readings of another one by the monotonic clock, which no step of the wall clock moves.
+    """Clock (ports/clock.py) that is set by readings of the database's clock.
 
-    Before the first reading it is the machine's own.
+    Between readings it advances by the monotonic clock, so that setting the machine's clock does not change it. Before the
+    first reading it is the machine's clock.
     """
 
     def __init__(self) -> None:
@@ -43,17 +44,23 @@ class ServiceClock:
         return int(self._unix() * 1000)
 
     def is_stale(self) -> bool:
-        """Return whether a reading is due: the last one is old, or the machine's clock was stepped, or slept, since."""
+        """Return whether a reading is due: the last one is old, or the machine's clock was set or slept since."""
         reading, monotonic = self._reading, time.monotonic()
-        if reading is None or not 0 <= monotonic - reading.monotonic < AGAIN:
+        if reading is None or not 0 <= monotonic - reading.monotonic < READING_SECONDS:
             return True
         return abs(time.time() - monotonic - reading.ahead) > _STEPPED
 
     def adjust(self, moment: datetime, sent: float, received: float) -> None:
-        """Follow a reading that was asked for and answered at these times of the monotonic clock.
+        """Apply a reading, which is exact to half of its round trip.
 
-        The reading is within half the round trip of the truth. One that is less exact than the present time and agrees with it
-        moves nothing, so that time does not go back and forth with the network's noise.
+        A reading that is less exact than the present time and agrees with it is ignored, so that network jitter does not
+        move the clock back and forth.
+
+        Args:
+            moment: The time read.
+            sent: When the reading was requested, by the monotonic clock.
+            received: When it was answered, by the monotonic clock.
+
         """
         middle, error = (sent + received) / 2, (received - sent) / 2
         ahead = time.time() - time.monotonic()
@@ -76,7 +83,7 @@ class ServiceClock:
 
 
 CLOCK: Final = ServiceClock()
-"""This process's."""
+"""The clock of this process."""
 
 
 def now() -> datetime:

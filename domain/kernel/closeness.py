@@ -12,7 +12,7 @@ NAMED: Final = 8
 LONGEST: Final = 40
 """Characters of a word that is compared: nobody mistypes a name of more."""
 _COMPARED: Final = 100
-"""Words of somebody's choosing that one word is compared with: a comparison takes up to the square of their length."""
+"""Known words that one word is compared with: users choose them, and a comparison is quadratic in their length."""
 LOOKS: Final = 12
 """Comparisons with all known words that one request is worth."""
 

@@ -183,14 +183,14 @@ class SchemaMismatch(Unavailable):
 
 
 class StorageFull(Unavailable):
-    """The service has no space left to keep this; nothing was done. Repeat it after the seconds in Retry-After."""
+    """The service has no storage space left; nothing was changed. Retry after the seconds in Retry-After."""
 
     def __init__(self, detail: str | None = None) -> None:
         super().__init__(detail, retry_after=30)
 
 
 def is_storage_full(error: BaseException) -> bool:
-    """Return whether the system refused a write for want of space or quota."""
+    """Return whether a write failed because the disk or a quota is full."""
     return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 

@@ -9,7 +9,7 @@ from domain.kernel.errors import InvalidRequest
 
 LONGEST_NAME: Final = 100
 _MOST_MARKS: Final = 4
-"""Combining marks in a row: Tibetan stacks and vocalised Hebrew have no more."""
+"""Consecutive combining marks; Tibetan stacks and vocalised Hebrew have no more."""
 _LINK: Final = re.compile(r"[/\\@]|\bwww\.|\b[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
 _HOST: Final = re.compile(r"[^\s.][.\u3002][^\W\d_][^\s.,]|\b\d+\.\d+\.\d+\.\d+\b")
 _LIKE_SLASHES: Final = re.compile(
@@ -20,12 +20,12 @@ _BLANK: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0
 _PRODUCT: Final = re.compile(r"\b[A-Za-z]{1,20}/[0-9.]{1,16}\b|\A[A-Za-z]{1,20}\Z")
 
 
-def checked_name(text: str) -> str:
-    """Return the name with its spaces collapsed.
+def validate_name(text: str) -> str:
+    """Return the name with white space collapsed.
 
     Raises:
         InvalidRequest: It is empty, longer than LONGEST_NAME, has no letter and no digit, or holds control, bidirectional
-            or zero-width characters, an address, or what reads like a URL. Names of hosts are taken: companies bear them.
+            or zero-width characters, an address, or what looks like a URL. Host names are allowed, because companies use them as names.
 
     """
     name = " ".join(text[: LONGEST_NAME * 4].split())
@@ -41,9 +41,9 @@ def checked_name(text: str) -> str:
 
 
 def displayable_name(text: str, default: str = "") -> str:
-    """Return the name as `checked_name` does, or `default` for one that it refuses or that mail programs turn into a link."""
+    """Return the validated name, or `default` if it is invalid or mail programs would turn it into a link."""
     try:
-        name = checked_name(text)
+        name = validate_name(text)
     except InvalidRequest:
         return default
     return default if _HOST.search(unicodedata.normalize("NFKC", name)) else name
@@ -53,7 +53,7 @@ def displayable_address(text: str, default: str = "") -> str:
     """Return a mail address if its parts could be names, else `default`."""
     local, _, domain = text.partition("@")
     try:
-        return text if f"{checked_name(local)}@{checked_name(domain)}" == text and " " not in text else default
+        return text if f"{validate_name(local)}@{validate_name(domain)}" == text and " " not in text else default
     except InvalidRequest:
         return default
 
@@ -64,7 +64,7 @@ def plain_agent(text: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    # Compatibility forms count as what they look like; the name is short, so normalising it is cheap.
+    # Compatibility forms are checked as the characters that they resemble; names are short, so normalising is cheap.
     folded = unicodedata.normalize("NFKC", name)
     runs = [(kind, len(list(run))) for kind, run in groupby(unicodedata.category(one)[0] for one in folded)]
     return (

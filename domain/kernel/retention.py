@@ -205,12 +205,12 @@ KEPT: Final = (
         "the scheduler, hourly",
     ),
     Kept(
-        "processes that are alive",
+        "running processes",
         ("platform_instances",),
-        "until they end, or an hour after their last sign of life",
+        "until they end, or an hour after their last heartbeat",
         "the processes themselves",
     ),
-    Kept("when backups were taken", ("platform_backups",), "the newest", "`joinery backup`"),
+    Kept("times of backups", ("platform_backups",), "the latest", "`joinery backup`"),
     Kept("incidents", ("platform_incidents",), "for good", "nothing"),
     Kept(
         "plans, key ring, the log's server, migrations, the time of the last purge",

@@ -1,4 +1,4 @@
-"""Processes that tell that they are alive, and what their requests say of the service."""
+"""Running processes, as known from their heartbeats, and the health that their requests show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 ROLES: Final = ("api", "runs", "webhooks", "scheduler", "mail")
-BEAT: Final = 20.0
+HEARTBEAT_INTERVAL: Final = 20.0
 """Seconds between two heartbeats."""
-ALIVE: Final = timedelta(seconds=70)
-"""After three heartbeats that did not come a process counts as gone."""
-ENOUGH: Final = 10
-"""Requests from which on their share of failures says something."""
+HEARTBEAT_TIMEOUT: Final = timedelta(seconds=70)
+"""Age of the latest heartbeat from which a process counts as stopped: three heartbeats are missing."""
+MIN_FAILURES: Final = 10
+"""Failed requests from which their share is significant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
     """A process in one role, one of ROLES.
 
-    `answered` and `failed` count requests since its last heartbeat: those below 500, and the others.
+    `answered` and `failed` count requests since its last heartbeat: those with a status below 500, and the others.
     """
 
     instance: str
@@ -28,18 +28,18 @@ class Instance:
 
 
 class RequestTotals(NamedTuple):
-    """Requests of a process since it started: those below 500, and the others."""
+    """Requests of a process since it started: those with a status below 500, and the others."""
 
     answered: int
     failed: int
 
 
-def serves(apis: Sequence[Instance]) -> bool:
-    """Return whether the instances answered more requests than they failed."""
+def is_serving(apis: Sequence[Instance]) -> bool:
+    """Return whether more requests were answered than failed."""
     return sum(one.answered for one in apis) > sum(one.failed for one in apis)
 
 
-def mostly_fails(apis: Sequence[Instance]) -> bool:
-    """Return whether most requests failed, of at least `ENOUGH` failures."""
+def is_mostly_failing(apis: Sequence[Instance]) -> bool:
+    """Return whether most requests failed, at least MIN_FAILURES."""
     answered, failed = sum(one.answered for one in apis), sum(one.failed for one in apis)
-    return failed >= ENOUGH and failed > answered
+    return failed >= MIN_FAILURES and failed > answered

@@ -44,10 +44,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class OperatingFigures:
-    """Figures that operators are alerted about, over all organisations. Ages are in seconds.
+    """Figures of all organisations that alerts are based on. Ages are in seconds.
 
-    `last_success_age` is that of the newest good run of a scheduled source, None without one; `backup_age` is None where
-    no backup was ever finished. `model_cost_dollars` is of the last 24 hours.
+    `last_success_age` is the age of the latest successful run of a scheduled source, None without one; `backup_age` is None
+    if no backup was ever finished. `model_cost_dollars` is the cost of the last 24 hours.
     """
 
     sources_scheduled: int

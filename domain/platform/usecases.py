@@ -11,7 +11,7 @@ from typing import Final
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
-from domain.platform.instances import BEAT, Instance, RequestTotals
+from domain.platform.instances import HEARTBEAT_INTERVAL, Instance, RequestTotals
 from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, worst_of
 from ports.clock import Clock
 from ports.platform import Check, Incidents, Instances, PlatformChecks
@@ -104,7 +104,7 @@ class PlatformService:
 
 
 class Heartbeat:
-    """Records regularly that a process is alive. `sample` returns the requests since it started."""
+    """Records regularly that a process is running. `sample` returns its requests since the start."""
 
     def __init__(
         self,
@@ -117,21 +117,21 @@ class Heartbeat:
         self._before = RequestTotals(0, 0)
 
     async def run(self) -> None:
-        """Beat until cancelled; a failed beat is logged and skipped."""
+        """Record heartbeats until cancelled; a failed one is logged and skipped."""
         while True:
             try:
                 await self._beat()
             except Exception as error:
                 LOG.debug("heartbeat failed: %s", error)
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(HEARTBEAT_INTERVAL)
 
     async def leave(self) -> None:
-        """Withdraw the process, which ends; without a store its record expires."""
+        """Remove the record of the process; if that fails, the record expires."""
         try:
             async with asyncio.timeout(1):
                 await self._instances.leave(self._id)
         except Exception as error:
-            LOG.debug("heartbeat could not be withdrawn: %s", error)
+            LOG.debug("heartbeat could not be removed: %s", error)
 
     async def _beat(self) -> None:
         totals, before = self._sample(), self._before

@@ -11,7 +11,7 @@ from domain.changes.model import network_of
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
 from domain.platform.incidents import IN_A_ROW
-from domain.platform.instances import mostly_fails, serves
+from domain.platform.instances import is_mostly_failing, is_serving
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
@@ -44,10 +44,10 @@ async def list_history(call: Reading) -> Reply:
 
 
 class PublicApiProbe:
-    """Looks at the API as clients reach it: at its public address, and by what its instances tell of their requests.
+    """Checks the API as clients see it: at its public address, and by the requests that its instances report.
 
-    An address that cannot be reached from here means nothing while instances serve clients. Only when nobody is served
-    for IN_A_ROW looks, the API is down.
+    While instances serve clients, an address that cannot be reached from here is ignored. The API is down after IN_A_ROW
+    checks in which no client was served and the address could not be reached.
     """
 
     def __init__(self, url: str, instances: Instances) -> None:
@@ -55,19 +55,19 @@ class PublicApiProbe:
         self._missed = 0
 
     async def __call__(self) -> ComponentState:
-        """The state now."""
-        apis = [one for one in await self._instances.alive() if one.role == "api"]
-        if mostly_fails(apis):
+        """Return the state of the API."""
+        apis = [one for one in await self._instances.list_alive() if one.role == "api"]
+        if is_mostly_failing(apis):
             self._missed = 0
             return ComponentState.DEGRADED
-        if serves(apis) or await self._reaches():
+        if is_serving(apis) or await self._is_reachable():
             self._missed = 0
             return ComponentState.OPERATIONAL
         self._missed += 1
         return ComponentState.DOWN if self._missed >= IN_A_ROW else ComponentState.DEGRADED
 
-    async def _reaches(self) -> bool:
-        """Return whether the address leads to the service. A proxy that shows no /readyz answers 404, one with nobody behind it 5xx."""
+    async def _is_reachable(self) -> bool:
+        """Return whether the address leads to an API. A proxy that hides /readyz answers 404, one without a backend 5xx."""
         try:
             timeout = aiohttp.ClientTimeout(total=3)
             async with (
@@ -82,7 +82,7 @@ class PublicApiProbe:
 def probes(
     dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, exports: ExportUpkeep, api: Probe
 ) -> Mapping[str, Probe]:
-    """Return the checks of this release."""
+    """Return the probe of each component."""
 
     async def ingests() -> ComponentState:
         due = await dispatch.next_due()

@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from adapters.postgres.dump import note_backup
+from adapters.postgres.dump import record_backup
 from domain.secrets.keys import WorkingKeys
 from entrypoints import settings
 from entrypoints.backup import directories, restoring
@@ -25,14 +25,14 @@ async def backup(options: argparse.Namespace) -> int:
             configured = settings.from_environment(env)
             making = Making(writer, configured.owner_url, _objects(configured), configured.secrets)
             made = await making.run(with_secret=not options.without_secret)
-            await note_backup(configured.owner_url)
+            await record_backup(configured.owner_url)
     return answered(options, _summary(made) | {"backup": str(options.path)}, _told(options, made))
 
 
 @asynccontextmanager
 async def _place(options: argparse.Namespace) -> AsyncIterator[Mapping[str, str]]:
     if options.data_dir is None:
-        yield settings.with_files(os.environ)
+        yield settings.read_file_settings(os.environ)
     else:
         async with directories.kept(options.data_dir) as env:
             yield env
@@ -43,9 +43,9 @@ async def restore(options: argparse.Namespace) -> int:
     reader = Reader(options.path)
     found = restoring.checked(reader)
     if options.data_dir is None:
-        await _restore(reader, found, settings.with_files(os.environ))
+        await _restore(reader, found, settings.read_file_settings(os.environ))
     else:
-        secrets = restoring.secrets_of(reader, found) or settings.secrets_of(settings.with_files(os.environ))
+        secrets = restoring.secrets_of(reader, found) or settings.secrets_of(settings.read_file_settings(os.environ))
         if not secrets:
             raise BackupError("The backup has no secret; set JOINERY_SECRET to the one that this data was made with.")
         restoring.check_secrets(found, secrets)

@@ -9,10 +9,10 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
-from adapters.postgres.migrate import available, compatibility
+from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.privileges import APP, SYSTEM
 from adapters.postgres.purge_guard import PurgeState
-from domain.kernel.clock import CLOCK, TOLERATED
+from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
 from entrypoints import settings
 from entrypoints.cli import storage
@@ -66,12 +66,10 @@ async def _seen(look: Callable[[Settings], Awaitable[Finding]], configured: Sett
 
 
 async def _database(configured: Settings) -> Finding:
-    schema = await compatibility(configured.owner_url)
+    schema = await read_compatibility(configured.owner_url)
     if fault := schema.fault():
         return Finding("database", "wrong", fault)
-    later = (
-        f"of a later release ({schema.unknown()[-1]}), which this one works on" if schema.unknown() else "up to date"
-    )
+    later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
     async with opened(configured) as container, container.pool().system() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
@@ -88,7 +86,7 @@ async def _database(configured: Settings) -> Finding:
 
 
 async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
-    """Compare the clocks and look for due times that nothing plans; `repair` moves these and confirms the database's clock."""
+    """Compare the clocks and find implausible due times; `repair` makes those due and confirms the database's clock."""
     async with opened(configured) as container:
         guard, schedule = container.purge_guard(), container.schedule_repair()
         before = await guard.state()
@@ -104,40 +102,44 @@ async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
 
 
 def _clock_finding(offset: float, state: PurgeState) -> Finding:
-    database = _database_clock(state)
-    if abs(offset) > TOLERATED:
+    database = f"the database's clock ({_database_time(state)})"
+    if abs(offset) > MAX_OFFSET:
         return Finding(
-            "clock", "warning", f"This machine's clock differs by {offset:+.0f} s from {database}; set it by NTP."
+            "clock",
+            "warning",
+            f"This machine's clock differs by {offset:+.0f} s from {database}; synchronise it by NTP.",
         )
-    return Finding("clock", "ok", f"within {TOLERATED:g} s of {database}")
+    return Finding("clock", "ok", f"within {MAX_OFFSET:g} s of {database}")
 
 
 def _schedule_finding(found: Mapping[str, int], state: PurgeState, *, repaired: bool) -> Finding:
     summary = ", ".join(f"{number} {name}" for name, number in found.items() if number)
     if not summary:
-        return Finding("schedule", "ok", "no due time is further ahead than anything plans")
+        return Finding("schedule", "ok", "all due times are plausible")
     if repaired:
         return Finding("schedule", "ok", f"made due now: {summary}")
     return Finding(
-        "schedule", "wrong", f"Too far ahead: {summary}. If {_database_clock(state)}, is right, run {_CONFIRM}."
+        "schedule",
+        "wrong",
+        f"Due implausibly late: {summary}. If the database's clock ({_database_time(state)}) is right, run {_CONFIRM}.",
     )
 
 
 def _purges_finding(state: PurgeState, *, confirmed: bool) -> Finding:
     if not state.refused:
         return Finding("purges", "ok", f"last at {state.last_at:%Y-%m-%d %H:%M} UTC")
-    step = f"The database's clock moved from {state.last_at:%Y-%m-%d %H:%M} to {state.now:%Y-%m-%d %H:%M} UTC between two purges"
+    times = f"the last one was at {state.last_at:%Y-%m-%d %H:%M} UTC, and the database's clock is at {_database_time(state)}"
     if confirmed:
-        return Finding("purges", "ok", f"{step}; confirmed")
+        return Finding("purges", "ok", f"no longer refused: {times}")
     return Finding(
         "purges",
         "wrong",
-        f"{step}, so they are refused. If it is right (the service was off), confirm it: {_CONFIRM}.",
+        f"Refused: {times}. If the clock is right (the service was stopped), run {_CONFIRM}.",
     )
 
 
-def _database_clock(state: PurgeState) -> str:
-    return f"the database's, {state.now:%Y-%m-%d %H:%M:%S} UTC"
+def _database_time(state: PurgeState) -> str:
+    return f"{state.now:%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def _queue(configured: Settings) -> Finding:
@@ -163,7 +165,7 @@ async def _objects(configured: Settings) -> Finding:
 
 
 async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) -> list[Finding]:
-    """Describe the object store, in `report` word by word; with `sweep`, delete first what nothing needs."""
+    """Describe the object store, and add its figures to `report`; with `sweep`, delete unneeded objects first."""
     try:
         async with opened(configured) as container:
             swept = []
@@ -172,7 +174,7 @@ async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) 
                 swept = [
                     Finding("swept", "ok", await storage.sweep(container))
                     if allowed
-                    else Finding("swept", "wrong", "Nothing was swept, because purges are refused; see purges.")
+                    else Finding("swept", "wrong", "Nothing was swept, because purges are refused (see purges).")
                 ]
             seen = await storage.lying(container)
     except (DomainError, OSError) as error:

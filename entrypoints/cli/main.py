@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Version(argparse.Action):
-    """Prints the version; distributions are only looked through when it is asked for."""
+    """Prints the version, which is read from the package's metadata only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print and exit."""
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
         description="Joins furniture vendors' feeds into one catalogue.",
         epilog="Start with `joinery up --demo`. Settings are environment variables: see docs/configuration.md.",
     )
-    top.add_argument("--version", action=_Version, nargs=0, help="print this release's version")
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _processes(commands)
     _maintenance(commands)
@@ -111,7 +111,7 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     migrate = commands.add_parser("migrate", help="bring the database to this release's schema")
-    migrate.add_argument("--plan", action="store_true", help="only list the migrations that are pending")
+    migrate.add_argument("--plan", action="store_true", help="list the pending migrations without applying them")
     _store(migrate)
     migrate.set_defaults(run="processes:migrate")
     _backups(commands)
@@ -126,7 +126,7 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     look.add_argument(
         "--repair-schedule",
         action="store_true",
-        help="make due times that are absurdly far ahead due now, and confirm that the database's clock is right",
+        help="make implausibly late due times due now, and confirm that the database's clock is right",
     )
     look.set_defaults(run="doctor:doctor")
     _readings(commands)
@@ -376,7 +376,7 @@ def _incidents(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _sources(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     source = _group(commands, "source", "sources")
-    why = source.add_parser("why", help="tell why a source's data is as old as it is: status, freshness, newest runs")
+    why = source.add_parser("why", help="explain the age of a source's data: status, freshness, latest runs")
     why.add_argument("id", metavar="ID")
     _store(why)
     why.set_defaults(run="source:why")

@@ -23,7 +23,7 @@ from entrypoints.up.attach import attach
 
 def environment(options: argparse.Namespace) -> dict[str, str]:
     """The settings to work with: those of the service that runs on --data-dir, else this process's own."""
-    env = settings.with_files(os.environ)
+    env = settings.read_file_settings(os.environ)
     if options.data_dir is not None:
         env |= {"JOINERY_MIGRATE_DATABASE_URL": "", **attach(options.data_dir)}
     return env

@@ -25,9 +25,9 @@ from ports.platform import SchemaCheck
 
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0
-"""Seconds between two looks at a schema that does not fit."""
-FIRST_LOOK: Final = 5.0
-"""Seconds that the API waits for its first look at the schema before it listens."""
+"""Seconds between two checks of a schema that does not fit."""
+FIRST_CHECK: Final = 5.0
+"""Seconds that the API waits for its first check of the schema before it listens."""
 
 
 async def _serving(
@@ -36,19 +36,18 @@ async def _serving(
     given: Mapping[str, str] | None = None,
     roles: Sequence[str] = (),
 ) -> int:
-    """Run a process. One with `roles` tells that it lives in them; the API does so itself."""
+    """Run a process until it stops. Heartbeats are recorded for `roles`; the API records its own."""
     configured = settings.from_environment({**os.environ, **(given or {})})
     configure(configured.log_level)
     LOG.info("starting", extra={"role": process, "version": product_version(), "pid": os.getpid()})
     async with opened(configured, process) as container:
         schema = container.schema()
         if process == "api":
-            with contextlib.suppress(
-                Unavailable, TimeoutError
-            ):  # an absent database does not keep the API from listening
-                async with asyncio.timeout(FIRST_LOOK):
-                    await schema.look()
-        elif not await _fitting(schema):
+            # The API listens even while the database does not answer.
+            with contextlib.suppress(Unavailable, TimeoutError):
+                async with asyncio.timeout(FIRST_CHECK):
+                    await schema.check()
+        elif not await _wait_for_schema(schema):
             return 0
         watching = [
             asyncio.create_task(container.keyring().watch(), name="watching the key ring"),
@@ -71,12 +70,12 @@ async def _serving(
     return 0
 
 
-async def _fitting(schema: SchemaCheck) -> bool:
-    """Wait until the schema fits; False when a signal to stop comes first."""
+async def _wait_for_schema(schema: SchemaCheck) -> bool:
+    """Wait until the schema is compatible. Return False if a signal to stop comes first."""
     with stopping_on_signals() as stop:
         while not stop.is_set():
             try:
-                if await schema.look() is None:
+                if await schema.check() is None:
                     return True
             except Unavailable as error:
                 LOG.warning("waiting for the database: %s", error)
@@ -87,7 +86,7 @@ async def _fitting(schema: SchemaCheck) -> bool:
 
 
 async def _stop_on_fault(schema: SchemaCheck) -> None:
-    """Stop this process, as by SIGTERM, once the schema ceases to fit; started again, it waits."""
+    """Send SIGTERM to this process once the schema no longer fits; its supervisor restarts it, and it waits."""
     await schema.watch(until_fault=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -131,8 +130,8 @@ async def migrate(options: argparse.Namespace) -> int:
     """`joinery migrate`."""
     url = settings.owner_url(environment(options))
     try:
-        names = await (migrations.pending if options.plan else migrations.migrate)(url)
-        later = (await migrations.compatibility(url)).unknown()
+        names = await (migrations.list_pending if options.plan else migrations.migrate)(url)
+        later = (await migrations.read_compatibility(url)).unknown()
     except migrations.MigrationError as error:
         raise CommandError(str(error)) from error
     if options.json:
@@ -140,7 +139,7 @@ async def migrate(options: argparse.Namespace) -> int:
     elif names:
         print(f"{'Pending: ' if options.plan else 'Applied '}{', '.join(names)}.")
     else:
-        newer = f" It has {later[-1]} of a later release, on which this one works." if later else ""
+        newer = f" It has the schema of a later, compatible release ({later[-1]})." if later else ""
         print(f"The database is up to date.{newer}")
     return 0
 

@@ -1,4 +1,4 @@
-"""`joinery source why`: why a source's data is as old as it is, for the operator."""
+"""`joinery source why`: explains the age of a source's data to an operator."""
 
 import argparse
 from datetime import datetime
@@ -12,8 +12,8 @@ from domain.sources.model import Source, freshness
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import answered, container
 
-NEWEST: Final = 5
-"""Runs that are shown."""
+MOST_RUNS: Final = 5
+"""Latest runs that are shown."""
 
 
 async def why(options: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ async def why(options: argparse.Namespace) -> int:
             source = await tx.sources.get(options.id)
             if source is None:
                 raise CommandError(f"There is no source {options.id!r}.")
-            runs = (await tx.runs.page(PageRequest(limit=NEWEST), RunFilter(source.id))).items
+            runs = (await tx.runs.page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
             now = tx.now
     reason = source.status_reason
     answer = {
@@ -75,7 +75,7 @@ def _lines(source: Source, org: str, runs: tuple[Run, ...], now: datetime) -> li
         if facts["read_at"] or facts["interval_minutes"]:
             state, read_at = facts["state"] or "unknown", facts["read_at"] or "never"
             lines.append(
-                f"{stream.value:<10} {state}, read {read_at}, next pull {facts['next_pull'] or 'not scheduled'}"
+                f"{stream.value:<10} {state}, last read {read_at}, next pull {facts['next_pull'] or 'not scheduled'}"
             )
     for run in runs:
         error = f"  {run.error.code}: {run.error.message}" if run.error else ""

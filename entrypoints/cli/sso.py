@@ -13,7 +13,7 @@ from domain.sso.usecases.settings import Wanted
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import answered, container, found_organisation, operator_call
 from entrypoints.container import Container
-from entrypoints.settings import with_files
+from entrypoints.settings import read_file_settings
 from ports.identity_providers import ProviderFault
 
 SECRET: Final = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
@@ -113,7 +113,7 @@ def _secret(options: argparse.Namespace) -> str | None:
     """The client's secret: from the environment, else a line of the standard input; None to keep the one that is kept."""
     if options.keep_secret:
         return None
-    given = with_files(os.environ).get(SECRET, "") or (
+    given = read_file_settings(os.environ).get(SECRET, "") or (
         "" if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     )
     if not given:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from adapters.postgres import migrate as migrations
-from entrypoints.settings import with_files
+from entrypoints.settings import read_file_settings
 from entrypoints.up.errors import UpError
 from entrypoints.up.supervisor import UpOptions, default_data_dir
 from entrypoints.up.supervisor import run as run_up
@@ -16,7 +16,7 @@ async def up(options: argparse.Namespace) -> int:
     """Run until told to stop."""
     data_dir: Path = options.data_dir or default_data_dir()
     port = options.port if options.port is not None else int(os.environ.get("JOINERY_PORT") or 8080)
-    environment = with_files(os.environ)
+    environment = read_file_settings(os.environ)
     if options.operators_port is not None:
         environment["JOINERY_OPERATORS_PORT"] = str(options.operators_port)
     on_ready = None

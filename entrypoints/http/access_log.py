@@ -1,4 +1,4 @@
-"""Access log lines: one a request, without query, body, credential or the values of a path."""
+"""The access log: one line per request, without query, body, credentials or path parameters."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from domain.kernel.clock import now
 
 LOG: Final = logging.getLogger("joinery.access")
 INTERVAL: Final = 0.2
-"""Seconds for which lines are collected, since writing each alone costs three times its encoding."""
+"""Seconds for which lines are buffered, because writing each line alone costs three times its encoding."""
 
 
 class AccessLog:
@@ -25,7 +25,7 @@ class AccessLog:
     def __call__(
         self, method: str, route: str, status: int, seconds: float, request_id: str, org: str | None = None
     ) -> None:
-        """Log one; `route` is a template, for paths hold tokens of links."""
+        """Log one request. `route` is a path template, because paths may contain tokens."""
         if not self._enabled:
             return
         if not self._lines:
@@ -45,7 +45,7 @@ class AccessLog:
         self._lines.append(self._encode(line))
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the buffered lines."""
         lines, self._lines = self._lines, []
         if lines:
             sys.stderr.write((b"\n".join(lines) + b"\n").decode())

@@ -22,11 +22,11 @@ Scope = MutableMapping[str, Any]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 UNGATED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
-"""Paths that are answered on a schema that does not fit: they tell that."""
+"""Paths that are served although the schema does not fit, because they report it."""
 _HOST: Final = re.compile(
     rb"(?:(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?"
 )
-"""A name as the DNS has it, or an address (RFC 3986 §3.2.2): routing encodes it by IDNA, which raises for others."""
+"""A DNS name or an address (RFC 3986 §3.2.2). Routing encodes the host by IDNA, which raises for anything else."""
 _BAD_HOST: Final = "The Host header is not a valid host and port."
 _BAD_TARGET: Final = "The request target is not a path or a valid URL."
 READS: Final = frozenset({"GET", "HEAD"})
@@ -67,7 +67,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _is_target(path: str) -> bool:
-    """Return whether it is a path, `*`, or a URL that can be taken apart (RFC 9112 §3.2)."""
+    """Return whether a request target is a path, `*` or a valid URL (RFC 9112 §3.2)."""
     try:
         return path == "*" or path.startswith("/") or bool(urlsplit(path).netloc)
     except ValueError:
@@ -126,7 +126,7 @@ class FastPathMiddleware:
             self._pipeline.access_log(scope["method"], "/objects/{key}", status, perf_counter() - began, request_id)
 
     def _refuse(self, error: DomainError, scope: Scope) -> Response:
-        """Answer a request that no route sees, counted and logged as those of unknown routes."""
+        """Reject a request before it is routed; count and log it under the route `unknown`."""
         began, request_id = perf_counter(), new_id("req")
         response = self._pipeline.problems.answer(error, request_id)
         response.headers.append((b"request-id", request_id.encode()))

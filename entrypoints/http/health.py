@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from domain.kernel.clock import CLOCK, TOLERATED
+from domain.kernel.clock import CLOCK, MAX_OFFSET
 from entrypoints.dependencies import Readiness
 from entrypoints.http.exchange import Response
 
@@ -43,8 +43,10 @@ class Ready:
         states = {name: "up" if up else "down" for name, up in found.items()}
         down = [name for name, up in found.items() if not up]
         body = {"status": "down" if down else "ready", "down": down, "checks": states}
-        if abs(offset := CLOCK.offset()) > TOLERATED:  # it works by the database's, so it goes on serving
-            body["clock"] = f"differs by {offset:+.0f} s from the database's"
+        if (
+            abs(offset := CLOCK.offset()) > MAX_OFFSET
+        ):  # no reason to stop serving: the process uses the database's clock
+            body["clock"] = f"differs by {offset:+.0f} s from the database's clock"
         return _json(503 if down else 200, body)
 
     async def look(self) -> Mapping[str, bool]:

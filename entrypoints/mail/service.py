@@ -31,9 +31,9 @@ LOG: Final = logging.getLogger("joinery.mail")
 TAKING: Final = 8
 """Messages that are judged at a time; the others wait, read and held."""
 TAKING_EACH: Final = 2
-"""Those of one organisation: judging waits for the sender's name servers, which may never answer."""
+"""Messages of one organisation at a time: checks wait for the sender's name servers, which may not answer."""
 THREADS: Final = 4 * TAKING
-"""Threads of the process; each message in judgement may hold one that waits for names."""
+"""Threads of the process; each message being checked may block one that waits for a name server."""
 GRACE: Final = 10.0
 """Seconds that messages which have come whole get to be answered when the process is told to stop."""
 _RENEW_EVERY: Final = 60.0
@@ -44,7 +44,7 @@ async def run_mail(container: Container, settings: Settings, mail: MailSettings)
     logging.getLogger("mail.log").setLevel(logging.ERROR)  # the library's log has the addresses, which are secrets
     await asyncio.to_thread(container.workspaces().sweep)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
-    # Checks of senders mostly wait for names, so reading messages shares no slots with them.
+    # Checks of senders mostly wait for name servers, so they have slots of their own.
     verifiers = parsers_of(settings, most=TAKING)
     checks = SenderVerifier(DnsRecords(mail.resolver), verifiers)
     desk = desk_of(container, mail, MimeReader(container.parsers()), checks)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from entrypoints.settings import SettingsError, integer, with_files
+from entrypoints.settings import SettingsError, integer, read_file_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MailSettings:
 
 def mail_settings(env: Mapping[str, str] | None = None) -> MailSettings:
     """Read them. Raises SettingsError."""
-    env = with_files(os.environ if env is None else env)
+    env = read_file_settings(os.environ if env is None else env)
     certificate, key = env.get("JOINERY_MAIL_TLS_CERTIFICATE"), env.get("JOINERY_MAIL_TLS_KEY")
     if bool(certificate) != bool(key):
         raise SettingsError(

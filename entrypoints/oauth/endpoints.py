@@ -135,7 +135,7 @@ def _authorization(header: str | None) -> str | None:
     if ":" not in text or not text.isprintable():
         raise OAuthError(
             "invalid_client",
-            "The Authorization header is not the base64 of client_id:client_secret.",
+            "The Authorization header must be Basic with the base64 of client_id:client_secret.",
             headers=CHALLENGE,
         )
     return header
@@ -145,7 +145,7 @@ def pairs_of(text: str) -> tuple[tuple[str, str], ...]:
     """Split a query or form into its parameters.
 
     Raises:
-        OAuthError: There are too many, or one has a character that none may have (RFC 6749 appendix A).
+        OAuthError: There are too many, or one contains a character that is not allowed (RFC 6749 appendix A).
 
     """
     try:
@@ -153,7 +153,7 @@ def pairs_of(text: str) -> tuple[tuple[str, str], ...]:
     except ValueError:
         raise OAuthError("invalid_request", "There are too many parameters.") from None
     if not all(name.isprintable() and value.isprintable() for name, value in pairs):
-        raise OAuthError("invalid_request", "A parameter has a control character.")
+        raise OAuthError("invalid_request", "A parameter contains a control character.")
     return pairs
 
 

@@ -1,1 +1,1 @@
-"""The process that parses web documents and mail: it has no secret and no store."""
+"""The process that parses web documents and mail, without secrets and without access to stores."""

@@ -8,7 +8,7 @@ from adapters.markup import documents, page, sitemaps
 from adapters.mime import reader
 from adapters.processes.call_child import serve
 from adapters.processes.calls import name_of
-from adapters.processes.fork_server import ForkServer, inherited_control
+from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.senders import checks
 
 _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
@@ -25,7 +25,7 @@ FUNCTIONS: Final = {name_of(function): function for function in _PARSERS}
 
 def main(parent: str, memory: str) -> None:
     """Serve the socket on standard input. `memory` bounds each child's address space, in MiB."""
-    ForkServer(inherited_control(parent), lambda connection: serve(connection, FUNCTIONS), int(memory) << 20).run()
+    ForkServer(inherit_control_socket(parent), lambda connection: serve(connection, FUNCTIONS), int(memory) << 20).run()
 
 
 if __name__ == "__main__":

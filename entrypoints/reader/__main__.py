@@ -9,7 +9,7 @@ from pathlib import Path
 from adapters.files.spool import FileSpools
 from adapters.pluggy.host import connect
 from adapters.processes.child import ReaderChild
-from adapters.processes.fork_server import ForkServer, inherited_control
+from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.wire.codec import JsonCodec
 from connectors.sdk.context import Limits
 from domain.runs.usecases.reading import SnapshotReading
@@ -22,7 +22,7 @@ SPOOLED = 4 << 20
 
 def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> None:
     """Serve the socket on standard input. `memory` bounds each reader, in MiB; `limits` (JSON) what it takes of a file."""
-    control = inherited_control(parent)
+    control = inherit_control_socket(parent)
     connectors = connect(Path(plugins), NoNetwork(), product_version=version, limits=Limits(**json.loads(limits)))
     codec = JsonCodec()
 

@@ -21,12 +21,12 @@ from ports.platform import Instances, OperatingFiguresReader
 EVERY: Final = 15.0
 """Seconds between two looks at what waits."""
 FIGURES_EACH: Final = 4
-"""Looks at what waits for each look at the other figures."""
+"""Reads of the backlog for each read of the operating figures."""
 LOG: Final = logging.getLogger("joinery.metrics")
 
 
 class Figure(NamedTuple):
-    """A gauge of one operating figure, which is not shown while it is None."""
+    """A gauge of one operating figure, which is absent while the figure is None."""
 
     metric: str
     description: str
@@ -35,45 +35,47 @@ class Figure(NamedTuple):
 
 FIGURES: Final = (
     Figure(
-        "joinery_sources_scheduled", "Streams of sources that are pulled by schedule.", lambda of: of.sources_scheduled
+        "joinery_sources_scheduled",
+        "Streams of sources that are pulled on a schedule.",
+        lambda of: of.sources_scheduled,
     ),
     Figure(
         "joinery_sources_stale",
-        "Of those, the ones without a good run for three intervals.",
+        "Scheduled streams without a successful run for three intervals.",
         lambda of: of.sources_stale,
     ),
     Figure(
         "joinery_runs_last_success_seconds",
-        "Time since the newest good run of a scheduled source.",
+        "Time since the latest successful run of a scheduled source.",
         lambda of: of.last_success_age,
     ),
     Figure(
         "joinery_webhook_deliveries_waiting",
-        "Deliveries that are open, 50,000 a node at most.",
+        "Open webhook deliveries, counted up to 50,000 per node.",
         lambda of: of.deliveries_waiting,
     ),
     Figure(
         "joinery_webhook_oldest_seconds",
-        "How long the oldest of them has been open.",
+        "Age of the oldest open webhook delivery.",
         lambda of: of.oldest_delivery_age,
     ),
     Figure(
         "joinery_webhook_endpoints_disabled",
-        "Endpoints that the service has disabled.",
+        "Webhook endpoints that the service has disabled.",
         lambda of: of.endpoints_disabled,
     ),
-    Figure("joinery_mail_outbox_waiting", "Mail to people that waits to be sent.", lambda of: of.mail_waiting),
+    Figure("joinery_mail_outbox_waiting", "Mail to people waiting to be sent.", lambda of: of.mail_waiting),
     Figure(
-        "joinery_mail_outbox_oldest_seconds", "How long the oldest of it has waited.", lambda of: of.oldest_mail_age
+        "joinery_mail_outbox_oldest_seconds",
+        "Age of the oldest mail waiting to be sent.",
+        lambda of: of.oldest_mail_age,
     ),
     Figure(
         "joinery_backup_age_seconds",
-        "Time since `joinery backup` last finished; not shown where it never did.",
+        "Time since `joinery backup` last finished; absent if it never did.",
         lambda of: of.backup_age,
     ),
-    Figure(
-        "joinery_model_cost_day_dollars", "What models cost in the last 24 hours.", lambda of: of.model_cost_dollars
-    ),
+    Figure("joinery_model_cost_day_dollars", "Cost of models in the last 24 hours.", lambda of: of.model_cost_dollars),
 )
 
 
@@ -98,7 +100,7 @@ class SchedulerMetrics(Metrics):
         for figure in FIGURES:
             self.gauges(figure.metric, figure.description, (), partial(self._shown, figure))
         self.gauges(
-            "joinery_instances", "Processes that are alive, by role.", ("role",),
+            "joinery_instances", "Running processes, by role.", ("role",),
             lambda: {(role,): count for role, count in self._living.items()},
         )  # fmt: skip
         self.gauge("joinery_scheduler_leading", "Whether this scheduler leads.", lambda: float(self._leads))
@@ -129,7 +131,7 @@ class SchedulerMetrics(Metrics):
         try:
             for turn in itertools.count():
                 if turn % FIGURES_EACH == 0:
-                    await self._look()
+                    await self._read_figures()
                 try:
                     self._backlog = await self._dispatch.backlog()
                 except Exception as error:
@@ -139,12 +141,12 @@ class SchedulerMetrics(Metrics):
         finally:
             self._leads, self._backlog, self._living, self._found = False, (), {}, None
 
-    async def _look(self) -> None:
-        """Read what operators are alerted about; what cannot be read is not shown."""
+    async def _read_figures(self) -> None:
+        """Read the figures that alerts are based on; those that cannot be read are absent."""
         self._living, self._found = {}, None
         try:
             if self._instances is not None:
-                alive = Counter(one.role for one in await self._instances.alive())
+                alive = Counter(one.role for one in await self._instances.list_alive())
                 self._living = {role: alive[role] for role in ROLES}
             if self._figures is not None:
                 self._found = await self._figures.read()

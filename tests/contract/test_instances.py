@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.dump import note_backup
+from adapters.postgres.dump import record_backup
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.platform import PostgresInstances, PostgresOperatingFigures
 from domain.platform.instances import Instance, RequestTotals
@@ -39,12 +39,12 @@ async def test_who_is_alive(address: str, pool: Pool) -> None:
     await instances.beat(Instance("prc_1", "api"))
     for one in (first, second):
         await instances.beat(one)
-    assert sorted(await instances.alive(), key=lambda one: one.instance) == [first, second]
+    assert sorted(await instances.list_alive(), key=lambda one: one.instance) == [first, second]
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("UPDATE platform_instances SET seen_at = now() - interval '2 minutes' WHERE role = 'api'")
-    assert await instances.alive() == [second]
+    assert await instances.list_alive() == [second]
     await instances.leave("prc_2")
-    assert await instances.alive() == []
+    assert await instances.list_alive() == []
 
 
 async def test_a_heartbeat_tells_what_was_answered_since_the_last(pool: Pool) -> None:
@@ -52,10 +52,10 @@ async def test_a_heartbeat_tells_what_was_answered_since_the_last(pool: Pool) ->
     heartbeat = Heartbeat(instances, ["api"], lambda: next(totals))
     for expected in ((5, 1), (4, 0)):
         await heartbeat._beat()
-        [seen] = await instances.alive()
+        [seen] = await instances.list_alive()
         assert (seen.role, seen.answered, seen.failed) == ("api", *expected)
     await heartbeat.leave()
-    assert await instances.alive() == []
+    assert await instances.list_alive() == []
 
 
 async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: Pool) -> None:
@@ -95,8 +95,8 @@ async def test_figures(address: str, pool: Pool) -> None:
             "INSERT INTO model_uses VALUES ('org_1', true, 'mdl_1', 'judge', 's', 'm', 1, 1, 2500000, now()), "
             "('org_1', true, 'mdl_2', 'judge', 's', 'm', 1, 1, 9, now() - interval '2 days')"
         )
-    await note_backup(address)
-    await note_backup(address)
+    await record_backup(address)
+    await record_backup(address)
     found = await figures.read()
     assert (found.sources_scheduled, found.sources_stale) == (3, 1)
     assert found.last_success_age is not None and found.last_success_age >= 3600

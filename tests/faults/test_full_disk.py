@@ -92,7 +92,7 @@ async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
             await desk.worked(source)
             run = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"][-1]
             assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
-            assert "room" in run["waiting"]["detail"]
+            assert "no space left" in run["waiting"]["detail"]
         disk.full = False
         await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
         await desk.worked(source)

@@ -124,7 +124,7 @@ def test_an_expanded_schema_is_worked_on(migrated: Stage) -> None:
     source = tenancy.api.source("push", config={"currency": "usd"})
     run = tenancy.api.push(source, [record("A1")])["id"]
     assert tenancy.api.ended(run)["status"] == "succeeded"
-    assert "later release (9001_later)" in _doctor(migrated)["database"]
+    assert "later, compatible release (9001_later)" in _doctor(migrated)["database"]
 
 
 def test_a_worker_stops_its_work_on_a_contracted_schema(migrated: Stage) -> None:

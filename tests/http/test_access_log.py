@@ -40,10 +40,10 @@ class LateSchema:
 
     fault = "The database lacks migrations."
 
-    async def look(self) -> str | None:
+    async def check(self) -> str | None:
         return self.fault
 
-    async def confirm(self) -> None:
+    async def require(self) -> None:
         raise AssertionError("no credential is looked at")
 
 

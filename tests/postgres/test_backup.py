@@ -15,7 +15,7 @@ from psycopg import sql
 from adapters.files.objects import FileObjects
 from adapters.postgres import migrate
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.migrate import available, compatibility
+from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.nodes.pool import Pool
 from adapters.s3.objects import S3Objects
 from domain.secrets.keys import SigningKeys, link_key
@@ -147,7 +147,7 @@ async def test_from_any_server_to_any(
         assert after.keys() == before.keys() != set()
         for log, (epoch, began, last) in after.items():
             assert epoch != before[log][0] and began == last == 4711, "what was told after the backup is lost"
-        assert (await compatibility(target)).names == [name for name, _ in available()]
+        assert (await read_compatibility(target)).names == [name for name, _ in available()]
         for key, content in contents.items():
             assert b"".join([chunk async for chunk in arrived.read(key)]) == content
         with pytest.raises(BackupError, match="The database is not empty"):
@@ -216,7 +216,7 @@ async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
     objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
     await _make(tmp_path / "backup", address, objects)
     await _restore(tmp_path / "backup", targets[0], objects)
-    assert (await compatibility(targets[0])).names == [name for name, _ in available()]
+    assert (await read_compatibility(targets[0])).names == [name for name, _ in available()]
     logs = await _epochs(targets[0])
     assert len(logs) == 6 and {last for _, _, last in logs.values()} == {4711}, "in each mode of each organisation"
     with monkeypatch.context() as patched:

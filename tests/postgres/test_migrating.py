@@ -6,7 +6,14 @@ import psycopg
 import pytest
 
 from adapters.postgres import migrate
-from adapters.postgres.migrate import BASELINE, MigrationError, available, compatibility, number_of, oldest_compatible
+from adapters.postgres.migrate import (
+    BASELINE,
+    MigrationError,
+    available,
+    read_compatibility,
+    number_of,
+    oldest_compatible,
+)
 from tests.postgres.databases import fresh_database
 
 NEXT = "9001_next"
@@ -39,7 +46,7 @@ def test_a_migration_must_declare_that_it_needs_no_transaction(monkeypatch: pyte
     _with(monkeypatch, (NEXT, "CREATE INDEX CONCURRENTLY next ON users (created_at);\n"))
     with pytest.raises(MigrationError, match="transaction: none"):
         asyncio.run(migrate.migrate(address))
-    assert asyncio.run(migrate.pending(address)) == [NEXT]
+    assert asyncio.run(migrate.list_pending(address)) == [NEXT]
 
 
 def test_what_was_applied_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,14 +54,14 @@ def test_what_was_applied_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch
     _with(monkeypatch, (NEXT, "CREATE TABLE made (a integer)"), ("9002_broken", "SELECT 1 / 0"))
     with pytest.raises(psycopg.errors.DivisionByZero):
         asyncio.run(migrate.migrate(address))
-    assert NEXT in (found := asyncio.run(compatibility(address))).names and "9002_broken" not in found.names
+    assert NEXT in (found := asyncio.run(read_compatibility(address))).names and "9002_broken" not in found.names
 
 
 def test_what_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(fresh_database("migrating_plan"))
-    assert asyncio.run(migrate.pending(address)) == []
+    assert asyncio.run(migrate.list_pending(address)) == []
     _with(monkeypatch, (NEXT, "SELECT 1"))
-    assert asyncio.run(migrate.pending(address)) == [NEXT]
+    assert asyncio.run(migrate.list_pending(address)) == [NEXT]
 
 
 def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +70,7 @@ def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "ATTEMPTS", 1)
     with psycopg.connect(address) as holder:
         holder.execute("SELECT count(*) FROM users")
-        with pytest.raises(MigrationError, match="stayed in use"):
+        with pytest.raises(MigrationError, match="stayed locked"):
             asyncio.run(migrate.migrate(address))
     assert asyncio.run(migrate.migrate(address)) == [NEXT]
 
@@ -73,10 +80,10 @@ def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.
     with monkeypatch.context() as later:
         _with(later, (NEXT, "-- oldest-compatible: 9001\nSELECT 1"))
         assert asyncio.run(migrate.migrate(address)) == [NEXT]
-        assert asyncio.run(compatibility(address)).fault() is None
-    found = asyncio.run(compatibility(address))
+        assert asyncio.run(read_compatibility(address)).fault() is None
+    found = asyncio.run(read_compatibility(address))
     assert found.oldest == 9001 and "newer release" in str(found.fault())
-    with pytest.raises(MigrationError, match="newer than this release"):
+    with pytest.raises(MigrationError, match="use a newer release"):
         asyncio.run(migrate.migrate(address))
 
 
@@ -85,6 +92,6 @@ def test_an_expanding_migration_leaves_them_working(monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as later:
         _with(later, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
         asyncio.run(migrate.migrate(address))
-    found = asyncio.run(compatibility(address))
+    found = asyncio.run(read_compatibility(address))
     assert (found.fault(), found.unknown()) == (None, [NEXT])
     assert asyncio.run(migrate.migrate(address)) == []

@@ -12,7 +12,7 @@ import pytest_asyncio
 from psycopg import errors, sql
 
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.migrate import available, compatibility, migrate
+from adapters.postgres.migrate import available, migrate, read_compatibility
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.tenancy import Tenant
@@ -319,7 +319,11 @@ async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
         await owner.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
         address = urlunsplit(urlsplit(server)._replace(path="/" + quote(name, safe="")))
         try:
-            assert await migrate(address) == (await compatibility(address)).names == [known for known, _ in available()]
+            assert (
+                await migrate(address)
+                == (await read_compatibility(address)).names
+                == [known for known, _ in available()]
+            )
             async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
                 await world.container.maintenance().partitions()
                 organisation = await world.organisation()

@@ -14,7 +14,7 @@ from adapters.postgres.migrate import MigrationError, migrate
 from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, missing_grants
-from adapters.postgres.schema import PostgresSchema
+from adapters.postgres.schema import PostgresSchemaCheck
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually
 from tests.postgres.databases import fresh_database
@@ -142,8 +142,8 @@ def test_a_login_without_the_operators_role_is_named_as_the_fault(logins: tuple[
     async def fault() -> str | None:
         pool = Pool(logins[1])
         try:
-            return await PostgresSchema(pool).look()
+            return await PostgresSchemaCheck(pool).check()
         finally:
             await pool.close()
 
-    assert f"may not work as {OPERATOR}" in (asyncio.run(fault()) or "")
+    assert f"cannot SET ROLE {OPERATOR}" in (asyncio.run(fault()) or "")

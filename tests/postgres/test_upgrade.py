@@ -19,7 +19,7 @@ import pytest_asyncio
 from adapters.wire.catalogue import WireRendering
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import AVAILABLE
-from adapters.postgres.migrate import available, compatibility, migrate
+from adapters.postgres.migrate import available, migrate, read_compatibility
 from domain.jobs.usecases.draining import Drain
 from domain.runs.queueing import lane
 from tests.http.client import Client
@@ -52,7 +52,7 @@ async def upgraded(tmp_path: Path) -> AsyncIterator[Upgraded]:
     before = json.loads((RELEASES / "0003.json").read_text("utf-8"))
     async with database_alone("upgrade", migrated=False) as address:
         await _restore(address, gzip.decompress((RELEASES / "0003.sql.gz").read_bytes()))
-        assert (await compatibility(address)).names == [name for name, _ in available()][:3]
+        assert (await read_compatibility(address)).names == [name for name, _ in available()][:3]
         assert await migrate(address) == [name for name, _ in available()][3:]
         async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
             yield Upgraded(world, Client(world.app, before["secret"]), before)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import Unavailable
-from entrypoints.logs import BURST, MOST_TEMPLATES, WINDOW, FloodFilter, JsonLines
+from entrypoints.logs import BURST, MOST_TEMPLATES, WINDOW, RepetitionFilter, JsonLines
 
 
 class Scribe:
@@ -19,7 +19,7 @@ class Scribe:
         self.now, self._out = 0.0, io.StringIO()
         handler = logging.StreamHandler(self._out)
         handler.setFormatter(JsonLines())
-        handler.addFilter(FloodFilter(lambda: self.now))
+        handler.addFilter(RepetitionFilter(lambda: self.now))
         self.logger = logging.getLogger(f"test.{id(self)}")
         self.logger.propagate = False
         self.logger.handlers[:] = [handler]
@@ -71,7 +71,7 @@ def test_warnings_are_told_a_few_times_and_what_is_informative_always() -> None:
 
 
 def test_kinds_are_bounded() -> None:
-    kept = FloodFilter()
+    kept = RepetitionFilter()
     for number in range(5_000):
         kept.filter(logging.makeLogRecord({"name": "x", "levelno": logging.WARNING, "msg": f"kind {number}"}))
     assert len(kept._seen) <= MOST_TEMPLATES

@@ -11,7 +11,7 @@ from adapters.scripted.models import ScriptedModels
 from entrypoints.factories import models_of
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.cli.main import main
-from entrypoints.settings import Settings, SettingsError, from_environment, with_files
+from entrypoints.settings import Settings, SettingsError, from_environment, read_file_settings
 
 CURRENT, FORMER, OLDER = ("c" * 32, "f" * 32, "o" * 40)
 
@@ -125,7 +125,7 @@ _GIVEN = {"JOINERY_DATABASE_URL": "postgresql://x/y", "JOINERY_SECRET": "x" * 32
 def test_any_setting_from_a_file(tmp_path: Path, name: str, text: str, expected: str) -> None:
     file = tmp_path / "value"
     file.write_bytes(text.encode())
-    assert with_files({f"{name}_FILE": str(file), "OTHER_FILE": "/nowhere"}) == {
+    assert read_file_settings({f"{name}_FILE": str(file), "OTHER_FILE": "/nowhere"}) == {
         name: expected,
         "OTHER_FILE": "/nowhere",
     }
@@ -159,7 +159,7 @@ def test_files_that_are_wrong_are_named_and_never_shown(tmp_path: Path) -> None:
 def test_files_that_hold_no_setting(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "value").write_bytes(content)
     with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE") as refused:
-        with_files({"JOINERY_SECRET_FILE": str(file)})
+        read_file_settings({"JOINERY_SECRET_FILE": str(file)})
     assert "ssss" not in str(refused.value)
 
 
@@ -167,7 +167,7 @@ def test_devices_and_pipes_hold_no_setting(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     for path in (pipe, "/dev/zero", "/dev/null", tmp_path, "a\0b"):
         with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE"):
-            with_files({"JOINERY_SECRET_FILE": str(path)})
+            read_file_settings({"JOINERY_SECRET_FILE": str(path)})
 
 
 def test_a_list_of_plugins_that_is_missing(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from domain.webhooks.model import AttemptFailure
 from entrypoints.container import Container
 from tests.support import builders
 from tests.flows.feeds import record
-from adapters.postgres.dump import note_backup
+from adapters.postgres.dump import record_backup
 from tests.flows.stage import ROOT, Stage, eventually, free_port
 from tests.postgres.databases import fresh_database
 from tests.support.collector import Collector, Told, collecting
@@ -99,7 +99,7 @@ def _let_wait(stage: Stage) -> None:
             await tx.jobs.add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
 
     stage.within(add)
-    asyncio.run(note_backup(stage.database_url))
+    asyncio.run(record_backup(stage.database_url))
     stage.rows(
         "INSERT INTO sources (org, livemode, id, catalogue, name, kind, connector, config, schedule, status, licence_basis, "
         "first_party, failures, interval_factor, version, created_at, updated_at) VALUES ('org_gone', true, 'src_1', 'cat_1', "

@@ -50,7 +50,7 @@ class PooledConnection:
     __slots__ = ("connection", "cursor", "entered", "node", "noted", "owner_role", "parts", "scope", "staged")
 
     def __init__(self, connection: Connection, node: Node, owner_role: LiteralString = "NONE") -> None:
-        """`owner_role` is the role that writes what is operators': NONE, the login itself, where that owns the tables."""
+        """`owner_role` is the role for writes as the schema's owner: NONE, the login itself, if it owns the tables."""
         self.connection, self.node, self.owner_role = connection, node, owner_role
         self.cursor = connection.cursor(binary=True)
         self.scope: Tenant | None = None
@@ -197,7 +197,7 @@ class NodePool:
         return connection
 
     async def _choose_owner_role(self, connection: Connection) -> None:
-        """Work as joinery_operator where the login does not own the tables; found out once the schema is there."""
+        """Use joinery_operator if the login does not own the tables, which is known once the schema exists."""
         if self._owner_role is None and (row := await (await connection.execute(_OWNS)).fetchone()):
             self._owner_role = "NONE" if row[0] else OPERATOR
         if self._owner_role is not None:

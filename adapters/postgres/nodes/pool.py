@@ -122,7 +122,7 @@ class TenantLease(Lease):
             await super()._raise(error)
 
     async def again(self, error: psycopg.Error) -> PooledConnection:
-        """A connection where the tenant is by now, instead of the one that met the error. Raises StaleRoute if nobody knows better."""
+        """Return a connection to the tenant's present node, to replace the one that failed. Raises StaleRoute if the tenant has not moved."""
         if not await self._has_moved(error):
             raise StaleRoute from error
         node = await self._pool.home_of(self._org)

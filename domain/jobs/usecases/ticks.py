@@ -27,7 +27,7 @@ leads, and raises when the lead is lost."""
 class Tick:
     """Something to do about every `every` seconds, counted from the end of one run to the start of the next.
 
-    `purges` marks what deletes by age: it is left out while the clock cannot be believed.
+    `purges` marks a tick that deletes by age; it is skipped while purges are refused.
     """
 
     name: str

@@ -11,7 +11,7 @@ from domain.access.usecases import AccessService, secret_with
 from domain.audit.model import Change
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
-from domain.kernel.names import checked_name, displayable_address, displayable_name
+from domain.kernel.names import displayable_address, displayable_name, validate_name
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
@@ -102,10 +102,10 @@ class InvitationService:
     async def send(self, invitation: Invitation, secret: str, organisation: str) -> None:
         """Mail the link to the invited address; `organisation` is its name.
 
-        The subject has no text of the inviter's choosing, and the letter none that could be taken for the service's own.
+        The subject contains no text that the inviter chose, and the body none that could pass for the service's own.
         """
         by = await self._people.get(invitation.invited_by)
-        who = displayable_address(by.email, _SOMEBODY) if by is not None else _SOMEBODY
+        who = displayable_address(by.email, _UNKNOWN_INVITER) if by is not None else _UNKNOWN_INVITER
         body = _LETTER.format(
             who=who, organisation=displayable_name(organisation, "an organisation"), role=invitation.role, link=f"{self._base_url}{PAGE}{secret}",
             until=f"{invitation.expires_at:%-d %B %Y}",
@@ -130,16 +130,16 @@ class InvitationService:
             return None
         by = await self._people.get(invited.invitation.invited_by)
         known = await self._people.by_email(invited.invitation.email) is not None
-        return Offer(invited, by.called if by is not None else _SOMEBODY, known)
+        return Offer(invited, by.called if by is not None else _UNKNOWN_INVITER, known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
         """The person of the invited address, to be kept by `PasswordService.set_up`.
 
-        Raises InvalidRequest for a name that others cannot be shown; Conflict where there is an account: an invitation is no password of one that was there before it.
+        Raises InvalidRequest for an invalid name; Conflict where there is an account: an invitation is no password of one that was there before it.
         """
         if await self._people.by_email(invitation.email) is not None:
             raise Conflict(THERE)
-        return User(new_id("usr"), invitation.email, checked_name(name), None, self._clock.now())
+        return User(new_id("usr"), invitation.email, validate_name(name), None, self._clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
         """The person becomes a member; their address counts as verified, for the secret came by mail to it.
@@ -193,11 +193,11 @@ def address_of(text: str) -> str:
 
 
 def _is_legible(address: str) -> bool:
-    """Tell whether every character shows (a lone surrogate does not) and none is a compatibility form of another."""
+    """Return whether every character is printable (a lone surrogate is not) and none is a compatibility form of another."""
     return address.isprintable() and normalize("NFKC", address) == normalize("NFC", address)
 
 
-_SOMEBODY: Final = "An administrator"
+_UNKNOWN_INVITER: Final = "An administrator"
 _SUBJECT: Final = "You are invited to an organisation on Joinery"
 _LETTER: Final = """\
 {who} invites you to their organisation on Joinery, as {role}.

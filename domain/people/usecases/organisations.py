@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from domain.audit.model import Change
 from domain.kernel.errors import InvalidRequest
-from domain.kernel.names import checked_name
+from domain.kernel.names import validate_name
 from domain.orgs.model import MANAGERS, Organisation
 from domain.people.usecases.members import confirm_role
 from ports.unit_of_work import Tx
@@ -19,7 +19,7 @@ class OrgSettings:
     async def change(self, tx: Tx, name: str, api_version: str | None) -> Organisation:
         """Set both; None leaves the version to the first request that names one or none. Raises InvalidRequest, PermissionDenied."""
         await confirm_role(tx, MANAGERS, "Only owners and admins change the organisation's settings.")
-        wanted = checked_name(name)
+        wanted = validate_name(name)
         if api_version is not None and api_version not in self._versions:
             raise InvalidRequest.of("api_version", "invalid_value", "There is no such version.")
         before = await tx.orgs.own()

@@ -58,7 +58,7 @@ PASSKEYS: Final = _Rate(10, 20)
 INVITATIONS_OF_ADDRESS: Final = _Rate(3, 3)
 INVITATIONS_OF_ORGANISATION: Final = _Rate(30, 30)
 INVITATIONS_OF_INVITER: Final = _Rate(30, 30)
-"""Invitations mailed to one address, by whomever; for one organisation; by one person, in whatever organisation."""
+"""Invitations that are mailed to one address, for one organisation, and by one person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,11 @@ class Throttle:
         await self._take(SETTINGS.of(f"settings:{_name(email_key(email))}"))
 
     async def passkey(self, email: str) -> None:
-        """Take one registration of a passkey for the account of that address."""
+        """Take one registration of a passkey from the budget of the account."""
         await self._take(PASSKEYS.of(f"passkeys:{_name(email_key(email))}"))
 
     async def invitation(self, email: str, org: str, inviter: str) -> None:
-        """Take one invitation of that address; what the narrowest budget refuses costs the wider ones nothing."""
+        """Take one invitation from each budget, the narrowest first, so that its refusal does not use up the wider ones."""
         for budget in (
             INVITATIONS_OF_ADDRESS.of(f"invitations:{_name(email_key(email))}"),
             INVITATIONS_OF_ORGANISATION.of(f"invitations:org:{org}"),

@@ -50,7 +50,7 @@ TRIES: Final = 8
 AGAIN: Final = timedelta(seconds=2)
 """After which a run whose reader died is tried again."""
 ROOM: Final = timedelta(seconds=15)
-"""After which what was handed in is read again, when there was no space for it."""
+"""After which a run of submitted data is tried again when there was no space for it."""
 LATER: Final = timedelta(minutes=1)
 """After which a source is asked again that names no time."""
 SOON: Final = timedelta(seconds=1)
@@ -159,21 +159,20 @@ class RunExecution:
         await self._fail(attempt, RunError(RunErrorCode.INTERNAL_ERROR, message))
 
     async def _storage_full(self, attempt: Attempt, error: Exception) -> None:
-        """Fail a pull, which can be repeated; put off a run of what was handed in until there is room for it.
+        """Fail a pull, which can be repeated; put off a run of submitted data until there is space.
 
-        Only the object store is certain to get room for a file again: a work folder may be too small for it, and the run
-        would block its source. So such a run fails after some waits, unless it has records that were pushed, which the
-        sender may have nowhere else.
+        An object store gets space again, but a work folder may be too small for the file for ever, so that the run would
+        block its source. Therefore such a run fails after some waits, unless its input is pushed records, of which the
+        sender may have no other copy.
         """
         lacks_folder = not isinstance(error, StorageFull) and not isinstance(attempt.run.input, PushInput)
         if attempt.run.input is None or (lacks_folder and attempt.run.waited_out):
-            what = "the feed; nothing was changed. Run it again later."
+            message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
             if attempt.run.input is not None:
-                what = "what it reads of the file. Hand the file in again later."
-            message = f"The service has no space left to keep {what}"
+                message = "The service has no space left to process the file. Upload or send it again later."
             await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
             return
-        message = "The service has no space left. What was handed in is kept, and read as soon as there is room."
+        message = "The service has no space left. The submitted data is kept, and is read once there is space."
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             until = tx.now + ROOM
             run = (await self._latest(tx, attempt)).put_off(WaitingReason.RETRY, until, message)

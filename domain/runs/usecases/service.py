@@ -141,8 +141,8 @@ class RunService:
                 f"The connector {source.connector} pulls nothing; set another one, or hand the data in."
             )
         if not info.reads(stream, source.config):
-            setting = f" Set config.{info.stock_setting}, or leave" if stream in info.streams else " Leave"
-            detail = f"The source has no {stream} feed of its own.{setting} the stream out."
+            remedy = f"Set config.{info.stock_setting}, or leave" if stream in info.streams else "Leave"
+            detail = f"The source has no separate {stream} feed. {remedy} the stream out."
             raise Unprocessable.of("stream", "invalid_value", detail)
 
 

@@ -5,7 +5,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from domain.kernel.errors import DomainError
-from domain.kernel.names import checked_name
+from domain.kernel.names import validate_name
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import safe_place
 from entrypoints.console.refusals import Refused, refused
@@ -38,7 +38,7 @@ async def account(visit: Visit) -> Answer:
 
 async def rename(visit: Visit) -> Answer:
     """Be called something else."""
-    name = checked_name(visit.form["name"]) if visit.form["name"].strip() else ""
+    name = validate_name(visit.form["name"]) if visit.form["name"].strip() else ""
     await visit.dependencies.people.change(replace(visit.person.user, name=name))
     return visit.redirect(ACCOUNT, "Your name is saved.", cookies=[_fresh(visit)])
 

@@ -66,7 +66,12 @@ class Authenticate:
         self._accept(state, proof)
 
     async def _find(self, digest: bytes) -> Proof | None:
-        """Look a credential up. A failing look-up, or one in an unfit schema, raises Unavailable: neither proves it unknown."""
+        """Look up a credential.
+
+        Raises:
+            Unavailable: The look-up failed, or the schema does not fit; neither shows that the credential is unknown.
+
+        """
         try:
             seen = self._known.has_seen(digest)
             proof = await (self._access.find(digest) if seen else self._strangers.ask(digest))
@@ -74,7 +79,7 @@ class Authenticate:
             raise
         except Exception as error:
             LOG.exception("a credential could not be looked up")
-            raise Unavailable("Credentials cannot be checked now.") from error
+            raise Unavailable("Credentials cannot be verified at the moment.") from error
         if proof is None and self._schema is not None:
-            await self._schema.confirm()  # policies of another release may hide rows that exist
+            await self._schema.require()  # row security of another release may hide existing rows
         return proof

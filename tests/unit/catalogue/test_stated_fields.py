@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.catalogue.differences import merged_offer
+from domain.catalogue.differences import merge_offer
 from domain.catalogue.model import STREAM_BITS, Product, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
@@ -145,6 +145,6 @@ def test_a_pushed_price_returns_a_withdrawn_offer_with_its_lead_time() -> None:
 
 def test_a_price_to_compare_with_is_above_the_price() -> None:
     held = {"currency": "usd", "price": 8, "compare_at": 10}
-    assert merged_offer(held, {"price": 12}) == ({"currency": "usd", "price": 12}, [])
-    assert merged_offer(held, {"price": 9}) == ({"currency": "usd", "price": 9, "compare_at": 10}, [])
-    assert merged_offer(held, {"compare_at": 7}) == ({"currency": "usd", "price": 8}, [])
+    assert merge_offer(held, {"price": 12}) == ({"currency": "usd", "price": 12}, [])
+    assert merge_offer(held, {"price": 9}) == ({"currency": "usd", "price": 9, "compare_at": 10}, [])
+    assert merge_offer(held, {"compare_at": 7}) == ({"currency": "usd", "price": 8}, [])

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from domain.kernel.names import LONGEST_NAME, checked_name, displayable_address, plain_agent, displayable_name
+from domain.kernel.names import LONGEST_NAME, validate_name, displayable_address, plain_agent, displayable_name
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from domain.kernel.names import LONGEST_NAME, checked_name, displayable_address,
     ],
 )
 def test_names(name: str) -> None:
-    assert checked_name(name) == displayable_name(name) == " ".join(name.split())
+    assert validate_name(name) == displayable_name(name) == " ".join(name.split())
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_names(name: str) -> None:
 )
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(InvalidRequest):
-        checked_name(name)
+        validate_name(name)
     assert displayable_name(name, "there") == "there"
 
 
@@ -89,7 +89,7 @@ def test_other_names_are_refused(name: str) -> None:
     ],
 )
 def test_names_like_hosts_are_taken_and_left_out_of_letters(name: str) -> None:
-    assert checked_name(name) == name
+    assert validate_name(name) == name
     assert displayable_name(name, "there") == "there"
 
 
