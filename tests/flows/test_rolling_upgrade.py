@@ -54,7 +54,7 @@ class Release:
 
 
 class Load:
-    """Mixed requests at a steady rate, repeated at the next API as a proxy does (docs/operations.md#a-proxy-before-the-api)."""
+    """Mixed requests at a steady rate, repeated at the next API as a proxy does (docs/operations.md#a-proxy-in-front-of-the-api)."""
 
     def __init__(self, ports: list[int], secret: str, source: str) -> None:
         self._apis = [Api(port, secret) for port in ports]
