@@ -84,12 +84,12 @@ class CatalogueReconciler:
     def product(self, statement: ProductStatement) -> Product:
         """The catalogue stream states a product: it is made, or brought to what the source says now.
 
-        A statement that does not name its product belongs to the one that has its variant.
+        A statement that does not name its product belongs to the one that has its variant, unless their titles differ.
         """
         product = self.products.get(statement.key)
         is_part = False
         if product is None and not statement.names_product:
-            product = next((self._owners[one.key] for one in statement.variants if one.key in self._owners), None)
+            product = self._owner(statement)
             is_part = product is not None
         if product is not None and not self.replaces_data:
             # A rule may have changed the category; the one that the source stated is kept.
@@ -112,6 +112,15 @@ class CatalogueReconciler:
         if statement.discontinued is None or is_part:
             self._settle_status(product)
         return product
+
+    def _owner(self, statement: ProductStatement) -> Product | None:
+        """Return the product that has the statement's variants, if it or they have the stated title."""
+        keys, title = {one.key for one in statement.variants}, statement.data.get("title")
+        for owner in (self._owners[key] for key in keys if key in self._owners):
+            known = [owner.data, *(one.data for one in owner.variants if one.key in keys)]
+            if title is None or any(data.get("title") == title for data in known):
+                return owner
+        return None
 
     def _settle_status(self, product: Product) -> None:
         """Set the status of a product whose record states none: it is discontinued if all its variants are."""

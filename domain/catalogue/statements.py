@@ -50,8 +50,8 @@ class ProductStatement:
     """A source's statement of one product; `key` is the source's own key for it.
 
     `blank` names its own fields whose columns the rows leave blank: `product.brand`. `restated`: its variants are all there are.
-    `discontinued` is None where the record does not state it. `names_product` is false for an item of a feed that has columns
-    neither for products nor for titles: a variant that is known stays with its product.
+    `discontinued` is None where the record does not state it. `names_product` is false for an item of a feed without a
+    column for products: a variant that is known stays with its product, unless the item has another title.
     Of a pushed record, which is merged before it is applied (domain/ingestion/merging.py), data may hold None for what is to
     be removed, and `alone` marks one that names offers and nothing else.
     """

@@ -62,7 +62,7 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         list(product.variants.values()),
         discontinued if discontinued or plan.states_status else None,
         blank=frozenset.intersection(*blank),
-        names_product=plan.grouped or group.family or plan.title is not None,
+        names_product=plan.grouped or group.family,
     )
     return statement, product.problems
 

@@ -101,10 +101,25 @@ def test_a_price_without_a_location_holds_at_every_location() -> None:
     assert (shop.offers()["CA"].withdrawn_at, shop.offers()["NJ"].data["price"]) == (NOW, 8200)
 
 
-def test_variants_stay_with_their_product_in_a_file_that_names_none() -> None:
-    rows = [["OAK", "OAK-R", "Oak stool", "Red", "79.00", "4"], ["OAK", "OAK-B", "Oak stool", "Blue", "79.00", "4"]]
-    shop = Shop().take(("Parent SKU|SKU|Product Name|Color|Price|Qty", rows))
-    shop.take(("SKU|Price", [["OAK-R", "81.00"]]))
+GROUPED: Table = (
+    "Parent SKU|SKU|Product Name|Color|Price|Qty",
+    [["OAK", "OAK-R", "Oak stool", "Red", "79.00", "4"], ["OAK", "OAK-B", "Oak stool", "Blue", "79.00", "4"]],
+)
+
+
+def test_an_item_of_another_title_becomes_a_product() -> None:
+    shop = Shop().take(GROUPED).take(("SKU|Product Name|Price", [["OAK-R", "Beech stool", "81.00"]]))
+    assert {key: product.data["title"] for key, product in shop.products.items()} == {
+        "OAK": "Oak stool",
+        "OAK-R": "Beech stool",
+    }
+
+
+@pytest.mark.parametrize(
+    "table", [("SKU|Price", [["OAK-R", "81.00"]]), ("SKU|Product Name|Price", [["OAK-R", "Oak stool", "81.00"]])]
+)
+def test_variants_stay_with_their_product_in_a_file_that_names_none(table: Table) -> None:
+    shop = Shop().take(GROUPED).take(table)
     (product,) = shop.products.values()
     assert {one.key: one.offers[0].data["price"] for one in product.variants} == {"OAK-R": 8100, "OAK-B": 7900}
     assert product.data["title"] == "Oak stool"
