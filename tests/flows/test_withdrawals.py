@@ -173,3 +173,33 @@ def test_what_another_source_states_stays(fjord: Tenancy) -> None:
     api.upload(other, catalogue(3))
     api.upload(one, catalogue(1))
     assert {offer["source"] for offer in api.whole("/v1/offers") if "withdrawn_at" in offer} == {one}
+
+
+def test_a_price_list_changes_nothing_but_prices(stage: Stage, fjord: Tenancy) -> None:
+    """Without columns of stock, products and the status it withdraws, regroups and revives nothing, run by run."""
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    head = b"Parent SKU,SKU,Product Name,Color,Price,Qty NJ,Qty CA,Status,Carton 1 Width (in),Carton 1 Weight (lb)\n"
+    full = head + b"".join(
+        b"OAK,OAK-%s,Oak stool,%s,79.00,4,5,%s,16,25\n" % row
+        for row in ((b"R", b"Red", b"Active"), (b"B", b"Blue", b"Discontinued"))
+    )
+    api.upload(source, full)
+    before = {offer["id"]: offer for offer in api.whole("/v1/offers")}
+    for price in (b"81.00", b"82.00"):
+        run = api.upload(source, b"SKU,Price\nOAK-R,%s\nOAK-B,%s\n" % (price, price))
+        assert run["stats"]["offers_changed"] == 4 and "withdrawn" not in run["stats"]
+    api.upload(source, b"SKU,Carton 1 Weight (lb)\nOAK-R,26\nOAK-B,26\n")
+    after = {offer["id"]: offer for offer in api.whole("/v1/offers")}
+    moving = {"price", "version", "observed_at", "updated_at"}
+    assert {id: {**offer, **{name: before[id].get(name) for name in moving}} for id, offer in after.items()} == {
+        id: {**offer, **{name: offer.get(name) for name in moving}} for id, offer in before.items()
+    }
+    assert {offer["price"] for offer in after.values()} == {8200}
+    (product,) = api.whole("/v1/products", source=source)
+    found = {one["external_id"]: one for one in api.get(f"/v1/products/{product['id']}")["variants"]}
+    assert {key: one["status"] for key, one in found.items()} == {"OAK-R": "active", "OAK-B": "discontinued"}
+    cartons = [carton for one in found.values() for carton in one["data"]["cartons"]]
+    assert [(one["width"]["hundredths_in"], one["weight"]["hundredths_lb"]) for one in cartons] == [(1600, 2600)] * 2
+    run = api.upload(source, full)
+    assert run["stats"]["offers_changed"] == 4, "the full file states its prices again"
+    assert {offer["price"] for offer in api.whole("/v1/offers")} == {7900}
