@@ -10,6 +10,7 @@ from adapters.processes.call_child import serve
 from adapters.processes.calls import name_of
 from adapters.processes.fork_server import ForkServer, inherited_control
 from adapters.senders import checks
+from adapters.wire import category_rules
 
 _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
     documents.robots_facts,
@@ -19,6 +20,7 @@ _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
     sitemaps.facts_of,
     reader.read,
     checks.verify,
+    category_rules.listing,
 )
 FUNCTIONS: Final = {name_of(function): function for function in _PARSERS}
 
