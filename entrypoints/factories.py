@@ -94,7 +94,7 @@ def image_converter_of(settings: Settings) -> ProcessImages:
 
 
 def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
-    """Return processes that parse web documents and mail and list categories, each as bounded in memory as a reader of feeds.
+    """Return processes that parse web documents and mail, check bodies and list categories, each as bounded in memory as a reader of feeds.
 
     `most` work at a time, as many as there are readers of feeds unless it is given.
     """

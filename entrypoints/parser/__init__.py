@@ -1,1 +1,1 @@
-"""The process that parses web documents and mail, and lists categories: it has no secret and no store."""
+"""The process that parses web documents and mail, checks bodies and lists categories: it has no secret and no store."""

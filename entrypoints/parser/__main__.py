@@ -11,6 +11,7 @@ from adapters.processes.calls import name_of
 from adapters.processes.fork_server import ForkServer, inherited_control
 from adapters.senders import checks
 from adapters.wire import category_rules
+from entrypoints.http import body_check
 
 _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
     documents.robots_facts,
@@ -21,6 +22,7 @@ _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
     reader.read,
     checks.verify,
     category_rules.listing,
+    body_check.check,
 )
 FUNCTIONS: Final = {name_of(function): function for function in _PARSERS}
 
