@@ -252,6 +252,7 @@ class Container(containers.DeclarativeContainer):
         sender=sender,
         web=providers.Singleton(HttpWeb, http),
         documents=providers.Singleton(MarkupDocuments, parsers),
+        parsers=parsers,
         image_fetcher=image_fetcher,
         image_converter=image_converter,
         models=models,

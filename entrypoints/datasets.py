@@ -107,7 +107,8 @@ class ListDatasets:
             while True:
                 page = PageRequest(limit=_PAGE, key=key)
                 context = self._context(tx, service, caller, ids, page)
-                items, key = _items(await row.handler(context))
+                reply = await row.handler(context)
+                items, key = _items(await reply.later() if reply.later else reply)
                 if items:
                     yield Lines(len(items), b"".join([item + b"\n" for item in items]))
                 if key is None:

@@ -35,6 +35,7 @@ from ports.models import Models
 from ports.oauth import GrantRules, TokenStore
 from ports.objects import Objects
 from ports.orgs import Memberships
+from ports.parsing import ParserRunner
 from ports.people import People
 from ports.platform import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck
 from ports.request_logs import RequestLogSink
@@ -130,6 +131,7 @@ class Dependencies:
     sender: Sender
     web: Web
     documents: Documents
+    parsers: ParserRunner
     image_fetcher: ImageFetcher
     image_converter: ImageConverter
     models: Models | None = None

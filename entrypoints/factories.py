@@ -94,7 +94,7 @@ def image_converter_of(settings: Settings) -> ProcessImages:
 
 
 def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
-    """Return the processes that parse web documents and mail, with the memory limit of feed readers.
+    """Return the processes that parse web documents, mail and dense bodies, and list categories, with the memory limit of feed readers.
 
     Args:
         settings: The settings of this process.

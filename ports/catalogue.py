@@ -126,8 +126,8 @@ class CatalogueStore(CatalogueReads, Protocol):
         """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
         ...
 
-    async def category_paths(self, source: str, limit: int) -> CategoryPaths:
-        """The category paths of the source's products: at most so many, those of most products."""
+    async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
+        """The category paths of the source's products: at most `limit`, those of most products, of `chars` characters of JSON."""
         ...
 
     async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:

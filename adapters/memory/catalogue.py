@@ -206,9 +206,9 @@ class MemoryCatalogue:
             if (found := self._products.get(fingerprint.product)) and found.status != ProductStatus.DISCONTINUED
         ]
 
-    async def category_paths(self, source: str, limit: int) -> CategoryPaths:
+    async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
         paths = [tuple(path) for product in self._of(source) if (path := product.data.get("category_path"))]
-        return most(Counter(paths), limit)
+        return most(Counter(paths), limit, chars)
 
     async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
         behind = sorted((product for product in self._of(source) if product.id > after), key=lambda one: one.id)

@@ -255,10 +255,10 @@ class PostgresCatalogueStore:
         found = await self._session.all(BATCH["stated_by_variant"], source=source, ids=texts(named), bit=bit)
         return frozenset((named[variant], location) for variant, location in found)
 
-    async def category_paths(self, source: str, limit: int) -> CategoryPaths:
+    async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
         low, high = search.path_terms(source)
-        found = await self._session.all(BATCH["category_paths"], low=low, high=high, most=limit)
-        return CategoryPaths({tuple(path): n for path, n, _ in found}, max(0, found[0][2] - limit) if found else 0)
+        found = await self._session.all(BATCH["category_paths"], low=low, high=high, most=limit, chars=chars)
+        return CategoryPaths({tuple(path): n for path, n, _ in found}, found[0][2] - len(found) if found else 0)
 
     async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
         found = await self._session.all(BATCH["filings"], source=source, after=after, most=limit)

@@ -16,6 +16,11 @@ local b = redis.call('HMGET', KEYS[1], 't', 's', 'o', 'u', 'g')
 local t, s = tonumber(b[1] or burst), tonumber(b[2] or now)
 local o, u, g = tonumber(b[3] or 0), tonumber(b[4] or 0), tonumber(b[5] or 0)
 
+-- Times ahead of now come of another clock (a failover to a machine whose clock is behind): waiting for them refills nothing.
+if s > now + 1 then
+  s = now
+end
+u = math.min(u, now + lasts)
 if s < u and now > s then
   local till = math.min(now, u)
   t = math.min(math.max(t, burst - o), t + (till - s) * rate)

@@ -1,15 +1,19 @@
 """The JSON of a source's category rules (docs/conventions.md#category-rules)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
-from adapters.wire.resource import Body, Field, Resource, computed, optional, parts
+import msgspec
+
+from adapters.wire.resource import Body, Field, Resource, View, computed, optional
 from adapters.wire.runs import RUN
 from adapters.wire.schema import array, id_of, integer, nullable, record, strict_object, text
 from domain.catalogue import categories
 from domain.catalogue.category_rules import MOST_LEVELS, RuleChange, SourceCategory
 from domain.kernel.bounds import ITEM_CHARS
-from domain.runs.usecases.category_rules import SourceCategories
+from domain.runs.model import Run
+from domain.runs.usecases.category_rules import PathsAndRules, source_categories
 
 MOST_CHANGES: Final = 1_000
 """Rules that one request sets or removes."""
@@ -41,10 +45,32 @@ SOURCE_CATEGORY: Final = Resource[SourceCategory](
         "suggestion": _category(lambda row: row.suggestion, "What might be its rule, where that is plain enough."),
     },
 )
-CATEGORY_RULES: Final = Resource[SourceCategories](
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The answer: its categories as JSON, how many were left out, and the run that files the products by the rules just set."""
+
+    categories: bytes
+    left_out: int
+    run: Run | None = None
+
+
+def listing(found: PathsAndRules) -> tuple[bytes, int]:
+    """Render a source's categories: as JSON, and how many were left out."""
+    listed = source_categories(found)
+    view = cast("View", None)  # a path is the same for everybody
+    return msgspec.json.encode([SOURCE_CATEGORY.render(one, view) for one in listed.categories]), listed.left_out
+
+
+CATEGORY_RULES: Final = Resource[Listing](
     "category_rules",
     {
-        "categories": parts(SOURCE_CATEGORY, lambda row: row.categories, "Every path, in the order of the paths."),
+        "categories": Field(
+            array(SOURCE_CATEGORY.schema, description="Every path, in the order of the paths."),
+            lambda row, _view: msgspec.Raw(row.categories),
+            rendered=True,
+        ),
         "left_out": integer(
             0, least=0, description="How many paths more there are than are listed: those of few products."
         ),

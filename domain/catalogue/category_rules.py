@@ -1,9 +1,10 @@
 """Rules by which a source's products are filed: a category path of the source, and the category of all at it and below it."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from domain.audit.model import Change
@@ -12,9 +13,11 @@ from domain.catalogue.data import ProductData
 MOST_RULES: Final = 5_000
 """Rules of one source."""
 MOST_LEVELS: Final = 20
-"""Levels of a rule's path; vendors have some six."""
+"""Levels of the path of a product or a rule; vendors have some six."""
 MOST_PATHS: Final = 5_000
-"""Category paths of one source that are told: those of most products."""
+"""Category paths of one source that are listed: those of most products."""
+PATHS_CHARS: Final = 1 << 20
+"""Characters of the paths of a source's rules, and of the further paths that are listed."""
 
 CategoryPath: TypeAlias = tuple[str, ...]
 """A source's own names from the top down, as its products have them."""
@@ -133,24 +136,36 @@ class SourceCategory:
 
 
 def listed(paths: CategoryPaths, filing: Filing, rules: CategoryRules | None) -> tuple[list[SourceCategory], int]:
-    """Every path of the products and every path above, in path order; paths of rules too, though no product has them.
+    """List every path of the products and every path above, in path order; paths of rules too, though no product has them.
 
-    With how many were left out, for there may be no more than MOST_PATHS beside those of rules.
+    Returns the paths, and how many were left out: beside those of rules there are at most MOST_PATHS, of PATHS_CHARS
+    together. A path of more than MOST_LEVELS levels is left out itself; its first levels are listed.
     """
     counted: dict[CategoryPath, int] = {rule.path: 0 for rule in rules.rules} if rules else {}
-    room, left_out = len(counted) + MOST_PATHS, paths.left_out
+    room, chars, left_out = len(counted) + MOST_PATHS, PATHS_CHARS, paths.left_out
     for path, products in paths.products.items():
-        for length in range(len(path), 0, -1):
+        left_out += len(path) > MOST_LEVELS
+        for length in range(min(len(path), MOST_LEVELS), 0, -1):
             above = path[:length]
-            if above in counted or len(counted) < room:
-                counted[above] = counted.get(above, 0) + products
+            if above in counted:
+                counted[above] += products
+            elif len(counted) < room and (size := characters(above)) <= chars:
+                counted[above] = products
+                chars -= size
             else:
                 left_out += 1
     ordered = sorted(counted.items())
     return [SourceCategory(path, n, filing.own(path), filing.inherited(path)) for path, n in ordered], left_out
 
 
-def most(products: Mapping[CategoryPath, int], limit: int) -> CategoryPaths:
-    """The paths of most products, as stores answer them."""
-    ordered = sorted(products.items(), key=lambda entry: (-entry[1], entry[0]))
-    return CategoryPaths(dict(islice(ordered, limit)), max(0, len(ordered) - limit))
+def characters(path: Sequence[str]) -> int:
+    """Return how many characters the levels of a path have together."""
+    return sum(map(len, path))
+
+
+def most(products: Mapping[CategoryPath, int], limit: int, chars: int) -> CategoryPaths:
+    """The paths of most products, as stores answer them: at most `limit`, of `chars` characters of JSON together."""
+    ordered = sorted(products.items(), key=lambda entry: (-entry[1], entry[0]))[:limit]
+    sizes = accumulate(len(json.dumps(path, ensure_ascii=False, separators=(",", ":"))) for path, _ in ordered)
+    found = {path: n for (path, n), size in zip(ordered, sizes, strict=True) if size <= chars}
+    return CategoryPaths(found, len(products) - len(found))

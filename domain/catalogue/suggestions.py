@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -15,7 +15,7 @@ from domain.catalogue.search import fold, split
 _LONGEST: Final = 300
 """Characters of a path that are looked at; a longer one is no name."""
 _MOST_WORDS: Final = 16
-"""Words of such a path."""
+"""Words of such a path, and its levels."""
 _PLACES: Final = ("outdoor", "kids", "bathroom")
 """What makes another thing of a chair: named in the path, it must be part of the category's own name."""
 _ANYWHERE: Final = ("rugs", "lighting", "decor")
@@ -30,31 +30,34 @@ class Learned:
     """What rules of other sources say of the same path, in whatever case and accents."""
 
     def __init__(self, others: Iterable[CategoryRules]) -> None:
+        self._fold = cache(fold)  # paths share most of their levels
         self._found: dict[CategoryPath, Counter[str]] = {}
         for rules in others:
             for rule in rules.rules:
-                self._found.setdefault(_key(rule.path), Counter())[rule.category] += 1
+                self._found.setdefault(self._key(rule.path), Counter())[rule.category] += 1
 
     def category(self, path: CategoryPath) -> str | None:
         """The category that most sources have at the path; None where as many have another."""
-        found = self._found.get(_key(path), Counter()).most_common(2)
+        if not self._found:
+            return None
+        found = self._found.get(self._key(path), Counter()).most_common(2)
         return found[0][0] if found and (len(found) == 1 or found[0][1] > found[1][1]) else None
 
+    def _key(self, path: CategoryPath) -> CategoryPath:
+        return tuple(map(self._fold, path))
 
-def _key(path: CategoryPath) -> CategoryPath:
-    return tuple(map(fold, path))
 
-
-def suggest(path: Sequence[str]) -> str | None:
+def suggest(path: Sequence[str], words: Callable[[str], Phrase] | None = None) -> str | None:
     """The category whose name the path's last level is, in the light of those above.
 
     Every word of the path must be known, and each of the last level explained by a name found in it. Where it names
-    several things, it is the nearest category above them all.
+    several things, it is the nearest category above them all. `words` is `words_of`, or what remembers its results
+    where many paths share their levels.
     """
-    if not path or sum(map(len, path)) > _LONGEST:
+    if not path or len(path) > _MOST_WORDS or sum(map(len, path)) > _LONGEST:
         return None
-    above = [word for level in path[:-1] for word in words_of(level)]
-    level = words_of(path[-1])
+    *higher, level = map(words or words_of, path)
+    above = [word for words_above in higher for word in words_above]
     if len(above) + len(level) > _MOST_WORDS or not _known().issuperset((*above, *level)):
         return None
     found = [_whole()[level]] if level in _whole() else _joined(above, level)

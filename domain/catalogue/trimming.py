@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain.catalogue.category_rules import MOST_LEVELS
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
 _FEW: Final = 4
@@ -30,9 +31,9 @@ def size(value: Any) -> int:
 def trim_product(data: dict[str, Any]) -> Sequence[Excess]:
     """Leave out of a product's data what is too much, in place; answers what that was."""
     found: list[Excess] = []
-    for name in ("tags", "features", "category_path"):
-        if (texts := data.get(name)) and (len(texts) > ITEMS or len("".join(texts)) > ITEM_CHARS):
-            _trim(data, name, PRODUCT_LIST_BYTES, found)
+    for name, entries in (("tags", ITEMS), ("features", ITEMS), ("category_path", MOST_LEVELS)):
+        if (texts := data.get(name)) and (len(texts) > entries or len("".join(texts)) > ITEM_CHARS):
+            _trim(data, name, PRODUCT_LIST_BYTES, found, entries)
     if (media := data.get("media")) and len(media) > _MANY:
         _trim(data, "media", PRODUCT_LIST_BYTES, found)
     if (compliance := data.get("compliance")) and compliance.get("prop65_chemicals"):
@@ -47,7 +48,7 @@ def trim_variant(data: dict[str, Any]) -> Sequence[Excess]:
     if (axes := data.get("axes")) and (
         len(axes) > _FEW or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
     ):
-        _trim(data, "axes", VARIANT_LIST_BYTES, found)
+        _trim(data, "axes", VARIANT_LIST_BYTES, found, AXES)
     if (texts := data.get("materials")) and (len(texts) > ITEMS or len("".join(texts)) > ITEM_CHARS):
         _trim(data, "materials", VARIANT_LIST_BYTES, found)
     if (parts := data.get("components")) and len(parts) > _FEW and not _small(parts):
@@ -67,9 +68,9 @@ def _small(parts: Sequence[Any]) -> bool:
     return len(parts) <= _MANY and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= ITEM_CHARS
 
 
-def _trim(data: dict[str, Any], name: str, most: int, found: list[Excess]) -> None:
+def _trim(data: dict[str, Any], name: str, most: int, found: list[Excess], items: int = ITEMS) -> None:
     """Keep the first entries that fit, in their order; one that is too long by itself is left out alone."""
-    entries, items = data[name], AXES if name == "axes" else ITEMS
+    entries = data[name]
     kept: list[Any] = []
     left, first, used = 0, None, 0
     for entry in entries.items() if isinstance(entries, Mapping) else entries:

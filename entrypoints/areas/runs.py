@@ -9,6 +9,7 @@ from adapters.wire.resource import Body
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.runs.queueing import EXECUTE, REFILE
+from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.expiry import BatchExpiry
 from domain.runs.usecases.refiling import Refiling
@@ -69,13 +70,20 @@ async def read(call: Reading) -> Reply:
 
 async def list_categories(call: Reading) -> Reply:
     """A source's category paths."""
-    return call.one(wire_rules.CATEGORY_RULES, await call.service.category_rules.read(call.tx, call.ids["id"]))
+    rules = call.service.category_rules
+    found = await rules.read(call.tx, call.ids["id"])
+
+    async def later() -> Reply:
+        return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, found)))
+
+    return Reply(later=later)
 
 
 async def set_categories(call: Writing) -> Reply:
     """Set category rules."""
-    changed = await call.service.category_rules.change(call.tx, call.ids["id"], call.command)
-    return call.one(wire_rules.CATEGORY_RULES, changed)
+    rules = call.service.category_rules
+    found, run = await rules.change(call.tx, call.ids["id"], call.command)
+    return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, found), run))
 
 
 def _execution(dependencies: Dependencies) -> Handler:
@@ -190,6 +198,7 @@ OPERATIONS: Final = (
         reply=wire_rules.CATEGORY_RULES.schema,
         errors=("not_found",),
         dataset="category_rules",
+        alone=True,
     ),
     Write(
         id="runs.set_categories",
@@ -205,6 +214,7 @@ OPERATIONS: Final = (
         body=wire_rules.CHANGES,
         reply=wire_rules.CATEGORY_RULES.schema,
         rate="expensive",
+        alone=True,
         errors=("not_found", "conflict", "unprocessable"),
         agent=Tool(approval=True),
         undo=Undoing("The rules that were changed are as before, and a run files the products by them.", take_back),
@@ -227,7 +237,9 @@ AREA: Final = Area(
     title="Runs",
     description="One pull, upload or push of a source, from fetching to storing.",
     service=lambda dependencies: RunService(
-        dependencies.connectors, Rehearsal(dependencies.feed_readers, dependencies.workspaces)
+        dependencies.connectors,
+        Rehearsal(dependencies.feed_readers, dependencies.workspaces),
+        CategoryRuleService(dependencies.parsers),
     ),
     operations=OPERATIONS,
     jobs=lambda dependencies: {EXECUTE: _execution(dependencies), REFILE: Refiling(dependencies.uow)},

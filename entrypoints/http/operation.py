@@ -73,6 +73,9 @@ class Operation:
     apart: str | None = None
     """Why a list is in no such file."""
 
+    alone: bool = False
+    """Much is computed: an organisation has one such request carried out at a time, a process a few; the others wait."""
+
     body: Body[Any] | None = None
     if_match: bool = False
     keyless: bool = False

@@ -77,7 +77,7 @@ class Pipeline:
         with_surroundings(self.metrics, dependencies)
         self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies), dependencies.schema)
         self.charge, self.shed = RateLimit(dependencies.limits), ShedLoad(self.pressure)
-        self.parameters = ReadParameters(cursors, self.bodies, self.pressure)
+        self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies.parsers)
         self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
         responses = ResponseBuilder(versions)
         self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)

@@ -15,7 +15,7 @@ class Reply:
     `etag` is the strong validator's text when it is known without hashing the body; `etag_source` is hashed in place of the body,
     where the body has parts that change with the time alone. `stream` is sent instead of a body.
     `later`, of a write, waits a little for what it set going, once that is committed and no connection is held: what it gives is
-    answered and kept in place of this.
+    answered and kept in place of this. Of a read, it computes the answer once no connection is held.
     """
 
     body: Any = None

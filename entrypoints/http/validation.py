@@ -86,7 +86,7 @@ class Validator:
     def __init__(self, schema: Mapping[str, Any], names: Names = dotted) -> None:
         self._part = Part(dict(schema), {"validate_formats": True, "formats": FORMATS})
         self._schema = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=FORMATS)
-        self._given: Final = dict(schema)
+        self.schema: Final = dict(schema)
         self._names = names
 
     def faults(self, value: Any) -> tuple[FieldError, ...]:
@@ -105,14 +105,14 @@ class Validator:
         telling = Telling("parameter" if self._names is in_query else "field")
         if has_few_values(value):
             for error in self._schema.iter_errors(value):
-                yield from telling.faults(error, [], self._given)
+                yield from telling.faults(error, [], self.schema)
             return
         told = False
         for at, error, schema in self._part.errors(value, []):
             told = True
             yield from telling.faults(error, at, schema)
         if not told:
-            yield [], "invalid_value", f"Must be {wanted_by(self._given)}."
+            yield [], "invalid_value", f"Must be {wanted_by(self.schema)}."
 
 
 class Telling:

@@ -23,13 +23,14 @@ from entrypoints.http.codes import CODES
 from entrypoints.http.exchange import Response, from_scope
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.incoming_body import IncomingBody
-from entrypoints.http.json_body import SMALL, decode
+from entrypoints.http.json_body import SMALL
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.route import COMMON, JSON, NO_STORE
 from entrypoints.http.steps.mode import choose_mode
 from entrypoints.http.steps.parameters import is_json
+from entrypoints.http.validation import Validator
 from entrypoints.mcp.admission import Admission
 from entrypoints.mcp.calls import VIA, Calls, Message
 from entrypoints.mcp.origin import OwnOrigin
@@ -46,6 +47,7 @@ SECONDS: Final = 90.0
 """How long a message may take: longer than any operation that waits."""
 LONGEST_ID: Final = 256
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+_ANY: Final = Validator({})
 
 
 class McpEdge:
@@ -111,7 +113,7 @@ class McpEdge:
     async def _take(self, state: RequestState, scope: Mapping[str, Any], raw: bytes) -> Response:
         """Read the message and have it answered; whatever does not end as a request of the API is charged as a read."""
         try:
-            value = await self._pipeline.parameters.read(state, raw, lambda: decode(raw, Body.VALUES))
+            value, _ = await self._pipeline.parameters.parsed(state, raw, Body.VALUES, _ANY)
         except InvalidRequest as error:
             await self._charge(state)
             return _failed(PARSE_ERROR, error.detail)

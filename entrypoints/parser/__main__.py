@@ -10,6 +10,8 @@ from adapters.processes.call_child import serve
 from adapters.processes.calls import name_of
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.senders import checks
+from adapters.wire import category_rules
+from entrypoints.http import body_check
 
 _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
     documents.robots_facts,
@@ -19,6 +21,8 @@ _PARSERS: Final[tuple[Callable[..., Any], ...]] = (
     sitemaps.facts_of,
     reader.read,
     checks.verify,
+    category_rules.listing,
+    body_check.check,
 )
 FUNCTIONS: Final = {name_of(function): function for function in _PARSERS}
 

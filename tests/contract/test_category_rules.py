@@ -40,13 +40,15 @@ async def test_paths_are_counted_for_each_source_those_of_most_products_first(uo
     await add(uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4"))
     await add(uow, tenant, _product("1", "A", source=OTHER))
     async with uow.read(tenant) as tx:
-        found = await tx.catalogue.category_paths(SOURCE, 10)
+        found = await tx.catalogue.category_paths(SOURCE, 10, 100)
         assert (found.products, found.left_out) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
-        few = await tx.catalogue.category_paths(SOURCE, 1)
+        few = await tx.catalogue.category_paths(SOURCE, 1, 100)
         assert (few.products, few.left_out) == ({("A", "B"): 2}, 1)
-        assert (await tx.catalogue.category_paths("src_3", 1)).products == {}
+        short = await tx.catalogue.category_paths(SOURCE, 10, 12)  # `["A","B"]` has 9
+        assert (short.products, short.left_out) == ({("A", "B"): 2}, 1)
+        assert (await tx.catalogue.category_paths("src_3", 1, 100)).products == {}
     async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
-        assert (await tx.catalogue.category_paths(SOURCE, 10)).products == {}
+        assert (await tx.catalogue.category_paths(SOURCE, 10, 100)).products == {}
 
 
 async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:

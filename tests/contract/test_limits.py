@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from redis.asyncio import Redis
+
 from adapters.memory.limits import MemoryLimits
 from adapters.redis.limits import RedisLimits
 from entrypoints.up.valkey import Valkey
@@ -136,6 +138,27 @@ async def test_leases_that_lie_idle_do_not_add_to_a_later_burst(valkey: Valkey) 
     assert count <= READ.burst + READ.rate * (time.monotonic() - began) + 1
     await first.close()
     await second.close()
+
+
+async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
+    """A failover to a machine whose clock is an hour behind leaves times that lie ahead of it."""
+    before, after, raw = RedisLimits(valkey.url()), RedisLimits(valkey.url()), Redis.from_url(valkey.url())
+    assert await allowed(before, READ, 400) >= READ.burst
+    key = f"joinery:limit:{READ.key}"
+    stated = await raw.hgetall(key)
+    ahead = {name: float(stated[name]) + 3600 for name in (b"s", b"u")}
+    await raw.hset(key, mapping={b"t": 0, b"o": READ.burst // 2, **ahead})
+    assert not (await after.take(READ)).allowed
+    kept = {name: float(value) for name, value in (await raw.hgetall(key)).items()}
+    now = float((await raw.time())[0])
+    assert now - 1 <= kept[b"s"] <= now + 2 and kept[b"u"] <= now + 3
+    await asyncio.sleep(0.5)
+    assert 40 <= await allowed(after, READ, 150) <= 120
+    await asyncio.sleep(1.2)  # what was leased by the other clock has ended, too
+    assert await allowed(after, READ, 300) > READ.burst // 2
+    for limits in (before, after):
+        await limits.close()
+    await raw.aclose()
 
 
 async def test_a_lost_redis_is_no_obstacle_and_is_taken_up_again(

@@ -1,5 +1,6 @@
 """The whole edge on memory adapters, with a toy area that shows every behaviour of the pipeline."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -303,6 +304,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "sender": nothing,
         "web": nothing,
         "documents": nothing,
+        "parsers": asyncio.to_thread,
         "image_fetcher": nothing,
         "image_converter": nothing,
         "waiting": lambda: world.waiting,

@@ -72,10 +72,10 @@ class Shop:
 
 
 @asynccontextmanager
-async def shop() -> AsyncIterator[Shop]:
-    """A shop whose application is serving."""
+async def shop(**changes: Any) -> AsyncIterator[Shop]:
+    """A shop whose application is serving; `changes` are further dependencies."""
     outside = Outside()
     readers, workspaces = in_process(outside.connectors), FileWorkspaces()
     given = {"connectors": outside.connectors, "objects": outside.objects}
-    async with running(**given, feed_readers=readers, workspaces=workspaces) as world:
+    async with running(**given, feed_readers=readers, workspaces=workspaces, **changes) as world:
         yield Shop(world, outside, await world.client())

@@ -3,16 +3,18 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from entrypoints.http.body_check import is_dense
 from entrypoints.http.json_body import SMALL, decode, has_more_values
 from tests.http.client import Client
-from tests.http.fakes import World
+from tests.http.fakes import World, running
 from domain.kernel.errors import InvalidRequest
+from ports.parsing import ParserEnded, ParserFailed
 
 MIB = 1 << 20
 MOST = 80_000
@@ -126,3 +128,76 @@ async def test_all_errors_of_a_large_body_are_not_told(client: Client) -> None:
     answer = await client.post("/v1/things", body)
     assert len(answer.json()["errors"]) == 100
     assert "at least 100 more" in answer.json()["detail"]
+
+
+MANY_LISTS = b'{"name":[' + b"[]," * 25_000 + b"1]}"
+MANY_FAULTS = {"name": [1] * 25_000}
+
+
+class _Processes:
+    """Stands for parser processes: the calls in their order, each carried out in a thread, or refused by `error`."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls: list[str] = []
+        self._error = error
+
+    async def __call__(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        self.calls.append(function.__name__)
+        if self._error is not None:
+            raise self._error
+        return await asyncio.to_thread(function, *args)
+
+
+@pytest.mark.asyncio
+async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes, decoded = _Processes(), list[int]()
+    monkeypatch.setattr("entrypoints.http.steps.parameters.decode", lambda raw, most: decoded.append(len(raw)))
+    async with running(parsers=processes) as world:
+        client = await world.client()
+        headers = {"content-type": "application/json", "idempotency-key": "k"}
+        for raw in (MANY_LISTS, MANY_LISTS[:-1], b'{"name":' + b"[" * 33 + b"]" * 33 + b"," + MANY_LISTS[1:]):
+            answer = await client.send("POST", "/v1/things", body=raw, headers=headers)
+            assert (answer.status, answer.code) == (400, "invalid_request")
+        few = await client.send("POST", "/v1/things", body=b'{"name":"' + b"x" * 100_000 + b'"}', headers=headers)
+        unwanted = await client.send("POST", "/v1/heavy", body=MANY_LISTS, headers=headers)
+    assert (few.status, unwanted.status) == (400, 400) and unwanted.json()["errors"][0]["code"] == "unknown_field"
+    assert processes.calls == ["check"] * 4 and decoded == []
+
+
+@pytest.mark.asyncio
+async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(parsers=_Processes()) as world:
+        client = await world.client()
+        apart = await client.post("/v1/things", MANY_FAULTS)
+        monkeypatch.setattr("entrypoints.http.body_check.MANY", 100_000)
+        here = await client.post("/v1/things", MANY_FAULTS)
+    assert apart.status == here.status == 400
+    assert apart.json()["errors"] == here.json()["errors"] and apart.json()["detail"] == here.json()["detail"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("error", "status"), [(ParserEnded("it takes too long"), 400), (ParserFailed("the fork server is gone"), 503)]
+)
+async def test_a_process_that_ends_or_fails_refuses_the_body(error: Exception, status: int) -> None:
+    async with running(parsers=_Processes(error)) as world:
+        client = await world.client()
+        assert (await client.post("/v1/things", MANY_FAULTS)).status == status
+
+
+@pytest.mark.asyncio
+async def test_a_valid_body_of_many_values_is_taken() -> None:
+    async with running(parsers=_Processes()) as world:
+        client = await world.client()
+        answer = await client.post("/v1/things/src_0000000000000000000000/poke", {"a": [[1]] * 20_001})
+    assert answer.status == 200
+
+
+def test_records_are_not_dense() -> None:
+    record = {
+        "product": {"external_id": "P1", "title": "Oak"},
+        "variants": [{"sku": "S1", "offers": [{"quantity": 4}]}],
+    }
+    assert not is_dense(json.dumps({"records": [record] * 5_000}, separators=(",", ":")).encode())
+    assert is_dense(MANY_LISTS)
+    assert not is_dense(MANY_LISTS[:1000])

@@ -245,13 +245,18 @@ WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AN
     AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND coalesce(p.home_status, p.status) <> %(discontinued)s
 
 -- category_paths --
--- The paths by their terms alone; then one product of each, for its words.
-SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json -> 'category_path', found.products, found.paths FROM (
-    SELECT min(product) AS product, count(*) AS products, count(*) OVER () AS paths FROM product_terms
-    WHERE org = %(org)s AND livemode = %(livemode)s AND term >= %(low)s AND term < %(high)s
-    GROUP BY term ORDER BY count(*) DESC, term LIMIT %(most)s
-) found
-JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = found.product
+-- The paths by their terms alone; then one product of each, for its words, while there is room for their characters.
+SELECT path, products, paths FROM (
+    SELECT path, products, paths, term, sum(length(path::text)) OVER (ORDER BY products DESC, term) AS chars FROM (
+        SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json -> 'category_path' AS path,
+            found.products, found.paths, found.term FROM (
+            SELECT term, min(product) AS product, count(*) AS products, count(*) OVER () AS paths FROM product_terms
+            WHERE org = %(org)s AND livemode = %(livemode)s AND term >= %(low)s AND term < %(high)s
+            GROUP BY term ORDER BY count(*) DESC, term LIMIT %(most)s
+        ) found
+        JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = found.product
+    ) worded
+) counted WHERE chars <= %(chars)s ORDER BY products DESC, term
 
 -- filings --
 SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from domain.catalogue.category_rules import MOST_LEVELS
 from domain.catalogue.trimming import Excess
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
@@ -11,6 +12,7 @@ _MOST: Final = {
     "variants": f"a product has at most {VARIANTS:,}",
     "axes": f"a variant has at most {AXES}",
     "offers": f"a variant has at most {OFFERS}",
+    "category path": f"it has at most {MOST_LEVELS} levels, of {ITEM_CHARS:,} characters each",
 }
 _LIST: Final = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each and some KiB in all"
 

@@ -1,55 +1,82 @@
 """What people do with the rules that file a source's products: look at its paths, and set rules, which files everything anew."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cache
+from typing import Final, TypeVar
 
 from domain.catalogue import categories
 from domain.catalogue.category_rules import (
     MOST_PATHS,
     MOST_RULES,
+    PATHS_CHARS,
+    CategoryPaths,
     CategoryRules,
     Filing,
     RuleChange,
     SourceCategory,
     audited,
+    characters,
     listed,
 )
-from domain.catalogue.suggestions import Learned, suggest
-from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
+from domain.catalogue.suggestions import Learned, suggest, words_of
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.runs.model import Run, RunTrigger
 from domain.runs.queueing import execution, queued, started
+from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 from ports.unit_of_work import Tx
+
+R = TypeVar("R")
 
 _OTHERS: Final = 50
 """How many sources' rules are learned from: those of the newest."""
 
 
 @dataclass(frozen=True, slots=True)
+class PathsAndRules:
+    """What the store has of a source's categories: its products' paths, its rules, and the rules of other sources."""
+
+    paths: CategoryPaths
+    rules: CategoryRules | None
+    others: Sequence[CategoryRules]
+
+
+@dataclass(frozen=True, slots=True)
 class SourceCategories:
-    """A source's category paths, with how many were left out, and the run that files its products by the rules just set."""
+    """A source's category paths, with how many were left out."""
 
     categories: Sequence[SourceCategory]
     left_out: int
-    run: Run | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class CategoryRuleService:
-    """Rules of one tenant's sources; every change is audited."""
+    """Rules of one tenant's sources; every change is audited. `run` bounds and ends what lists paths."""
 
-    async def read(self, tx: Tx, source: str) -> SourceCategories:
-        """The source's category paths with their rules and suggestions. Raises NotFound."""
+    run: ParserRunner = asyncio.to_thread
+
+    async def read(self, tx: Tx, source: str) -> PathsAndRules:
+        """What the source's category paths are listed from. Raises NotFound."""
         if await tx.sources.get(source) is None:
             raise NotFound
-        return await _told(tx, source, None)
+        return await _paths_and_rules(tx, source)
 
-    async def change(self, tx: Tx, source: str, changes: Sequence[RuleChange]) -> SourceCategories:
+    async def render(self, listing: Callable[[PathsAndRules], R], found: PathsAndRules) -> R:
+        """Return the source's category paths as `listing` renders them, which takes a while. Raises Unavailable."""
+        try:
+            return await self.run(listing, found)
+        except (ParserEnded, ParserFailed) as error:
+            raise Unavailable("The categories could not be listed.", retry_after=5) from error
+
+    async def change(self, tx: Tx, source: str, changes: Sequence[RuleChange]) -> tuple[PathsAndRules, Run]:
         """Set and remove rules, others stay; and queue the run that files all products by them.
 
+        Returns what the source's category paths are listed from, and the run.
+
         Raises NotFound; InvalidRequest for a path that is named twice; Unprocessable for an unknown category and too many
-        rules; Conflict while a run of the source is open or the source is not active. Then nothing is kept.
+        or too long rules; Conflict while a run of the source is open or the source is not active. Then nothing is kept.
         """
         found = await tx.sources.get(source, lock=True)
         if found is None:
@@ -63,7 +90,7 @@ class CategoryRuleService:
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         await tx.audit.add(started(run))
-        return await _told(tx, source, run)
+        return await _paths_and_rules(tx, source), run
 
 
 def _refuse(changes: Sequence[RuleChange]) -> None:
@@ -86,6 +113,9 @@ async def _keep(tx: Tx, source: str, changes: Iterable[RuleChange]) -> None:
     if len(after.rules) > MOST_RULES:
         detail = f"A source has at most {MOST_RULES:,} category rules; these would make {len(after.rules):,}."
         raise Unprocessable.of("rules", "too_many", detail)
+    if sum(characters(rule.path) for rule in after.rules) > PATHS_CHARS:
+        detail = f"The paths of a source's category rules have at most {PATHS_CHARS:,} characters together."
+        raise Unprocessable.of("rules", "too_large", detail)
     if before is None:
         await store.add(after := replace(after, version=1))
     elif after.rules != before.rules:
@@ -94,30 +124,38 @@ async def _keep(tx: Tx, source: str, changes: Iterable[RuleChange]) -> None:
         await tx.audit.add(audited(before or none, after))
 
 
-async def _told(tx: Tx, source: str, run: Run | None) -> SourceCategories:
+async def _paths_and_rules(tx: Tx, source: str) -> PathsAndRules:
     rules = await tx.store(CategoryRules).get(source)
-    filing = Filing(rules.rules if rules else ())
-    paths, others = await tx.catalogue.category_paths(source, MOST_PATHS), await _others(tx, source)
-
-    def tell() -> SourceCategories:
-        found, left_out = listed(paths, filing, rules)
-        learned = Learned(others)
-        return SourceCategories([replace(one, suggestion=_suggestion(one, learned)) for one in found], left_out, run)
-
-    return await asyncio.to_thread(tell)  # thousands of paths take a while
+    paths = await tx.catalogue.category_paths(source, MOST_PATHS, PATHS_CHARS)
+    return PathsAndRules(paths, rules, await _others(tx, source))
 
 
-def _suggestion(one: SourceCategory, learned: Learned) -> str | None:
-    """What might be the rule of a path that has none; nothing that it inherits anyway."""
-    if one.rule is not None:
-        return None
-    found = learned.category(one.path) or suggest(one.path)
-    return None if found == one.inherited else found
+def source_categories(found: PathsAndRules) -> SourceCategories:
+    """List a source's category paths with their rules and suggestions. Thousands of paths take a while."""
+    categories, left_out = listed(found.paths, Filing(found.rules.rules if found.rules else ()), found.rules)
+    learned, words = Learned(found.others), cache(words_of)
+
+    def suggestion(one: SourceCategory) -> str | None:
+        """What might be the rule of a path that has none; nothing that it inherits anyway."""
+        if one.rule is not None:
+            return None
+        likely = learned.category(one.path) or suggest(one.path, words)
+        return None if likely == one.inherited else likely
+
+    return SourceCategories([replace(one, suggestion=suggestion(one)) for one in categories], left_out)
 
 
 async def _others(tx: Tx, source: str) -> list[CategoryRules]:
-    page = await tx.store(CategoryRules).page(PageRequest(_OTHERS))
-    return [rules for rules in page.items if rules.id != source]
+    """The rules of the newest sources, one source after the other until there are MOST_RULES rules."""
+    found: list[CategoryRules] = []
+    key: str | None = None
+    for _ in range(_OTHERS):
+        page = await tx.store(CategoryRules).page(PageRequest(1, key=key))
+        found += [rules for rules in page.items if rules.id != source]
+        key = page.next_key
+        if key is None or sum(len(rules.rules) for rules in found) >= MOST_RULES:
+            break
+    return found
 
 
 async def filing_of(tx: Tx, source: str) -> Filing:

@@ -1,6 +1,7 @@
 """The handler in its unit of work: what it did and what is answered commit together, or not at all."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -12,6 +13,7 @@ from adapters.wire.cursors import Cursors
 from domain.kernel.errors import DomainError, IdempotencyKeyReused, NotFound, PreconditionFailed
 from domain.kernel.ids import is_id
 from domain.kernel.tenancy import AuditContext
+from domain.runs.usecases.slots import FairSlots
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.absence import Absence, is_word
 from entrypoints.http.exchange import HeaderList, Response
@@ -26,6 +28,8 @@ from entrypoints.http.waiters import Waiters
 from ports.idempotency import StoredAnswer
 from ports.unit_of_work import Tx
 
+ALONE: Final = 2
+"""Requests of operations that compute much (`Operation.alone`) that a process carries out at a time."""
 NEVER_STORED: Final = frozenset({400, 401, 403, 429})
 WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
 _canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
@@ -60,9 +64,19 @@ class Execute:
         self._base_url, self._services = dependencies.settings.base_url, services
         self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
         self._absence = absence
+        self._alone = FairSlots(ALONE, 1)
 
     async def __call__(self, state: RequestState) -> Response:
         """The answer. Raises DomainError, with nothing done."""
+        if not state.operation.alone:
+            return await self._carry_out(state)
+        org = state.caller.tenant.org
+        async with AsyncExitStack() as held:
+            with self._waiters.polling(org):
+                await held.enter_async_context(self._alone.slot(org))
+            return await self._carry_out(state)
+
+    async def _carry_out(self, state: RequestState) -> Response:
         match state.operation:
             case Read() as operation:
                 return await self._read(state, operation)
@@ -87,6 +101,8 @@ class Execute:
         check_ids(state)
         async with self._uow.read(state.caller.tenant) as tx:
             reply = await operation.handler(ReadContext(*self._shared(state), tx.now, tx))
+        if reply.later is not None:
+            reply = await reply.later()
         return self._responses.success(state, reply)
 
     async def _detached_write(self, state: RequestState, operation: DetachedWrite) -> Response:

@@ -1,26 +1,25 @@
 """Tenth step: parameters and body, each fault as its own errors[] entry."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Final, TypeVar
 
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
-from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, Unavailable, UnsupportedMediaType
+from entrypoints.http.body_check import check, is_dense, understood
 from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.held_bodies import HeldBodies
 from entrypoints.http.incoming_body import too_large
 from entrypoints.http.json_body import SMALL, decode
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
-from entrypoints.http.route import Route
-from entrypoints.http.validation import LONGEST_FIELD, MOST_FAULTS
+from entrypoints.http.validation import MOST_FAULTS, Validator
+from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
 T = TypeVar("T")
 _DIGITS: Final = 20
 """Digits of a length that are looked at; h11 lets no longer ones through."""
-_NONE_TAKEN: Final = "This operation takes no fields; leave the body out."
 
 
 @lru_cache(maxsize=64)
@@ -39,8 +38,8 @@ def _required() -> FieldError:
 class ReadParameters:
     """Sets the query, the page asked for, and the body."""
 
-    def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure) -> None:
-        self._cursors, self._bodies, self._pressure = cursors, bodies, pressure
+    def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure, parsers: ParserRunner) -> None:
+        self._cursors, self._bodies, self._pressure, self._parsers = cursors, bodies, pressure, parsers
         self._threads = BodyThreads()
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
@@ -51,23 +50,59 @@ class ReadParameters:
         return self._read_body(state)
 
     async def _read_body(self, state: RequestState) -> None:
-        body, route = state.operation.body, state.route
+        body = state.operation.body
         raw = await self.received(state, body.limit if body is not None else Body.LIMIT)
         faults: tuple[FieldError, ...] = ()
         if raw:
             if not is_json(state.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
-            state.body, faults = await self.read(state, raw, lambda: understood(route, raw))
+            most = body.values if body is not None else Body.VALUES
+            state.body, faults = await self.parsed(state, raw, most, state.route.body)
         elif body is not None and body.required:
             faults = (_required(),)
         self._read_query(state, faults)
         if body is not None:
             state.command = body.decode(state.body)
 
-    async def read(self, state: RequestState, raw: bytes, reading: Callable[[], T]) -> T:
-        """What `reading` makes of the body: beside the event loop when it is large."""
+    async def parsed(
+        self, state: RequestState, raw: bytes, most: int, validator: Validator | None
+    ) -> tuple[Any, tuple[FieldError, ...]]:
+        """A body's JSON value and what is wrong with it; a dense one is validated in a process first.
+
+        Raises InvalidRequest when it is no JSON, and Unavailable when the process failed.
+        """
+        if not is_dense(raw):
+            return await self.read(state, raw, lambda: understood(raw, most, validator))
+        faults: tuple[FieldError, ...] = ()
+
+        async def search() -> None:
+            nonlocal faults
+            faults = await self._checked(raw, most, validator.schema if validator else None)
+
+        value = await self.read(state, raw, lambda: None if faults else decode(raw, most), search)
+        return value, faults
+
+    async def _checked(self, raw: bytes, most: int, schema: Mapping[str, Any] | None) -> tuple[FieldError, ...]:
+        try:
+            checked = await self._parsers(check, raw, most, schema)
+        except ParserEnded as error:
+            raise InvalidRequest("The body takes too much time or memory to read; send it in parts.") from error
+        except ParserFailed as error:
+            raise Unavailable("The body could not be read; nothing was done.", retry_after=5) from error
+        if checked.refusal is not None:
+            raise InvalidRequest(checked.refusal, fields=checked.faults)
+        return checked.faults
+
+    async def read(
+        self,
+        state: RequestState,
+        raw: bytes,
+        reading: Callable[[], T],
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """What `reading` makes of the body, after `before`: beside the event loop when it is large."""
         if len(raw) > SMALL:
-            return await self._threads.run(state.caller.tenant.org, reading)
+            return await self._threads.run(state.caller.tenant.org, reading, before)
         return reading()
 
     async def received(self, state: RequestState, limit: int) -> bytes:
@@ -98,23 +133,6 @@ class ReadParameters:
         if operation.paging in ("both", "forward"):
             state.cursor_context = context_of(operation.id, state.caller.tenant, state.match.ids, state.query)
             state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
-
-
-def understood(route: Route, raw: bytes) -> tuple[Any, tuple[FieldError, ...]]:
-    """A body's JSON value and what is wrong with it. Raises InvalidRequest when it is none."""
-    body = route.operation.body
-    value = decode(raw, body.values if body is not None else Body.VALUES)
-    if route.body is None:
-        return None, _unexpected(value)
-    return value, route.body.faults(value)
-
-
-def _unexpected(body: Any) -> tuple[FieldError, ...]:
-    """What is wrong with a body where none is asked for; an empty object is as good as none."""
-    if isinstance(body, dict):
-        names = islice(body, MOST_FAULTS + 1)
-        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", _NONE_TAKEN) for name in names)
-    return (FieldError("body", "invalid_type", "This operation takes no body; leave it out."),)
 
 
 def _summary(faults: tuple[FieldError, ...]) -> str:

@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.catalogue.category_rules import (
+    MOST_LEVELS,
     MOST_PATHS,
+    PATHS_CHARS,
     CategoryPaths,
     CategoryRule,
     CategoryRules,
@@ -77,3 +79,16 @@ def test_what_there_is_no_room_for_is_told() -> None:
     products = {("top", str(number)): 1 for number in range(MOST_PATHS + 10)}
     found, left_out = listed(CategoryPaths(products, 5), Filing(), None)
     assert len(found) == MOST_PATHS and left_out == 5 + 11
+
+
+def test_levels_that_no_rule_can_have_are_not_listed() -> None:
+    deep = tuple("abcdefghijklmnopqrstuvwxyz")
+    found, left_out = listed(CategoryPaths({deep: 3}, 0), Filing(), None)
+    assert [one.path for one in found] == [deep[:length] for length in range(1, MOST_LEVELS + 1)]
+    assert {one.products for one in found} == {3} and left_out == 1
+
+
+def test_the_paths_that_are_listed_have_a_bounded_number_of_characters() -> None:
+    long = "x" * (PATHS_CHARS // 4)
+    found, left_out = listed(CategoryPaths({(f"{number}{long}",): 1 for number in range(5)}, 0), Filing(), None)
+    assert len(found) == 3 and left_out == 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from domain.catalogue import categories
 from domain.catalogue.category_rules import CategoryRule, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
-from domain.catalogue.suggestions import Learned, suggest
+from domain.catalogue.suggestions import Learned, suggest, words_of
 from tests.support.builders import MOMENT
 
 TREE = list(categories.everything().values())
@@ -106,3 +106,15 @@ def test_what_most_other_sources_have_at_the_path_is_learned() -> None:
     )
     assert learned.category(("SEATING", "odd")) == BY_SLUG["chairs"].id
     assert learned.category(("A",)) is None and learned.category(("Seating",)) is None
+
+
+def test_a_path_of_too_many_levels_has_no_suggestion_and_words_of_levels_can_be_kept() -> None:
+    seen: list[str] = []
+
+    def words(level: str) -> tuple[str, ...]:
+        seen.append(level)
+        return words_of(level)
+
+    assert suggest(("Furniture",) * 17 + ("Chairs",), words) is None and seen == []
+    assert suggest(("Furniture", "Chairs"), words) == suggest(("Furniture", "Chairs")) == BY_SLUG["chairs"].id
+    assert seen == ["Furniture", "Chairs"]

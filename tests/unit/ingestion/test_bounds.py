@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from domain.catalogue.category_rules import MOST_LEVELS
 from domain.catalogue.statements import ProductStatement
 from domain.catalogue.trimming import size
 from domain.ingestion.columns.plan import compile_plan
@@ -41,6 +42,17 @@ def test_a_list_keeps_its_first_entries(field: str, mark: str) -> None:
     assert (problem.field, problem.problem) == (field, ProblemKind.TOO_LONG)
     assert (problem.sheet, problem.line, problem.column) == ("Sheet1", 3, "Long list")
     assert f"{150_000 - ITEMS:,}" in problem.detail
+
+
+def test_a_category_path_keeps_its_first_levels() -> None:
+    levels = [f"Level {chr(ord('A') + number)}" for number in range(MOST_LEVELS + 2)]
+    statement, problems = _read([["A-1", "Sofa", " > ".join(levels)]], Category="category_path")
+    pushed, reported = from_record({"product": {"external_id": "P1", "category_path": levels}, "variants": []}, USD)
+    assert pushed is not None
+    assert statement.data["category_path"] == pushed.data["category_path"] == levels[:MOST_LEVELS]
+    assert [(one.field, one.problem) for one in problems] == [("category_path", ProblemKind.TOO_LONG)]
+    assert [(one.field, one.problem) for one in reported] == [("product.category_path", ProblemKind.TOO_LONG)]
+    assert all("2 of its category path" in one.detail and "at most 20" in one.detail for one in (*problems, *reported))
 
 
 def test_pictures_are_bounded_by_number_and_bytes() -> None:

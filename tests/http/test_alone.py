@@ -1,0 +1,66 @@
+"""Operations that compute much: an organisation has one request computed at a time, and no connection is held meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from adapters.memory.unit_of_work import MemoryUnitOfWork
+from domain.kernel.tenancy import Tenant
+from ports.parsing import ParserEnded, ParserFailed
+from ports.unit_of_work import Tx
+from tests.http.sources import FILE_SOURCE, shop
+
+pytestmark = pytest.mark.asyncio
+
+
+class _Parsers:
+    """Holds every call until `go` is set; `inside` calls there are, `most` there were at a time."""
+
+    def __init__(self) -> None:
+        self.go, self.inside, self.most = asyncio.Event(), 0, 0
+
+    async def __call__(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        await self.go.wait()
+        self.inside -= 1
+        return function(*args)
+
+
+async def test_categories_are_listed_one_after_the_other_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsers, reading, open_ = _Parsers(), MemoryUnitOfWork.read, 0
+
+    @asynccontextmanager
+    async def counted(self: MemoryUnitOfWork, tenant: Tenant) -> AsyncIterator[Tx]:
+        nonlocal open_
+        open_ += 1
+        async with reading(self, tenant) as tx:
+            yield tx
+        open_ -= 1
+
+    async with shop(parsers=parsers) as made:
+        path = f"/v1/sources/{(await made.create(**FILE_SOURCE))['id']}"
+        monkeypatch.setattr(MemoryUnitOfWork, "read", counted)
+        listings = [asyncio.create_task(made.client.get(f"{path}/categories")) for _ in range(4)]
+        async with asyncio.timeout(10):
+            while not parsers.inside:
+                await asyncio.sleep(0)
+        assert (await made.client.get(path)).status == 200  # others need not wait
+        assert open_ == 0
+        parsers.go.set()
+        assert [one.status for one in await asyncio.gather(*listings)] == [200] * 4
+    assert parsers.most == 1
+
+
+@pytest.mark.parametrize("error", [ParserEnded("it takes too long"), ParserFailed("the fork server is gone")])
+async def test_a_listing_that_is_ended_can_be_repeated(error: Exception) -> None:
+    async def ending(function: Callable[..., Any], /, *args: Any) -> Any:
+        raise error
+
+    async with shop(parsers=ending) as made:
+        source = await made.create(**FILE_SOURCE)
+        answer = await made.client.get(f"/v1/sources/{source['id']}/categories")
+    assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "unavailable", "5")

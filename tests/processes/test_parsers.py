@@ -1,0 +1,48 @@
+"""What parser processes carry out for requests: the answers of the real fork server are those of the same process."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from adapters.processes.calls import ProcessCalls
+from adapters.wire.category_rules import listing
+from domain.catalogue.category_rules import CategoryPaths, CategoryRule, CategoryRules
+from domain.runs.usecases.category_rules import PathsAndRules
+from entrypoints.areas.runs import PUSH
+from entrypoints.http.body_check import check
+from tests.support.builders import MOMENT
+
+pytestmark = pytest.mark.asyncio
+RULES = CategoryRules("src_1", MOMENT, MOMENT, (CategoryRule(("Furniture", "Odd"), "ctg_1"),))
+PATHS = CategoryPaths({("Furniture", "Sofas"): 2, ("Möbel", "Stühle"): 1}, 3)
+
+
+@pytest_asyncio.fixture(name="parsers")
+async def running_parsers() -> AsyncIterator[ProcessCalls]:
+    """Parser processes as an API has them."""
+    calls = ProcessCalls([sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), "512"], most=1)
+    yield calls
+    await calls.close()
+
+
+async def test_categories_are_listed(parsers: ProcessCalls) -> None:
+    for found in (PathsAndRules(PATHS, RULES, [RULES]), PathsAndRules(CategoryPaths({}, 0), None, [])):
+        assert await parsers(listing, found) == listing(found)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"records":[' + b"1.5e-29," * 30_000 + b"1]}",
+        b'{"records":[' + b"[]," * 30_000 + b"1]}",
+        b'{"records":[{"product":{"external_id":"a"},"variants":[]}]}',
+        b'{"records":[{"a":1,"a":1}]}',
+        b'{"records":[',
+    ],
+)
+async def test_bodies_are_checked(parsers: ProcessCalls, raw: bytes) -> None:
+    for schema in (PUSH.schema, None):
+        assert await parsers(check, raw, PUSH.values, schema) == check(raw, PUSH.values, schema)
