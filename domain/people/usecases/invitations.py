@@ -193,8 +193,11 @@ def address_of(text: str) -> str:
 
 
 def _is_legible(address: str) -> bool:
-    """Return whether every character is printable (a lone surrogate is not) and none is a compatibility form of another."""
-    return address.isprintable() and normalize("NFKC", address) == normalize("NFC", address)
+    """Return whether every character stands for itself.
+
+    Each is printable (a lone surrogate is not), none is a compatibility form of another, and none begins an encoded word (RFC 2047).
+    """
+    return address.isprintable() and "=?" not in address and normalize("NFKC", address) == normalize("NFC", address)
 
 
 _UNKNOWN_INVITER: Final = "An administrator"

@@ -7,7 +7,14 @@ from domain.people.usecases.invitations import address_of
 
 
 @pytest.mark.parametrize(
-    "address", ["anna@example.com", " a.b+c@sub.example.co \n", "jörg@müller.example", "jo\u0308rg@example.com"]
+    "address",
+    [
+        "anna@example.com",
+        " a.b+c@sub.example.co \n",
+        "jörg@müller.example",
+        "jo\u0308rg@example.com",
+        "list-a=b.example@c.example",
+    ],
 )
 def test_addresses(address: str) -> None:
     assert address_of(address) == address.strip()
@@ -29,6 +36,8 @@ def test_addresses(address: str) -> None:
         "anna@\u3164.example",
         "an\x85na@example.com",
         "anna\ue000@example.com",
+        "=?utf-8?q?x?=@a.example",
+        "anna@=?utf-8?b?YQ==?=.example",
     ],
 )
 def test_other_text_is_no_address(address: str) -> None:
