@@ -1,8 +1,11 @@
 """What is refused in the dialogue itself, and told to the source's owner."""
 
 import asyncio
+import errno
 import io
+import logging
 import zipfile
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from adapters.mime.structure import MOST_PARTS
 from domain.kernel.errors import StorageFull, Unavailable
 from domain.mail.model import LARGEST
+from domain.mail.usecases import staging
 from entrypoints.mail import peers, receiving
 from tests.flows.bench import Bench
 from tests.mail.office import Office, office
@@ -347,6 +351,23 @@ async def test_mail_for_a_full_store_is_asked_for_later(post: Office, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(post.bench.world.container.objects(), "put_file", full)
         assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
+    assert await post.messages(source) == [] and await post.runs(source) == []
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
+
+
+async def test_mail_is_asked_for_later_while_the_work_folder_is_full(
+    post: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, address = await post.source()
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(staging, "_write", full)
+        assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
+    [logged] = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert logged.levelno == logging.WARNING and logged.exc_info is None and "work folder" in logged.getMessage()
     assert await post.messages(source) == [] and await post.runs(source) == []
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
 

@@ -1,11 +1,13 @@
 """Putting a message's data files into the object store before anything is told of them: counted in first, then written."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from domain.kernel.errors import StorageFull, is_storage_full
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mail.model import File
 from domain.uploads.model import Upload, UploadStatus
@@ -14,6 +16,7 @@ from ports.objects import Objects
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
+LOG: Final = logging.getLogger("joinery.mail")
 CONTEXT: Final = AuditContext(Actor("service", "mail"), "mail.take")
 _CONTENT_TYPE: Final = "application/octet-stream"
 """What a file was declared to be says nothing; its bytes do."""
@@ -28,7 +31,7 @@ class Staging:
     workspaces: Workspaces
 
     async def put(self, tenant: Tenant, source: str, files: Sequence[File]) -> list[Upload]:
-        """The files' uploads, their bytes in the object store. Raises QuotaExceeded, Conflict: then nothing is kept."""
+        """The files' uploads, their bytes in the object store. Raises QuotaExceeded, Conflict, StorageFull: then nothing is kept."""
         uploads: list[Upload] = []
         async with self.uow.begin(tenant, CONTEXT) as tx:
             for file in files:
@@ -43,8 +46,11 @@ class Staging:
                     path = folder / str(at)
                     await asyncio.to_thread(_write, path, file.content or b"")
                     await self.objects.put_file(upload.key, path)
-        except BaseException:
+        except BaseException as error:
             await self.drop(tenant, uploads)
+            if is_storage_full(error):
+                LOG.warning("the work folder has no space for the files of a message: %s", error)
+                raise StorageFull from error
             raise
         return uploads
 
