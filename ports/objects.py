@@ -88,5 +88,8 @@ class Objects(Protocol):
         ...
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """A link to download the object, valid until `expires_at`, with the headers of `download_headers(filename)`."""
+        """A link to download the object, valid until `expires_at`, with the headers of `download_headers(filename)`.
+
+        Within a step of `domain.kernel.links` it is the same link, except in a bucket whose credentials the client library finds.
+        """
         ...

@@ -1,6 +1,7 @@
 """Objects in memory, with links as unguessable words."""
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class MemoryObjects:
         self.written: dict[str, datetime] = {}
         """When each object was written, by the machine's clock."""
         self._grants: dict[str, Grant] = {}
+        self._key = secrets.token_bytes(32)
 
     async def put_file(self, key: str, path: Path) -> None:
         self._write(key, await asyncio.to_thread(path.read_bytes))
@@ -104,6 +106,6 @@ class MemoryObjects:
         return self._objects[key]
 
     def _link(self, grant: Grant) -> str:
-        signature = secrets.token_urlsafe(24)
+        signature = hashlib.blake2b(repr(grant).encode(), key=self._key, digest_size=24).hexdigest()
         self._grants[signature] = grant
         return f"{self._base}/objects/{quote(grant.key)}?signature={signature}"

@@ -17,6 +17,7 @@ from adapters.s3.multipart import abort_older
 from adapters.s3.presign import presign
 from domain.kernel.clock import CLOCK
 from domain.kernel.errors import StorageFull, Unavailable
+from domain.kernel.links import start_of_step
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut, download_headers
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class S3Objects:
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
         if not self._address.fixed:
             return await self._signed("GET", key, expires_at)
-        now = CLOCK.now()
+        now = start_of_step(CLOCK.now())  # equal links within a step
         query = {f"response-{name}": value for name, value in download_headers(filename).items()}
         seconds = int((expires_at - now).total_seconds())
         return presign(self._address, "GET", key, now=now, seconds=seconds, query=query)

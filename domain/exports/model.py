@@ -23,7 +23,7 @@ FAILURES: Final = 4
 LONGEST: Final = timedelta(hours=12)
 """After which an export is given up, however often it was begun."""
 LINK_LIFETIME: Final = timedelta(hours=1)
-"""For how long a link to a file may be asked; what is being downloaded then goes on."""
+"""For how long a link to a file may be asked at most (see `link_expiry`); what is being downloaded then goes on."""
 MANIFEST: Final = "manifest"
 """The dataset of the file that closes an export, and tells of all others."""
 PRODUCTS: Final = "products"

@@ -26,6 +26,7 @@ from domain.kernel.errors import (
     Unprocessable,
 )
 from domain.kernel.ids import new_id
+from domain.kernel.links import link_expiry
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Plan
 from ports.datasets import Datasets
@@ -112,7 +113,7 @@ class ExportService:
         needed = self.datasets.scopes if export.kind == ExportKind.ORGANISATION else {_READ_PRODUCTS}
         if export.status != ExportStatus.SUCCEEDED or not needed <= scopes:
             return LinkedExport(export)
-        until = now + LINK_LIFETIME
+        until = link_expiry(now, LINK_LIFETIME)
         if export.expires_at is not None:
             until = min(until, export.expires_at)
         return LinkedExport(export, tuple([await self._link(export, file, until) for file in export.files]))

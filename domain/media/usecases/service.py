@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.kernel.errors import NotFound
+from domain.kernel.links import link_expiry
 from domain.media.model import LINK_LIFETIME, Image
 from ports.objects import Objects
 from ports.unit_of_work import Tx
@@ -30,7 +31,7 @@ class MediaService:
         image = await tx.media.image(id)
         if image is None:
             raise NotFound
-        expires_at = tx.now + LINK_LIFETIME
+        expires_at = link_expiry(tx.now, LINK_LIFETIME)
         names = [f"{image.id}.webp", *(f"{image.id}-{one.width}x{one.height}.webp" for one in image.renditions)]
         links = [
             await self.objects.sign_get(key, filename=name, expires_at=expires_at)
