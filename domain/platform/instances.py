@@ -39,6 +39,11 @@ def is_serving(apis: Sequence[Instance]) -> bool:
     return sum(one.answered for one in apis) > sum(one.failed for one in apis)
 
 
+def is_idle(apis: Sequence[Instance]) -> bool:
+    """Return whether instances are running and none of them had a request."""
+    return bool(apis) and not any(one.answered or one.failed for one in apis)
+
+
 def is_mostly_failing(apis: Sequence[Instance]) -> bool:
     """Return whether most requests failed, at least MIN_FAILURES."""
     answered, failed = sum(one.answered for one in apis), sum(one.failed for one in apis)

@@ -16,8 +16,8 @@ from domain.platform.model import COMPONENTS, Component, ComponentState, DayUpti
 from ports.clock import Clock
 from ports.platform import Check, Incidents, Instances, PlatformChecks
 
-Probe = Callable[[], Awaitable[ComponentState]]
-"""Looks at one component now; answers its state."""
+Probe = Callable[[], Awaitable[ComponentState | None]]
+"""Looks at one component now; answers its state, or None if nothing shows it."""
 
 DAYS: Final = 90
 STALE: Final = timedelta(minutes=5)
@@ -51,13 +51,20 @@ class PlatformService:
         self._looks: dict[str, deque[Seen]] = {}
 
     async def tick(self) -> None:
-        """Look at every component and keep what was seen; a probe that fails or hangs counts as down."""
+        """Look at every component and keep what was seen; a probe that fails or hangs counts as down.
+
+        A state that nothing shows is kept as degraded, and opens and closes no incident.
+        """
         now = self._clock.now()
         states = await asyncio.gather(*(self._look(probe) for probe in self._probes.values()))
         seen = list(zip(self._probes, states, strict=True))
         for name, state in seen:
-            self._looks.setdefault(name, deque(maxlen=IN_A_ROW)).append(Seen(now, state))
-        await self._checks.record([Check(name, now, state) for name, state in seen])
+            looks = self._looks.setdefault(name, deque(maxlen=IN_A_ROW))
+            if state is None:
+                looks.clear()
+            else:
+                looks.append(Seen(now, state))
+        await self._checks.record([Check(name, now, state or ComponentState.DEGRADED) for name, state in seen])
         open_ones = await self._incidents.open()
         for name, looks in self._looks.items():
             own = [one for one in open_ones if one.component == name]
@@ -75,7 +82,7 @@ class PlatformService:
         return await self._checks.forget(self._clock.now() - timedelta(days=DAYS + 1))
 
     @staticmethod
-    async def _look(probe: Probe) -> ComponentState:
+    async def _look(probe: Probe) -> ComponentState | None:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 return await probe()

@@ -11,7 +11,7 @@ from domain.changes.model import network_of
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
 from domain.platform.incidents import IN_A_ROW
-from domain.platform.instances import is_mostly_failing, is_serving
+from domain.platform.instances import is_idle, is_mostly_failing, is_serving
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
@@ -46,16 +46,17 @@ async def list_history(call: Reading) -> Reply:
 class PublicApiProbe:
     """Checks the API as clients see it: at its public address, and by the requests that its instances report.
 
-    While instances serve clients, an address that cannot be reached from here is ignored. The API is down after IN_A_ROW
-    checks in which no client was served and the address could not be reached.
+    While instances serve clients, an address that cannot be reached from here is ignored. While running instances have no
+    requests, it shows nothing: the address may be reachable for clients. The API is down after IN_A_ROW checks in which the
+    address could not be reached and no instance was running, or clients were not served.
     """
 
     def __init__(self, url: str, instances: Instances) -> None:
         self._url, self._instances = f"{url}/readyz", instances
         self._missed = 0
 
-    async def __call__(self) -> ComponentState:
-        """Return the state of the API."""
+    async def __call__(self) -> ComponentState | None:
+        """Return the state of the API; None if nothing shows it."""
         apis = [one for one in await self._instances.list_alive() if one.role == "api"]
         if is_mostly_failing(apis):
             self._missed = 0
@@ -63,6 +64,9 @@ class PublicApiProbe:
         if is_serving(apis) or await self._is_reachable():
             self._missed = 0
             return ComponentState.OPERATIONAL
+        if is_idle(apis):
+            self._missed = 0
+            return None
         self._missed += 1
         return ComponentState.DOWN if self._missed >= IN_A_ROW else ComponentState.DEGRADED
 

@@ -63,11 +63,21 @@ async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: 
     look = PublicApiProbe(NOBODY, instances)
     await instances.beat(Instance("prc_1", "api", 30, 0))
     assert [await look() for _ in range(4)] == [ComponentState.OPERATIONAL] * 4
+    for leave in (False, True):
+        await instances.beat(Instance("prc_1", "api", 0, 1))
+        if leave:
+            await instances.leave("prc_1")
+        states = [await look() for _ in range(4)]
+        assert states == [ComponentState.DEGRADED] * 2 + [ComponentState.DOWN] * 2
+        await instances.beat(Instance("prc_1", "api", 1, 0))
+        assert await look() is ComponentState.OPERATIONAL
+
+
+async def test_without_requests_an_address_out_of_reach_shows_nothing(pool: Pool) -> None:
+    instances = PostgresInstances(pool)
+    look = PublicApiProbe(NOBODY, instances)
     await instances.beat(Instance("prc_1", "api", 0, 0))
-    states = [await look() for _ in range(4)]
-    assert states == [ComponentState.DEGRADED] * 2 + [ComponentState.DOWN] * 2
-    await instances.beat(Instance("prc_1", "api", 1, 0))
-    assert await look() is ComponentState.OPERATIONAL
+    assert [await look() for _ in range(4)] == [None] * 4
 
 
 async def test_failing_requests_degrade(pool: Pool) -> None:

@@ -49,6 +49,11 @@ def test_settings_are_documented() -> None:
     assert {name.removesuffix("_FILE") for name in names} <= documented
 
 
+def test_the_scheduler_checks_the_api_in_its_own_container() -> None:
+    assert SERVICES["scheduler"]["environment"]["JOINERY_STATUS_URL"] == "${JOINERY_STATUS_URL:-http://api:8080}"
+    assert "api" in SERVICES
+
+
 def test_containers_hold_no_rights() -> None:
     for name, one in OURS.items():
         assert one["read_only"] is True, name

@@ -123,6 +123,18 @@ def test_services_set_no_variables() -> None:
     assert all(template["spec"]["enableServiceLinks"] is False for _, template in pods())
 
 
+def test_the_scheduler_checks_the_api_at_its_service() -> None:
+    [generated] = kustomization(BASE)["configMapGenerator"]
+    [service] = [one for one in documents((BASE / "api.yaml").read_text("utf-8")) if one["kind"] == "Service"]
+    assert service["spec"]["ports"][0]["port"] == 80
+    assert f"JOINERY_STATUS_URL=http://{service['metadata']['name']}" in generated["literals"]
+    [policy] = [
+        one for one in documents((BASE / "network.yaml").read_text("utf-8")) if one["metadata"]["name"] == "joinery"
+    ]
+    api = {"podSelector": {"matchLabels": service["spec"]["selector"]}}
+    assert {"to": [api], "ports": [{"port": 8080}]} in policy["spec"]["egress"]
+
+
 def test_selectors_find_pods() -> None:
     for one in rendered():
         if one["kind"] == "Service":

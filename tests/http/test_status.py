@@ -60,6 +60,29 @@ async def test_incidents_are_listed_and_shown() -> None:
         assert [one["id"] for one in rest["data"]] == [incident["id"]]
 
 
+async def test_looks_that_show_nothing_degrade_and_neither_open_nor_close_incidents() -> None:
+    states: list[ComponentState | None] = []
+
+    async def probe() -> ComponentState | None:
+        return states.pop(0)
+
+    async with running() as world:
+        service = PlatformService(world.checks, world.incidents, world.clock, {"api": probe})
+
+        async def ticked(*found: ComponentState | None) -> tuple[ComponentState, int]:
+            states.extend(found)
+            while states:
+                world.clock.advance(timedelta(minutes=1))
+                await service.tick()
+            return (await service.status()).state, len(await world.incidents.open())
+
+        assert await ticked(None, None, None, None) == (ComponentState.DEGRADED, 0)
+        assert await ticked(ComponentState.DOWN, ComponentState.DOWN, None, ComponentState.DOWN) == ("down", 0)
+        assert await ticked(ComponentState.DOWN, ComponentState.DOWN) == (ComponentState.DOWN, 1)
+        assert await ticked(None, None, None) == (ComponentState.DEGRADED, 1)
+        assert await ticked(*[ComponentState.OPERATIONAL] * 3) == (ComponentState.OPERATIONAL, 0)
+
+
 async def test_the_page_needs_no_database() -> None:
     async def never() -> Any:
         raise ConnectionError
