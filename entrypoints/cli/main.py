@@ -23,6 +23,8 @@ from entrypoints.settings import SettingsError
 from entrypoints.up.errors import UpError
 
 _TROUBLED = ("degraded", "down")
+_INSUFFICIENT_PRIVILEGE = "42501"
+"""PostgreSQL's code of the error; the driver's class is not imported, so that commands without a database start fast."""
 REFUSALS = (SettingsError, UpError, DomainError, PreflightError, CommandError, BackupError)
 
 
@@ -38,6 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != _INSUFFICIENT_PRIVILEGE:
+            raise
+        print("joinery: This command needs the owner of the schema: set JOINERY_MIGRATE_DATABASE_URL.", file=sys.stderr)
+        return 1
 
 
 class _Version(argparse.Action):

@@ -15,6 +15,7 @@ from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, missing_grants
 from adapters.postgres.schema import PostgresSchemaCheck
+from entrypoints.cli.main import main
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually
 from tests.postgres.databases import fresh_database
@@ -27,7 +28,7 @@ def owned(tmp_path: Path) -> Iterator[Stage]:
     """A stage whose processes log in as joinery_run, and the scheduler's upkeep as the owner."""
     owner = asyncio.run(fresh_database("separate"))
     with psycopg.connect(owner, autocommit=True) as connection:
-        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).fetchone():
+        if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).fetchone() is None:
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(LOGIN)))
         for role in (APP, SYSTEM, OPERATOR):
             connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(LOGIN)))
@@ -103,6 +104,19 @@ def test_a_login_without_privileges_is_told_what_to_grant() -> None:
         connection.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(own))
         connection.execute(sql.SQL("DROP OWNED BY {}").format(own))
         connection.execute(sql.SQL("DROP ROLE {}").format(own))
+
+
+def test_commands_of_the_owner_are_refused_in_one_sentence(
+    owned: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (owned.env | {"JOINERY_MIGRATE_DATABASE_URL": ""}).items():
+        monkeypatch.setenv(name, value)
+    assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 1
+    assert capsys.readouterr().err == (
+        "joinery: This command needs the owner of the schema: set JOINERY_MIGRATE_DATABASE_URL.\n"
+    )
+    monkeypatch.setenv("JOINERY_MIGRATE_DATABASE_URL", owned.env["JOINERY_MIGRATE_DATABASE_URL"])
+    assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 0
 
 
 @pytest.fixture
