@@ -13,7 +13,7 @@ from psycopg import errors, sql
 from adapters.postgres.errors import translated
 from adapters.postgres.nodes.connecting import Connection, connect
 from adapters.postgres.partitions import make_days
-from adapters.postgres.privileges import grant, make_roles, missing_grants
+from adapters.postgres.privileges import grant, make_roles, missing_grants, other_owner
 
 _LOCK: Final = 7_215_908_431
 _ONE_BY_ONE: Final = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
@@ -114,11 +114,16 @@ async def migrate(conninfo: str) -> list[str]:
         The names applied.
 
     Raises:
-        MigrationError: A privilege is missing, a table stayed locked, or the schema requires a newer release.
+        MigrationError: The login does not own the tables, a privilege is missing, a table stayed locked, or the schema requires a newer release.
 
     """
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
+            if owner := await other_owner(connection):
+                raise MigrationError(
+                    f"The login {connection.info.user} does not own the tables of the database. Migrate as their owner, "
+                    f"{owner}: set JOINERY_MIGRATE_DATABASE_URL."
+                )
             if grants := await missing_grants(connection):
                 raise MigrationError(_missing_grants_message(connection, grants))
             try:

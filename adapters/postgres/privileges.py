@@ -196,6 +196,11 @@ SELECT c.relname, c.relkind = 'S' FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S')
     AND pg_has_role(c.relowner, 'USAGE')
 """
+_OTHER_OWNER: Final = """
+SELECT pg_get_userbyid(c.relowner) FROM pg_class c
+WHERE c.relnamespace = 'public'::regnamespace AND c.relname = 'schema_migrations' AND NOT pg_has_role(c.relowner, 'USAGE')
+"""
+"""The owner of the first table that a migration creates, if the login does not have the owner's rights."""
 _MADE_OVER: Final = """
 SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
 WHERE p.polname = 'owner' AND c.relnamespace = 'public'::regnamespace AND NOT c.relowner = ANY(p.polroles)
@@ -220,6 +225,12 @@ async def make_roles(connection: Connection) -> None:
 
 async def _exists(connection: Connection, role: str) -> bool:
     return bool(await (await connection.execute(_PRESENT, ([role],))).fetchall())
+
+
+async def other_owner(connection: Connection) -> str | None:
+    """Return the owner of the tables; None if the login acts as the owner, or there are no tables."""
+    row = await (await connection.execute(_OTHER_OWNER)).fetchone()
+    return row[0] if row is not None else None
 
 
 async def missing_grants(connection: Connection) -> list[str]:

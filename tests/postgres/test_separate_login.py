@@ -119,6 +119,13 @@ def test_commands_of_the_owner_are_refused_in_one_sentence(
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 0
 
 
+def test_a_login_that_does_not_own_the_tables_is_told_to_migrate_as_their_owner(owned: Stage) -> None:
+    with pytest.raises(MigrationError) as refused:
+        asyncio.run(migrate(owned.env["JOINERY_DATABASE_URL"]))
+    told = str(refused.value)
+    assert "owner" in told and "JOINERY_MIGRATE_DATABASE_URL" in told and "GRANT" not in told
+
+
 @pytest.fixture
 def logins() -> Iterator[tuple[str, str]]:
     """Addresses of an owner that creates no roles, and of a login that lacks joinery_operator."""
