@@ -75,7 +75,7 @@ EXPORT: Final = Resource[LinkedExport](
         "files": Field(
             array(
                 _FILE,
-                description="What there is to download, once it succeeded and until it expires. Links work for 55 to 60 minutes; read the export again for new ones.",
+                description="What there is to download, once it succeeded and until it expires. Links work for an hour; read the export again for new ones.",
             ),
             _files,
             rendered=True,

@@ -13,7 +13,7 @@ _DOWNLOAD: Final = record(
         "url": url("https://objects.joinery.example/images/img_01J8ZQ5T3V7XK2M9RB4CDW.webp?signature=3f9a"),
         "expires_at": timestamp(),
     },
-    description="Where the bytes are downloaded; the link is valid for 10 to 15 minutes.",
+    description="Where the bytes are downloaded; the link is valid for 15 minutes.",
 )
 _RENDITION: Final = record(
     None,

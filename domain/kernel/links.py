@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-LINK_STEP: Final = timedelta(minutes=5)
+LINK_STEP: Final = timedelta(seconds=30)
 """Links that are made within a step are equal, so that the ETags of answers that contain them are."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

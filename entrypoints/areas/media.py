@@ -37,7 +37,7 @@ OPERATIONS: Final = (
         path="/v1/media/{id}",
         ids={"id": "img"},
         summary="Read a stored image",
-        description="The size of the stored WebP and a link to download it, valid for 10 to 15 minutes. Whoever may read a product "
+        description="The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
         "that names the image may read it.",
         handler=read,
         scope="products:read",

@@ -27,11 +27,11 @@ async def test_an_image_and_its_link() -> None:
             "object": "media", "id": image.id, "content_type": "image/webp", "width": 1600, "height": 1200,
             "bytes": 148213, "created_at": "2026-11-20T13:08:00.000Z",
         }  # fmt: skip
-        assert link["expires_at"] == "2026-11-20T13:20:00.000Z"
+        assert link["expires_at"] == "2026-11-20T13:23:00.000Z"
         grant = world.dependencies.objects.verify(
             "GET", image.key, {"signature": link["url"].rpartition("signature=")[2]}, world.clock.now()
         )
-        assert grant.expires_at == world.clock.now() + timedelta(minutes=12) and grant.filename == f"{image.id}.webp"
+        assert grant.expires_at == world.clock.now() + timedelta(minutes=15) and grant.filename == f"{image.id}.webp"
         assert urlsplit(link["url"]).scheme
         links = [one.pop("url") for one in smaller]
         assert smaller == [
@@ -40,7 +40,7 @@ async def test_an_image_and_its_link() -> None:
         for rendition, link in zip(image.renditions, links, strict=True):
             asked = {"signature": link.rpartition("signature=")[2]}
             grant = world.dependencies.objects.verify("GET", rendition.key, asked, world.clock.now())
-            assert grant.expires_at == world.clock.now() + timedelta(minutes=12)
+            assert grant.expires_at == world.clock.now() + timedelta(minutes=15)
             assert grant.filename == f"{image.id}-{rendition.width}x{rendition.height}.webp"
 
 

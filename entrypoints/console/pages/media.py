@@ -7,7 +7,7 @@ from entrypoints.console.visit import Visit
 from entrypoints.http.exchange import Response
 
 _SECONDS: Final = 600
-"""For how long a browser keeps where a picture is; links are valid for 10 minutes or more."""
+"""For how long a browser keeps where a picture is; links are valid for almost 15 minutes."""
 
 
 async def picture(visit: Visit) -> Answer:
