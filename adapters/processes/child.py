@@ -134,6 +134,7 @@ class ReaderChild:
             held=list(spooled.held),
             slots=array("I", spooled.slots).tobytes(),
             places=places,
+            names_products=spooled.names_products,
             problems=list(spooled.problems),
             problem_count=spooled.problem_count,
             tables=spooled.tables,

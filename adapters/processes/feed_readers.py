@@ -103,7 +103,8 @@ class ProcessFeedReader:
         slots = array("I")
         slots.frombytes(got.slots)
         places = None if got.places is None else frozenset(got.places)
-        return SpooledRows(got.rows, got.held, slots, places, got.problems, got.problem_count, got.tables)
+        problems = got.problems, got.problem_count
+        return SpooledRows(got.rows, got.held, slots, places, *problems, got.tables, got.names_products)
 
     async def gather(self, buckets: range) -> Gathered:
         got = await self._asked(Gather(buckets.start, buckets.stop), Keys, self._limits.wall)

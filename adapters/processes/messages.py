@@ -90,6 +90,7 @@ class Spooled(msgspec.Struct, tag=True, frozen=True):
     held: list[int]
     slots: bytes
     places: list[str] | None
+    names_products: bool
     problems: list[Problem]
     problem_count: int
     tables: ReadTables

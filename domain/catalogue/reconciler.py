@@ -37,6 +37,7 @@ class CatalogueReconciler:
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
     `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
     `places` are the locations that a stock sheet can speak of, None where its rows name them. `filing` files products.
+    `names_products` is false if the feed's keys are those of variants.
     With `replaces_data` a statement replaces all data (merged records); otherwise fields that it does not state are kept.
     """
 
@@ -51,6 +52,7 @@ class CatalogueReconciler:
     filing: Filing = field(default_factory=Filing)
     line: int | None = None
     replaces_data: bool = False
+    names_products: bool = True
     batch: Batch = field(default_factory=Batch)
     events: list[Event] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -198,9 +200,9 @@ class CatalogueReconciler:
             self._keep_offer(product, offer)
 
     def absent(self, product: Product) -> None:
-        """A complete run no longer lists the product at all, or only some of its variants."""
+        """A complete run no longer lists the product; one that names no products may list some of its variants."""
         for variant in product.variants:
-            if variant.key != product.key and self.present(variant.key):
+            if not self.names_products and variant.key != product.key and self.present(variant.key):
                 self.listed.add(product.key)
             else:
                 self.withdraw(product, variant.offers)

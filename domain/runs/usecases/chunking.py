@@ -25,6 +25,7 @@ class Feed:
     slots: "array[int]"
     places: frozenset[str] | None
     problems: ProblemLog
+    names_products: bool = True
 
     @property
     def buckets(self) -> int:
@@ -46,7 +47,7 @@ def feed_of(spooled: SpooledRows, stream: Stream) -> Feed:
     """The feed that a reader has put aside."""
     problems = ProblemLog(list(spooled.problems), spooled.problem_count)
     slots = array("I", spooled.slots)
-    return Feed(stream, spooled.rows, spooled.held, slots, spooled.places, problems)
+    return Feed(stream, spooled.rows, spooled.held, slots, spooled.places, problems, spooled.names_products)
 
 
 @dataclass(slots=True)

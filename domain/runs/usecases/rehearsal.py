@@ -189,9 +189,10 @@ class _Try:
                     variants = [variant.key for statement in statements for variant in statement.variants]
                     products = dict(await tx.catalogue.load(run.source, keys, variants))
                 raise _Released
-        places = chunks.feed.places if stock else None
+        feed = chunks.feed
+        places, names = feed.places if stock else None, feed.names_products
         reconciler = CatalogueReconciler(
-            self.source, run.id, run.stream, tx.now, complete, products, chunks.feed.has, places
+            self.source, run.id, run.stream, tx.now, complete, products, feed.has, places, names_products=names
         )
         stating = Stating(reconciler, compared, run, log.room)
 

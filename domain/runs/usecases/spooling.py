@@ -99,7 +99,8 @@ class Spooling:
         for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
             slots.extend(sorted(set(bucket) - gone))
         tables = self.tables.tables()
-        return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total, tables)
+        grouped = any(sheet.plan is None or sheet.plan.grouped for sheet in self.sheets)
+        return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total, tables, grouped)
 
 
 def samples_of(head: Sequence[Row]) -> list[list[str]]:

@@ -265,7 +265,10 @@ class ChunkWriter:
     def _reconciler(self, tx: Tx, products: dict[str, Product]) -> CatalogueReconciler:
         run, feed = self.run, self._feed
         places = feed.places if run.stream == Stream.STOCK else None
-        return CatalogueReconciler(self.source, run.id, run.stream, tx.now, run.complete, products, feed.has, places)
+        names = feed.names_products
+        return CatalogueReconciler(
+            self.source, run.id, run.stream, tx.now, run.complete, products, feed.has, places, names_products=names
+        )
 
     async def age_absent_products(self) -> None:
         """After a complete catalogue run: move long absent products down the absence ladder."""

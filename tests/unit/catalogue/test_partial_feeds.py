@@ -36,10 +36,12 @@ class Shop:
     def take(self, *tables: Table) -> "Shop":
         """Read the sheets of a file, and bring the products to what they state."""
         stated: dict[str, ProductStatement] = {}
+        grouped = False
         for headers, rows in tables:
             names = tuple(headers.split("|"))
             mapping = propose(names, [["" if cell is None else str(cell) for cell in row] for row in rows], SETTINGS)
             plan = compile_plan(mapping, SETTINGS, sparse=True)
+            grouped |= plan.grouped
             groups: dict[str, list[Any]] = {}
             for line, row in enumerate(rows, start=2):
                 groups.setdefault(str(plan.product_key(row)), []).append((line, list(row)))
@@ -48,7 +50,14 @@ class Shop:
                 stated[key] = together(stated[key], statement) if key in stated else statement
         self.statements = list(stated.values())
         self.last = CatalogueReconciler(
-            SOURCE, "run_1", Stream.CATALOGUE, NOW, True, dict(self.products), stated.__contains__
+            SOURCE,
+            "run_1",
+            Stream.CATALOGUE,
+            NOW,
+            True,
+            dict(self.products),
+            stated.__contains__,
+            names_products=grouped,
         )
         for statement in self.statements:
             product = self.last.product(statement)
@@ -113,6 +122,12 @@ def test_an_item_of_another_title_becomes_a_product() -> None:
         "OAK": "Oak stool",
         "OAK-R": "Beech stool",
     }
+
+
+def test_a_feed_whose_products_have_the_keys_of_former_variants_withdraws_those() -> None:
+    rows = [["OAK-R", "OAK-R-S", "Oak stool, small", "Red", "79.00", "4"]]
+    shop = Shop().take(GROUPED).take((GROUPED[0], rows))
+    assert all(offer.withdrawn_at == NOW for offer in shop.offers("OAK").values())
 
 
 @pytest.mark.parametrize(
