@@ -203,3 +203,15 @@ def test_a_price_list_changes_nothing_but_prices(stage: Stage, fjord: Tenancy) -
     run = api.upload(source, full)
     assert run["stats"]["offers_changed"] == 4, "the full file states its prices again"
     assert {offer["price"] for offer in api.whole("/v1/offers")} == {7900}
+
+
+def test_a_price_list_of_a_large_catalogue_is_not_refused(fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    names = [(f"P{number}", f"P{number}-{colour}", colour) for number in range(2500) for colour in ("Red", "Blue")]
+    rows = "".join(f"{parent},{sku},Oak stool {parent},{colour},79.00,4\n" for parent, sku, colour in names)
+    api.upload(source, f"Parent SKU,SKU,Product Name,Color,Price,Qty\n{rows}".encode())
+    prices = "".join(f"{sku},80.00\n" for _, sku, _ in names)
+    run = api.upload(source, f"SKU,Price\n{prices}".encode())
+    assert (run["status"], run["stats"]["offers_changed"]) == ("succeeded", 5000), run
+    run = api.upload(source, f"SKU,Price\n{prices[:600]}\n".encode())
+    assert run["error"]["code"] == "shrink_refused", "it lacks most of them"

@@ -53,4 +53,7 @@ async def _kept(chunks: FeedChunks, compared: ComparedChunk, held: Offers) -> Of
     changed = compared.diff.changed
     if chunks.feed.stream == Stream.STOCK:
         return kept_by_stock(held, changed, chunks.feed.places)
-    return kept_by_catalogue(held, (await chunks.states(compared.chunk, changed)).statements)
+    kept = kept_by_catalogue(held, (await chunks.states(compared.chunk, changed)).statements)
+    if not chunks.feed.names_products:  # variants of an absent product may be listed in other chunks
+        kept |= {offer for offer in held if offer[0] not in changed and chunks.feed.has(offer[0])}
+    return kept
