@@ -30,7 +30,7 @@ from adapters.processes.messages import (
     State,
     Statements,
 )
-from domain.catalogue.statements import CartonColumns, OfferStatement, ProductStatement, VariantStatement
+from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
 from ports.codec import Codec
 from ports.connectors import ParseFailed
@@ -259,12 +259,15 @@ def _product(plain: Mapping[str, Any]) -> ProductStatement:
         VariantStatement(
             variant["key"],
             variant["data"],
-            [OfferStatement(offer["location"], offer["data"]) for offer in variant["offers"]],
+            [
+                OfferStatement(offer["location"], offer["data"], frozenset(offer["blank"]))
+                for offer in variant["offers"]
+            ],
             variant["restated"],
             frozenset(variant["blank"]),
             variant["covers_locations"],
             variant["states_status"],
-            _carton_columns(variant["cartons"]),
+            _carton_cells(variant["cartons"]),
         )
         for variant in plain["variants"]
     ]
@@ -278,5 +281,8 @@ def _product(plain: Mapping[str, Any]) -> ProductStatement:
     return ProductStatement(plain["key"], plain["data"], variants, *marks)
 
 
-def _carton_columns(plain: Mapping[str, Any] | None) -> CartonColumns | None:
-    return None if plain is None else CartonColumns(plain["number"], frozenset(plain["parts"]))
+def _carton_cells(plain: Mapping[str, Any] | None) -> CartonCells | None:
+    if plain is None:
+        return None
+    parts = {int(number): frozenset(names) for number, names in plain["parts"].items()}
+    return CartonCells(parts, tuple(plain["stated"]))

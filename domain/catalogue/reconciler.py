@@ -20,7 +20,7 @@ from domain.catalogue.model import (
 )
 from domain.catalogue.room import Room
 from domain.catalogue.search import availabilities
-from domain.catalogue.statements import NO_LOCATION, OfferStatement, ProductStatement, VariantStatement, at_locations
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement, at_locations
 from domain.catalogue.trimming import trim_variant
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
@@ -89,13 +89,17 @@ class CatalogueReconciler:
         A statement that does not name its product belongs to the one that has its variant, unless their titles differ.
         """
         product = self.products.get(statement.key)
-        is_part = False
         if product is None and not statement.names_product:
             product = self._owner(statement)
-            is_part = product is not None
+        is_part = product is not None and self._is_part(product, statement)
+        is_gone = product is not None and self._is_gone_itself(product)
         if product is not None and not self.replaces_data:
+            data: Mapping[str, Any] = statement.data
+            if is_part:  # rows of other variants may state something else of the product
+                data, statement.blank = {n: v for n, v in data.items() if n not in product.data}, frozenset()
+                statement.discontinued = None
             # A rule may have changed the category; the one that the source stated is kept.
-            own = {"category": product.stated_category, **statement.data}
+            own = {"category": product.stated_category, **data}
             held = differences.without_blank(product.data, "product", statement.blank)
             statement.data = differences.merge_data(held, own)  # type: ignore[assignment]
         filed = self.filing.file(statement.data)
@@ -108,12 +112,25 @@ class CatalogueReconciler:
             self._keep_apart(product, stated)
             unstated.pop(stated.key, None)
             self._variant(product, stated)
-        if (self.complete or statement.restated) and not is_part:
+        if self.complete or statement.restated:
             for variant in unstated.values():
-                self.withdraw(product, variant.offers)
-        if statement.discontinued is None or is_part:
+                if not (is_part and self.present(variant.key)):
+                    self.withdraw(product, variant.offers)
+        if statement.discontinued is None and not is_gone:
             self._settle_status(product)
         return product
+
+    def _is_part(self, product: Product, statement: ProductStatement) -> bool:
+        """Return whether the statement is of one variant of a product that has others, in a feed that names no products."""
+        keys = {stated.key for stated in statement.variants}
+        return not statement.names_product and any(one.key not in keys for one in product.variants)
+
+    def _is_gone_itself(self, product: Product) -> bool:
+        """Return whether its source stated that the product is discontinued: neither all its variants are, nor is it absent."""
+        if product.status != ProductStatus.DISCONTINUED:
+            return False
+        live = any(offer.withdrawn_at is None for one in product.variants for offer in one.offers)
+        return live and any(one.status != ProductStatus.DISCONTINUED for one in product.variants)
 
     def _owner(self, statement: ProductStatement) -> Product | None:
         """Return the product that has the statement's variants, if it or they have the stated title."""
@@ -252,7 +269,7 @@ class CatalogueReconciler:
             self._touch(product)
         product.data = statement.data
         wanted = ProductStatus.stated(statement.discontinued)
-        if statement.discontinued is not None and product.key == statement.key and product.status != wanted:
+        if statement.discontinued is not None and product.status != wanted:
             self.status(product, wanted)
         if changes:
             self._product_changed(product, changes, "product.updated")
@@ -270,7 +287,7 @@ class CatalogueReconciler:
             self._no_room(product, "variants")
             return
         offers = self._located(variant, stated.offers)
-        self._offers(product, variant, offers, stated.blank)
+        self._offers(product, variant, offers)
         if (self.complete and stated.covers_locations) or stated.restated:
             places = {offer.location for offer in offers}
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
@@ -278,7 +295,7 @@ class CatalogueReconciler:
     def _located(self, variant: Variant, offers: list[OfferStatement]) -> list[OfferStatement]:
         """Return the stated offers, those without a location at each location where the source offers the variant."""
         live = [one.location for one in variant.offers if one.source == self.source.id and one.withdrawn_at is None]
-        return offers if self.replaces_data or NO_LOCATION in live else at_locations(offers, live)
+        return offers if self.replaces_data else at_locations(offers, live)
 
     def _stated_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
         """The variant, made or brought to what is stated; None when the product has no room for it."""
@@ -302,16 +319,14 @@ class CatalogueReconciler:
     def _states_status(self, variant: Variant, stated: VariantStatement) -> bool:
         """Return whether a variant is no longer discontinued unless its rows say so.
 
-        Without a column of the status that is so where an offer's availability said it, or the offer was withdrawn, and a row
-        states an availability again.
+        Without a cell of the status that is so where an availability said it, or the item was absent, and a row states an
+        availability again.
         """
         if stated.states_status:
             return True
-        said = any(
-            one.withdrawn_at is not None or one.data.get("availability") == Availability.DISCONTINUED
-            for one in variant.offers
-        )
-        return said and any("availability" in one.data for one in stated.offers)
+        said = any(one.data.get("availability") == Availability.DISCONTINUED for one in variant.offers)
+        absent = bool(variant.offers) and all(one.withdrawn_at is not None for one in variant.offers)
+        return (said or absent) and any("availability" in one.data for one in stated.offers)
 
     def _no_room(self, product: Product, field: str) -> None:
         """What is stated beyond the bounds of a product is told, and changes nothing."""
@@ -370,19 +385,19 @@ class CatalogueReconciler:
             offer.product = product.id
             self._keep_offer(product, offer)
 
-    def _offers(
-        self, product: Product, variant: Variant, stated: list[OfferStatement], blank: frozenset[str] = frozenset()
-    ) -> None:
+    def _offers(self, product: Product, variant: Variant, stated: list[OfferStatement]) -> None:
         known = {offer.location: offer for offer in variant.offers if offer.source == self.source.id}
         for statement in stated:
             offer = known.get(statement.location)
+            if offer is None and statement.blank and not statement.data:
+                continue
             if offer is None:
                 if not self._room.offer(product, variant, statement.location, statement.data):
                     self._no_room(product, "offers")
                     continue
                 known[statement.location] = self._new_offer(product, variant, statement)
             else:
-                self._update_offer(product, offer, statement, blank)
+                self._update_offer(product, offer, statement)
 
     def _new_offer(self, product: Product, variant: Variant, statement: OfferStatement) -> Offer:
         offer = Offer(
@@ -404,8 +419,9 @@ class CatalogueReconciler:
         self._event("offer.created", offer.id, 1, self._offer_ids(offer), differences.created(offer.data, ""))
         return offer
 
-    def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement, blank: frozenset[str]) -> None:
+    def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
         bit = STREAM_BITS[self.stream]
+        blank = statement.blank if self.stream == Stream.CATALOGUE else frozenset()
         if offer.stated & ~bit:
             # The other stream may state fields that are blank here; compare_at belongs to the stream with the price.
             blank &= _COMPARE_AT if "price" in statement.data else frozenset()

@@ -1,6 +1,6 @@
 """What a source states: a product with its variants and their offers, as a feed or a pushed record gave them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,10 +14,14 @@ _STOCK: Final = frozenset({"quantity", "availability", "incoming"})
 
 @dataclass(slots=True)
 class OfferStatement:
-    """A source's offer of one variant at one location; `data` holds only what this feed states."""
+    """A source's offer of one variant at one location; `data` holds only what this feed states.
+
+    `blank` names the fields whose columns its rows leave blank: `offer.compare_at`.
+    """
 
     location: str
     data: OfferData
+    blank: frozenset[str] = frozenset()
 
     @property
     def is_general(self) -> bool:
@@ -30,9 +34,9 @@ class VariantStatement:
     """A source's statement of one variant; `key` is the source's own key for it, unique within the source.
 
     `restated`: its offers are all there are, so that others are withdrawn, whatever kind of run this is. `blank` names the
-    fields of variant and offers whose columns its rows leave blank: `variant.dimensions.width`, `offer.compare_at`.
-    What its feed has no columns for it does not state: `covers_locations` is false without columns of stock or locations,
-    so that offers elsewhere stay, `states_status` without one of the status. `cartons` are the columns of numbered cartons.
+    fields whose columns its rows leave blank: `variant.dimensions.width`. Its rows do not state what they have no
+    cells for: `covers_locations` is false without cells of stock or locations, so that offers elsewhere stay, `states_status`
+    without one of the status or availability. `cartons` are the cells of numbered cartons.
     """
 
     key: str
@@ -42,7 +46,7 @@ class VariantStatement:
     blank: frozenset[str] = frozenset()
     covers_locations: bool = True
     states_status: bool = True
-    cartons: "CartonColumns | None" = None
+    cartons: "CartonCells | None" = None
 
 
 @dataclass(slots=True)
@@ -67,19 +71,40 @@ class ProductStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class CartonColumns:
-    """The columns of numbered cartons that a feed has: how many cartons, and which of a carton's `parts`."""
+class CartonCells:
+    """The cells that a row has for numbered cartons.
 
-    number: int
-    parts: frozenset[str]
+    Attributes:
+        parts: The parts of each carton that have a cell, filled or blank, by the carton's number from 0.
+        stated: The numbers of the cartons in the statement's list, in its order.
+
+    """
+
+    parts: Mapping[int, frozenset[str]]
+    stated: tuple[int, ...] = ()
 
     def merged(self, held: list[Any], stated: list[Any]) -> list[Any]:
-        """Merge stated cartons into those held by number: parts and numbers without a column keep their values."""
-        kept = [{name: part for name, part in one.items() if name not in self.parts} for one in held[: self.number]]
-        if not stated:  # the columns are blank
-            return [one for one in kept if one.keys() - {"count"}] + held[self.number :]
-        merged = [{**one, **(kept[at] if at < len(kept) else {})} for at, one in enumerate(stated)]
-        return merged + held[self.number :]
+        """Merge stated cartons into those held by number: parts without a cell keep their values, blank ones are removed."""
+        boxes = dict(zip(self.stated, stated, strict=False))
+        merged = []
+        for number in range(max(len(held), *(number + 1 for number in self.parts))):
+            before = held[number] if number < len(held) else {}
+            kept = {name: part for name, part in before.items() if name not in self.parts.get(number, ())}
+            carton = {**boxes.get(number, {}), **kept}
+            if carton.keys() - {"count"}:
+                merged.append(carton)
+        return merged
+
+    def together(self, mine: list[Any], other: "CartonCells", others: list[Any]) -> "tuple[CartonCells, list[Any]]":
+        """Return the cells of both, and the cartons that `mine` and then `others` state."""
+        boxes = dict(zip(other.stated, others, strict=False))
+        for number, carton in zip(self.stated, mine, strict=False):
+            boxes[number] = {**boxes.get(number, {}), **carton}
+        numbers = self.parts.keys() | other.parts.keys()
+        parts = {
+            number: self.parts.get(number, frozenset()) | other.parts.get(number, frozenset()) for number in numbers
+        }
+        return CartonCells(parts, tuple(sorted(boxes))), [boxes[number] for number in sorted(boxes)]
 
 
 def together(first: ProductStatement, second: ProductStatement) -> ProductStatement:
@@ -93,40 +118,49 @@ def together(first: ProductStatement, second: ProductStatement) -> ProductStatem
         if mine is None:
             first.variants.append(variant)
             continue
+        cartons, boxes = mine.cartons or variant.cartons, None
+        if mine.cartons is not None and variant.cartons is not None:
+            stated = mine.data.get("cartons", []), variant.cartons, variant.data.get("cartons", [])
+            cartons, boxes = mine.cartons.together(*stated)
         mine.data = merge_data(variant.data, mine.data)  # type: ignore[assignment]
+        if boxes:
+            mine.data["cartons"] = boxes
         mine.blank |= variant.blank
         mine.covers_locations |= variant.covers_locations
         mine.states_status |= variant.states_status
-        mine.cartons = mine.cartons or variant.cartons
+        mine.cartons = cartons
         mine.offers = _merged_offers(mine.offers, variant.offers)
     if first.discontinued is None or second.discontinued:
         first.discontinued = second.discontinued
     return first
 
 
-def at_locations(offers: list[OfferStatement], locations: Iterable[str]) -> list[OfferStatement]:
-    """Return the offers with general ones at each of the locations instead; as they are where there is none."""
-    places = [location for location in locations if location != NO_LOCATION]
-    general = [offer for offer in offers if offer.is_general]
-    if not places or not general:
+def at_locations(offers: list[OfferStatement], locations: Collection[str]) -> list[OfferStatement]:
+    """Return the offers with general ones at each of the locations instead; as they are if there is no location."""
+    general = next((offer for offer in offers if offer.is_general), None)
+    if general is None or not locations:
         return offers
-    known = {offer.location: offer for offer in offers if not offer.is_general}
-    facts: dict[str, Any] = dict(general[0].data)
+    known = {offer.location: offer for offer in offers if offer is not general}
     return [
-        OfferStatement(place, {**facts, **(known[place].data if place in known else {})})  # type: ignore[typeddict-item]
-        for place in dict.fromkeys((*places, *known))
+        _completed(known[place], general) if place in known else OfferStatement(place, {**general.data}, general.blank)
+        for place in dict.fromkeys((*locations, *known))
     ]
 
 
+def _completed(offer: OfferStatement, other: OfferStatement) -> OfferStatement:
+    """Fill in what the offer does not state by the other; prices only in its currency, and compare_at only with its price."""
+    facts: dict[str, Any] = dict(other.data)
+    if "currency" in offer.data and offer.data["currency"] != facts.get("currency"):
+        facts = {name: value for name, value in facts.items() if name not in PRICE_FIELDS}
+    elif "price" in offer.data:
+        facts.pop("compare_at", None)
+    return OfferStatement(offer.location, {**facts, **offer.data}, offer.blank | other.blank)  # type: ignore[typeddict-item]
+
+
 def _merged_offers(first: list[OfferStatement], second: list[OfferStatement]) -> list[OfferStatement]:
-    locations = [offer.location for offer in (*first, *second)]
-    first, second = at_locations(first, locations), at_locations(second, locations)
-    merged = {offer.location: offer for offer in first}
-    for offer in second:
-        mine = merged.setdefault(offer.location, offer)
-        if mine is not offer:
-            other: dict[str, Any] = dict(offer.data)
-            if mine.data.get("currency") != other.get("currency") and "currency" in mine.data:
-                other = {name: value for name, value in other.items() if name not in PRICE_FIELDS}
-            mine.data = {**other, **mine.data}  # type: ignore[typeddict-item]
+    places = {offer.location for offer in (*first, *second) if not offer.is_general} - {NO_LOCATION}
+    merged = {offer.location: offer for offer in at_locations(first, places)}
+    for offer in at_locations(second, places):
+        mine = merged.get(offer.location)
+        merged[offer.location] = offer if mine is None else _completed(mine, offer)
     return list(merged.values())

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from domain.catalogue.statements import ProductStatement, VariantStatement
+from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.plan import ReadPlan, read_row
 from domain.ingestion.columns.relatives import join, settle_family
@@ -17,6 +17,7 @@ from domain.ingestion.values.parsed import quoted
 from domain.kernel.bounds import OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
+_STOCK: Final = frozenset({"offer.quantity", "offer.availability", "offer.incoming"})
 _OWN: Final = ("sku", "gtin", "mpn", "title")
 
 
@@ -60,7 +61,7 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         group.key,
         data,
         list(product.variants.values()),
-        discontinued if discontinued or plan.states_status else None,
+        discontinued if discontinued or any(plan.states_status(cells) for _, cells in group.rows) else None,
         blank=frozenset.intersection(*blank),
         names_product=plan.grouped or group.family,
     )
@@ -114,13 +115,26 @@ def _unclaimed(own: str, options: str, row: RowDraft) -> str:
     return f"{own} / {options}"
 
 
+def _carton_cells(row: RowDraft, plan: ReadPlan, cells: list[Any]) -> CartonCells | None:
+    if not plan.cartons:
+        return None
+    stated = tuple(number for number, carton in sorted((row.cartons or {}).items()) if carton)
+    return CartonCells(plan.carton_parts(cells), stated)
+
+
 def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     """Add a row's facts to its variant."""
     product = row.product
     data = finish_variant(row)
     for excess in trim_variant(data):  # type: ignore[arg-type]
         product.leave_out(excess.field, excess.count, row.line, column_of(excess, row.line, cells, plan))
+    covers = plan.covers(cells)
     offers = offers_of(row, plan.location)
+    blank = frozenset(path for path in row.blank if path.startswith("offer."))
+    if not offers and not covers and (blank := blank - _STOCK):
+        offers = [OfferStatement(plan.location, {})]
+    for offer in offers:
+        offer.blank = blank
     known = product.variants.get(key)
     if known is not None and not plan.keyed and other_size(known.data, data):
         detail = f"Items of one name, {quoted(key)}, differ in size; each is kept by itself."
@@ -132,15 +146,17 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         fill_in(known.data, data, row)
         merge_offers(known.offers, offers, row)
         known.blank &= row.blank
+        known.covers_locations |= covers
+        known.states_status |= plan.states_status(cells)
     elif len(product.variants) < VARIANTS:
         known = product.variants[key] = VariantStatement(
             key,
             data,
             offers,
             blank=row.blank,
-            covers_locations=plan.covers_locations,
-            states_status=plan.states_status,
-            cartons=plan.cartons,
+            covers_locations=covers,
+            states_status=plan.states_status(cells),
+            cartons=_carton_cells(row, plan, cells),
         )
     else:
         product.leave_out("variants", 1, row.line, None, key)

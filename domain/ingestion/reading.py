@@ -54,8 +54,8 @@ class SpooledRows:
 
     `held` counts the rows of each bucket (long ones several times), `slots` are those of its keys (domain.runs.chunks), `places` the locations
     that its sheets can state offers at (None where the rows name them). Of `problem_count` problems, `problems` are the
-    first. `tables` tells how its columns were read. `names_products` is false if no sheet has a column
-    for products, so that the keys are those of variants.
+    first. `tables` tells how its columns were read. `names_products` is false if a sheet has no column
+    for products, so that its keys are those of variants.
     """
 
     rows: int

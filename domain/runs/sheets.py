@@ -63,8 +63,8 @@ def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
 
 
 def places_of(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:
-    """The locations that the columns speak of; None where a column of its own names each row's."""
-    if any(column.field == "location" for column in mapping.columns):
+    """The locations that the columns speak of; None if a column names each row's, or none states stock or a location."""
+    if not plan.covers_locations or any(column.field == "location" for column in mapping.columns):
         return None
     named = {str(column.settings["location"]) for column in mapping.columns if "location" in column.settings}
     return frozenset({*named, plan.location})

@@ -44,11 +44,12 @@ def kept_by_stock(held: Offers, keys: Collection[str], places: Collection[str] |
 
 
 def kept_by_catalogue(held: Offers, statements: Iterable[ProductStatement]) -> Offers:
-    """A catalogue feed keeps the offers that it states, and those of variants whose locations it does not cover."""
+    """A catalogue feed keeps the offers that it states, everywhere or there, and those of variants whose locations it does not cover."""
     variants = {variant.key: variant for statement in statements for variant in statement.variants}
+    everywhere = {
+        key
+        for key, variant in variants.items()
+        if not variant.covers_locations or any(offer.is_general for offer in variant.offers)
+    }
     stated = {(key, offer.location) for key, variant in variants.items() for offer in variant.offers}
-    return frozenset(
-        (key, location)
-        for key, location in held
-        if (key, location) in stated or (key in variants and not variants[key].covers_locations)
-    )
+    return frozenset(offer for offer in held if offer in stated or offer[0] in everywhere)

@@ -399,7 +399,7 @@ async def test_trying_a_source_out(shop: Shop) -> None:
     assert answer.status == 200
     told = answer.json()
     assert told.pop("duration_ms") >= 0
-    assert told.pop("sample") == [{"SKU": f"A-{n}", "Title": f"Table {n}"} for n in range(5)]
+    assert told.pop("sample") == [{"SKU": f"A-{n}", "Title": f"Table {n}", "Price": ""} for n in range(5)]
     mapping = told.pop("mapping")
     assert {("SKU", "sku"), ("Title", "title")} <= {
         (column["column"], column["field"]) for column in mapping["columns"]

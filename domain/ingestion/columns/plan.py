@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from domain.catalogue.statements import NO_LOCATION, CartonColumns
+from domain.catalogue.statements import NO_LOCATION
 from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
 from domain.ingestion.columns import sizes
@@ -41,7 +41,8 @@ class ReadPlan:
     are there where columns say that a row is only a part, that its stock is not counted, and its volume; `title` is None where no column names items,
     `family` and `stem`, which asks less, where a column names their products, or none their codes. `blank` are the fields that
     the columns' blank cells remove, each with the columns' positions; in a `sparse` table a cell that is None is absent, not blank.
-    `covers_locations`, `states_status` and `cartons` are as in VariantStatement.
+    `covers_locations` says that columns state stock or locations, and `coverage` are their positions; `status` and
+    `availability` are those of such columns, `cartons` those of numbered cartons with the carton's number and parts.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -61,8 +62,36 @@ class ReadPlan:
     blank: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sparse: bool = False
     covers_locations: bool = True
-    states_status: bool = True
-    cartons: CartonColumns | None = None
+    coverage: tuple[int, ...] = ()
+    status: tuple[int, ...] = ()
+    availability: tuple[int, ...] = ()
+    cartons: tuple[tuple[int, int, frozenset[str]], ...] = ()
+
+    def has_cell(self, cells: Sequence[Any], position: int) -> bool:
+        """Return whether the row has a cell there, filled or blank."""
+        return not self.sparse or (position < len(cells) and cells[position] is not None)
+
+    def covers(self, cells: Sequence[Any]) -> bool:
+        """Return whether the row has a cell for each location's stock, and for its location."""
+        return self.covers_locations and all(self.has_cell(cells, at) for at in self.coverage)
+
+    def states_status(self, cells: Sequence[Any]) -> bool:
+        """Return whether the row has a cell of the status, or a filled one of the availability."""
+        if any(self.has_cell(cells, at) for at in self.status):
+            return True
+        return any(
+            at < len(cells) and as_text(cells[at]).strip()
+            for at in self.availability
+            if at < len(cells) and cells[at] is not None
+        )
+
+    def carton_parts(self, cells: Sequence[Any]) -> dict[int, frozenset[str]]:
+        """Return the parts of numbered cartons for which the row has cells."""
+        found: dict[int, frozenset[str]] = {}
+        for position, number, parts in self.cartons:
+            if self.has_cell(cells, position):
+                found[number] = found.get(number, frozenset()) | parts
+        return found
 
     def blank_in(self, cells: Sequence[Any]) -> frozenset[str]:
         """Return the fields that have columns of which none is filled, and one at least is there, in this row."""
@@ -136,15 +165,17 @@ def _with_flags(columns: Sequence[Column]) -> list[Column]:
     ]
 
 
-def _carton_columns(columns: Sequence[Column]) -> CartonColumns | None:
-    """The columns of numbered cartons; None where there are none, or one that lists whole cartons."""
-    numbered = [column.field.split(".") for column in columns if column.field.startswith("cartons.")]
-    if not numbered or any(column.field == "cartons" for column in columns):
-        return None
-    parts = {part for _, _, part in numbered}
-    if "dimensions" in parts:
-        parts |= {"width", "depth", "height"}
-    return CartonColumns(len({number for _, number, _ in numbered}), frozenset(parts))
+def _carton_columns(columns: Sequence[Column]) -> tuple[tuple[int, int, frozenset[str]], ...]:
+    """The columns of numbered cartons with number and parts; none if one lists whole cartons."""
+    if any(column.field == "cartons" for column in columns):
+        return ()
+    found = []
+    for column in columns:
+        if column.field.startswith("cartons."):
+            _, number, part = column.field.split(".")
+            parts = frozenset(("width", "depth", "height")) if part == "dimensions" else frozenset((part,))
+            found.append((column.position, int(number), parts))
+    return tuple(found)
 
 
 def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool = False) -> ReadPlan:
@@ -187,7 +218,13 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
         blank=blank,
         sparse=sparse,
         covers_locations=bool(stated & _STOCK or (located and stated & OFFER)),
-        states_status=not stated.isdisjoint(("status", "discontinued")),
+        coverage=tuple(
+            column.position
+            for column in columns
+            if column.field.partition(".")[0] in _STOCK or column.field == "location"
+        ),
+        status=tuple(column.position for column in columns if column.field in ("status", "discontinued")),
+        availability=tuple(column.position for column in columns if column.field == "availability"),
         cartons=_carton_columns(columns),
         stem=None if group else stems_of(_positions(columns, "sku"), titles),
         family=None

@@ -95,6 +95,7 @@ def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row:
             known.append(offer)
             continue
         _merge_one(same.data, offer.data, row)
+        same.blank &= offer.blank
 
 
 def _merge_one(kept: OfferData, other: OfferData, row: RowDraft) -> None:

@@ -45,7 +45,7 @@ _BLANK: Final = {
     "media.hero": (),
     "variant_title": ("variant.title",),
     "variant_media": ("variant.media",),
-    "carton_count": ("variant.cartons",),
+    "carton_count": (),
     "dimensions.length": (),
     "option_value": ("variant.axes",),
     "sale_price": ("offer.compare_at",),

@@ -99,7 +99,7 @@ class Spooling:
         for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
             slots.extend(sorted(set(bucket) - gone))
         tables = self.tables.tables()
-        grouped = any(sheet.plan is None or sheet.plan.grouped for sheet in self.sheets)
+        grouped = all(sheet.plan is None or sheet.plan.grouped for sheet in self.sheets)
         return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total, tables, grouped)
 
 

@@ -36,12 +36,12 @@ class Shop:
     def take(self, *tables: Table) -> "Shop":
         """Read the sheets of a file, and bring the products to what they state."""
         stated: dict[str, ProductStatement] = {}
-        grouped = False
+        grouped = True
         for headers, rows in tables:
             names = tuple(headers.split("|"))
             mapping = propose(names, [["" if cell is None else str(cell) for cell in row] for row in rows], SETTINGS)
             plan = compile_plan(mapping, SETTINGS, sparse=True)
-            grouped |= plan.grouped
+            grouped &= plan.grouped
             groups: dict[str, list[Any]] = {}
             for line, row in enumerate(rows, start=2):
                 groups.setdefault(str(plan.product_key(row)), []).append((line, list(row)))
@@ -207,3 +207,134 @@ def test_cartons_keep_parts_and_numbers_without_a_column(shop: Shop) -> None:
     assert first["weight"]["given"]["value"] in (26, "26")
     shop.take(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", ""]]))
     assert [carton.keys() for carton in shop.variant()["cartons"]] == [{"width", "count"}, {"weight", "count"}]
+
+
+OWN_KEY: Table = (
+    "Parent SKU|SKU|Product Name|Color|Price|Qty",
+    [["OAK", "OAK", "Oak stool", "Red", "79", "4"], ["OAK", "OAK-B", "Oak stool", "Blue", "79", "5"]],
+)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_price_list_keeps_the_stock_of_variants_of_a_product_with_the_key_of_one(order: tuple[int, int]) -> None:
+    rows = [["OAK", "81"], ["OAK-B", "82"]]
+    shop = Shop().take(OWN_KEY)
+    for _ in range(2):
+        shop.take(("SKU|Price", [rows[at] for at in order]))
+        found = {one.key: one.offers[0] for one in shop.products["OAK"].variants}
+        assert {key: (one.data["price"], one.data["quantity"], one.withdrawn_at) for key, one in found.items()} == {
+            "OAK": (8100, 4, None),
+            "OAK-B": (8200, 5, None),
+        }
+    assert shop.last is not None
+    assert shop.last.events == []
+
+
+def test_items_of_an_ungrouped_sheet_beside_a_grouped_one_stay() -> None:
+    elm = (GROUPED[0], [["ELM", "ELM-R", "Elm stool", "Red", "60", "1"]])
+    shop = Shop().take(GROUPED).take(elm, ("SKU|Price", [["OAK-R", "81"], ["OAK-B", "81"]]))
+    found = {one.key: one.offers[0] for one in shop.products["OAK"].variants}
+    assert {(one.data["price"], one.data["quantity"], one.withdrawn_at) for one in found.values()} == {(8100, 4, None)}
+
+
+def test_a_general_price_holds_at_the_default_location_too() -> None:
+    shop = Shop().take(("SKU|Product Name|Price|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "79", "4", "5"]]))
+    shop.take(("SKU|Product Name|Warehouse|Price|Qty", [["OAK-1", "Oak", w, "79", "9"] for w in ("NJ", "CA", "")]))
+    shop.take(("SKU|Product Name|Price", [["OAK-1", "Oak stool", "85"]]))
+    assert {place: one.data["price"] for place, one in shop.offers().items()} == {
+        "NJ": 8500,
+        "CA": 8500,
+        "default": 8500,
+    }
+
+
+def test_general_prices_do_not_mix_with_those_of_another_currency() -> None:
+    headers = "SKU|Product Name|Warehouse|Currency|Price|MSRP|Compare At Price"
+    both = [["A", "Oak", "NJ", "EUR", "70", "", ""], ["A", "Oak", "CA", "USD", "79", "", ""]]
+    shop = Shop().take((headers, both))
+    shop.take((headers, [["A", "Oak", "", "USD", "79", "99", "110"], ["A", "Oak", "NJ", "EUR", "70", "", ""]]))
+    assert {name: shop.offers("A")["NJ"].data.get(name) for name in ("currency", "price", "msrp", "compare_at")} == {
+        "currency": "eur", "price": 7000, "msrp": None, "compare_at": None,
+    }  # fmt: skip
+
+
+def test_absent_cells_withdraw_and_revive_nothing() -> None:
+    headers = "SKU|Product Name|Price|Qty NJ|Qty CA|Status"
+    shop = Shop().take((headers, [["A", "Oak", "79", "4", "5", "Discontinued"]]))
+    shop.take((headers, [["A", "Oak", None, None, None, None]]))
+    shop.take((headers, [["A", "Oak", "80", "3", None, None]]))
+    found = {place: (one.data["quantity"], one.withdrawn_at) for place, one in shop.offers("A").items()}
+    assert found == {"NJ": (3, None), "CA": (5, None)}
+    assert shop.products["A"].status == ProductStatus.DISCONTINUED
+
+
+def test_a_blank_cell_holds_for_the_location_of_its_row() -> None:
+    headers = "SKU|Product Name|Warehouse|Price|MSRP|Qty"
+    shop = Shop().take((headers, [["A", "Oak", place, "79", "99", "4"] for place in ("NJ", "CA")]))
+    shop.take((headers, [["A", "Oak", "NJ", "79", "99", "4"], ["A", "Oak", "CA", "79", "", ""]]))
+    assert {place: (one.data.get("msrp"), one.data.get("quantity")) for place, one in shop.offers("A").items()} == {
+        "NJ": (9900, 4), "CA": (None, None),
+    }  # fmt: skip
+
+
+def test_a_blank_price_alone_is_removed() -> None:
+    shop = Shop().take(("SKU|Product Name|Price|Sale Price|Qty", [["A", "Oak", "100", "80", "3"]]))
+    shop.take(("SKU|Sale Price", [["A", ""]]))
+    (offer,) = shop.offers("A").values()
+    assert "compare_at" not in offer.data
+    assert offer.data["quantity"] == 3
+
+
+def test_a_withdrawn_location_revives_no_discontinued_item() -> None:
+    headers = "SKU|Product Name|Status|Price|Qty NJ|Qty CA"
+    shop = Shop().take((headers, [["A", "Oak", "Active", "79", "1", "2"]]))
+    shop.take((headers.rpartition("|")[0], [["A", "Oak", "Discontinued", "79", "1"]]))
+    shop.take(("SKU|Product Name|Price|Qty NJ", [["A", "Oak", "79", "3"]]))
+    assert shop.products["A"].status == ProductStatus.DISCONTINUED
+
+
+def test_a_status_of_the_product_alone_stays() -> None:
+    headers = "Parent SKU|SKU|Product Name|Color|Price|Status"
+    rows = [["OAK", "", "Oak stool", "", "", "Discontinued"], ["OAK", "OAK-R", "Oak stool", "Red", "79", ""]]
+    shop = Shop().take((headers, rows))
+    before = shop.products["OAK"].status
+    shop.take(("Parent SKU|SKU|Price", [["OAK", "OAK-R", "80"]]))
+    assert shop.products["OAK"].status == before
+
+
+def test_variants_of_a_product_change_fields_of_their_own_alone() -> None:
+    shop = Shop().take(GROUPED)
+    table: Table = (
+        "SKU|Product Name|Tags|Price",
+        [["OAK-R", "Oak stool", "red", "80"], ["OAK-B", "Oak stool", "blue", "80"]],
+    )
+    shop.take(table).take(table)
+    assert shop.last is not None
+    assert shop.last.events == []
+
+
+def test_cartons_merge_by_their_number() -> None:
+    names = "SKU|Product Name|Carton 1 Width (in)|Carton 2 Width (in)|Carton 3 Width (in)"
+    shop = Shop().take((names, [["A", "Oak", "10", "20", "30"]]))
+    weights = "SKU|Product Name|Carton 1 Weight (lb)|Carton 2 Weight (lb)|Carton 3 Weight (lb)"
+    shop.take((weights, [["A", "Oak", "1", "", "3"]]))
+    shop.take(("SKU|Product Name|Carton 2 Weight (lb)", [["A", "Oak", "2"]]))
+    shop.take((weights, [["A", "Oak", None, None, "4"]]))
+    found = [(box["width"]["hundredths_in"], box["weight"]["hundredths_lb"]) for box in shop.variant("A")["cartons"]]
+    assert found == [(1000, 100), (2000, 200), (3000, 400)]
+
+
+def test_cartons_of_two_sheets_are_joined() -> None:
+    shop = Shop().take(
+        ("SKU|Product Name|Carton 1 Width (in)", [["A", "Oak", "10"]]),
+        ("SKU|Product Name|Carton 1 Weight (lb)|Carton 2 Weight (lb)", [["A", "Oak", "1", "2"]]),
+    )
+    assert [box.keys() - {"count"} for box in shop.variant("A")["cartons"]] == [{"width", "weight"}, {"weight"}]
+
+
+def test_the_shrink_guard_counts_no_offers_that_a_general_price_keeps() -> None:
+    headers = "SKU|Product Name|Price|Qty NJ|Qty CA"
+    shop = Shop().take((headers, [["A", "Oak", "79", "4", "5"]])).take((headers, [["A", "Oak", "81", "", ""]]))
+    held = frozenset({("A", "NJ"), ("A", "CA")})
+    assert kept_by_catalogue(held, shop.statements) == held
+    assert all(offer.withdrawn_at is None for offer in shop.offers("A").values())
