@@ -29,12 +29,11 @@ _END = "\x1eend of file\x1e"
 _QUOTED = re.compile(r'(?<![^,;\t|\r\n])"(?:[^"]|"")*+"(?=[,;\t|\r\n]|\Z)')
 _NO_DELIMITERS = str.maketrans(dict.fromkeys(f"{DELIMITERS}\r\n", " "))
 
-# The module's own bound is 131,072 and is one for the whole process; descriptions in feeds are longer than that.
-csv.field_size_limit(MIB)
-
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
     """The file's one table. Rows stream; what is held is one buffer and the first 200 records. Raises BadData."""
+    # The module's own bound is 131,072 and is one for the whole process; descriptions in feeds are longer than that.
+    csv.field_size_limit(MIB)
     encoding = detect(path)
     if encoding.broken:
         ctx.report(Report(f"{encoding.broken} places are not readable as UTF-8; they hold U+FFFD now"))

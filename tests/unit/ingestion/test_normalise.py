@@ -171,6 +171,8 @@ def test_the_sources_warehouse_stands_for_offers_without_one() -> None:
 
 def test_an_offer_exists_only_when_something_is_offered() -> None:
     (product,), _ = _run(["SKU", "Title", "Price"], [["A-1", "Oak table", ""]])
+    assert [(offer.data, offer.blank) for offer in product.variants[0].offers] == [({}, {"offer.price"})]
+    (product,), _ = _run(["SKU", "Title", "Price", "Qty"], [["A-1", "Oak table", "", ""]])
     assert product.variants[0].offers == []
 
 
