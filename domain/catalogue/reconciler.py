@@ -324,9 +324,9 @@ class CatalogueReconciler:
         """
         if stated.states_status:
             return True
-        said = any(one.data.get("availability") == Availability.DISCONTINUED for one in variant.offers)
+        was_word = any(one.data.get("availability") == Availability.DISCONTINUED for one in variant.offers)
         absent = bool(variant.offers) and all(one.withdrawn_at is not None for one in variant.offers)
-        return (said or absent) and any("availability" in one.data for one in stated.offers)
+        return (was_word or absent) and any("availability" in one.data for one in stated.offers)
 
     def _no_room(self, product: Product, field: str) -> None:
         """What is stated beyond the bounds of a product is told, and changes nothing."""

@@ -25,7 +25,7 @@ class OfferStatement:
 
     @property
     def is_general(self) -> bool:
-        """Whether it holds wherever the item is offered: it names no location and states no stock."""
+        """True if it applies wherever the item is offered: it names no location and states no stock."""
         return self.location == NO_LOCATION and _STOCK.isdisjoint(self.data)
 
 

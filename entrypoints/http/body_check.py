@@ -24,7 +24,7 @@ Faults = tuple[FieldError, ...]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is wrong with a body: `refusal` is why it cannot be read at all, `faults` what does not fit the schema."""
+    """The result of a check: `refusal` explains why a body cannot be decoded, `faults` are its violations of the schema."""
 
     refusal: str | None
     faults: Faults
@@ -51,7 +51,7 @@ def understood(raw: bytes, most: int, validator: Validator | None) -> tuple[Any,
 
 
 def _unexpected(body: Any) -> Faults:
-    """What is wrong with a body where none is asked for; an empty object is as good as none."""
+    """Return the faults of a body for an operation that takes none; an empty object has none."""
     if isinstance(body, dict):
         names = islice(body, MOST_FAULTS + 1)
         return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", _NONE_TAKEN) for name in names)

@@ -19,7 +19,7 @@ class BodyThreads:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, org: str, work: Callable[[], T], before: Callable[[], Awaitable[None]] | None = None) -> T:
-        """What `work` answers, when it is the organisation's turn. `before` is awaited first, in the same turn."""
+        """Return the result of `work` when it is the organisation's turn; `before` is awaited first, in the same turn."""
         turn = self._turns.get(org)
         if turn is None:
             turn = self._turns[org] = asyncio.Lock()

@@ -36,7 +36,7 @@ _OTHERS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PathsAndRules:
-    """What the store has of a source's categories: its products' paths, its rules, and the rules of other sources."""
+    """The stored categories of a source: the paths of its products, its rules, and the rules of other sources."""
 
     paths: CategoryPaths
     rules: CategoryRules | None
@@ -58,7 +58,7 @@ class CategoryRuleService:
     run: ParserRunner = asyncio.to_thread
 
     async def read(self, tx: Tx, source: str) -> PathsAndRules:
-        """What the source's category paths are listed from. Raises NotFound."""
+        """Return the paths and rules from which `render` lists. Raises NotFound."""
         if await tx.sources.get(source) is None:
             raise NotFound
         return await _paths_and_rules(tx, source)
@@ -136,7 +136,7 @@ def source_categories(found: PathsAndRules) -> SourceCategories:
     learned, words = Learned(found.others), cache(words_of)
 
     def suggestion(one: SourceCategory) -> str | None:
-        """What might be the rule of a path that has none; nothing that it inherits anyway."""
+        """Suggest a rule for a path without one, unless the path inherits the same category."""
         if one.rule is not None:
             return None
         likely = learned.category(one.path) or suggest(one.path, words)

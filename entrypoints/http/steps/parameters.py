@@ -100,7 +100,7 @@ class ReadParameters:
         reading: Callable[[], T],
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """What `reading` makes of the body, after `before`: beside the event loop when it is large."""
+        """Return the result of `reading`, after `before`; a large body is read off the event loop."""
         if len(raw) > SMALL:
             return await self._threads.run(state.caller.tenant.org, reading, before)
         return reading()
