@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.catalogue.data import OfferData, ProductData, VariantData
-from domain.catalogue.differences import PRICE_FIELDS, merge_data
+from domain.catalogue.differences import CHECKED, PRICE_FIELDS, merge_data
 
 NO_LOCATION: Final = "default"
 """The location of offers whose record names none."""
-_STOCK: Final = frozenset({"quantity", "availability", "incoming"})
 
 
 @dataclass(slots=True)
@@ -26,7 +25,7 @@ class OfferStatement:
     @property
     def is_general(self) -> bool:
         """True if it applies wherever the item is offered: it names no location and states no stock."""
-        return self.location == NO_LOCATION and _STOCK.isdisjoint(self.data)
+        return self.location == NO_LOCATION and self.data.keys().isdisjoint(CHECKED)
 
 
 @dataclass(slots=True)
@@ -87,7 +86,7 @@ class CartonCells:
         """Merge stated cartons into those held by number: parts without a cell keep their values, blank ones are removed."""
         boxes = dict(zip(self.stated, stated, strict=False))
         merged = []
-        for number in range(max(len(held), *(number + 1 for number in self.parts))):
+        for number in range(max((len(held), *(number + 1 for number in self.parts)))):
             before = held[number] if number < len(held) else {}
             kept = {name: part for name, part in before.items() if name not in self.parts.get(number, ())}
             carton = {**boxes.get(number, {}), **kept}
@@ -118,7 +117,8 @@ def together(first: ProductStatement, second: ProductStatement) -> ProductStatem
         if mine is None:
             first.variants.append(variant)
             continue
-        cartons, boxes = mine.cartons or variant.cartons, None
+        stating = variant if "cartons" in variant.data and "cartons" not in mine.data else mine
+        cartons, boxes = stating.cartons if "cartons" in stating.data else mine.cartons or variant.cartons, None
         if mine.cartons is not None and variant.cartons is not None:
             stated = mine.data.get("cartons", []), variant.cartons, variant.data.get("cartons", [])
             cartons, boxes = mine.cartons.together(*stated)

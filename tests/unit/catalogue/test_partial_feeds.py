@@ -332,6 +332,18 @@ def test_cartons_of_two_sheets_are_joined() -> None:
     assert [box.keys() - {"count"} for box in shop.variant("A")["cartons"]] == [{"width", "weight"}, {"weight"}]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_sheet_that_lists_whole_cartons_completes_one_with_absent_cells_of_them(order: tuple[int, int]) -> None:
+    sheets: tuple[Table, Table] = (
+        ("SKU|Product Name|Carton 1 Weight (lb)", [["A", "Oak", None]]),
+        ("SKU|Product Name|Packages", [["A", "Oak", "10 x 20 x 30 in, 40 lb"]]),
+    )
+    shop = Shop().take(("SKU|Product Name|Carton 1 Width (in)", [["A", "Oak", "9"]]))
+    shop.take(*(sheets[at] for at in order))
+    (box,) = shop.variant("A")["cartons"]
+    assert box["width"]["hundredths_in"] == 1000
+
+
 def test_the_shrink_guard_counts_no_offers_that_a_general_price_keeps() -> None:
     headers = "SKU|Product Name|Price|Qty NJ|Qty CA"
     shop = Shop().take((headers, [["A", "Oak", "79", "4", "5"]])).take((headers, [["A", "Oak", "81", "", ""]]))
