@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from domain.catalogue.differences import CHECKED
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.plan import ReadPlan, read_row
@@ -17,7 +18,7 @@ from domain.ingestion.values.parsed import quoted
 from domain.kernel.bounds import OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
-_STOCK: Final = frozenset({"offer.quantity", "offer.availability", "offer.incoming"})
+_STOCK: Final = frozenset(f"offer.{name}" for name in CHECKED)
 _OWN: Final = ("sku", "gtin", "mpn", "title")
 
 
@@ -32,9 +33,11 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     first: RowDraft | None = None
     kept: list[Any] = []
     blank: list[frozenset[str]] = []
+    states_status = False
     for line, cells in group.rows:
         row = RowDraft(product, line)
-        row.blank = plan.blank_in(cells)
+        row.blank, row.covers, row.states_status = plan.blank_in(cells), plan.covers(cells), plan.states_status(cells)
+        states_status |= row.states_status
         blank.append(row.blank)
         read_row(plan, cells, row)
         row.untracked = plan.is_untracked is not None and plan.is_untracked(cells)
@@ -61,7 +64,7 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         group.key,
         data,
         list(product.variants.values()),
-        discontinued if discontinued or any(plan.states_status(cells) for _, cells in group.rows) else None,
+        discontinued if discontinued or states_status else None,
         blank=frozenset.intersection(*blank),
         names_product=plan.grouped or group.family,
     )
@@ -128,10 +131,9 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     data = finish_variant(row)
     for excess in trim_variant(data):  # type: ignore[arg-type]
         product.leave_out(excess.field, excess.count, row.line, column_of(excess, row.line, cells, plan))
-    covers = plan.covers(cells)
     offers = offers_of(row, plan.location)
     blank = frozenset(path for path in row.blank if path.startswith("offer."))
-    if not offers and not covers and (blank := blank - _STOCK):
+    if not offers and not row.covers and (blank := blank - _STOCK):
         offers = [OfferStatement(plan.location, {})]
     for offer in offers:
         offer.blank = blank
@@ -146,16 +148,16 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         fill_in(known.data, data, row)
         merge_offers(known.offers, offers, row)
         known.blank &= row.blank
-        known.covers_locations |= covers
-        known.states_status |= plan.states_status(cells)
+        known.covers_locations |= row.covers
+        known.states_status |= row.states_status
     elif len(product.variants) < VARIANTS:
         known = product.variants[key] = VariantStatement(
             key,
             data,
             offers,
             blank=row.blank,
-            covers_locations=covers,
-            states_status=plan.states_status(cells),
+            covers_locations=row.covers,
+            states_status=row.states_status,
             cartons=_carton_cells(row, plan, cells),
         )
     else:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from zlib import crc32
 
-from domain.catalogue.batch import SLOTS
+from domain.catalogue.batch import SLOTS, RowFingerprint
 from domain.catalogue.model import Stream
 from domain.kernel.bounds import SHEET_ROW_BYTES
 
@@ -40,6 +40,11 @@ def slot_of(key: str, stream: Stream) -> int:
     if stream == Stream.CATALOGUE:
         return crc32(key.encode()) >> 1
     return crc32(key[:-2].encode()) >> 1 & ~_FINE | crc32(key.encode()) & _FINE
+
+
+def outdated(key: str, stream: Stream) -> RowFingerprint:
+    """Return a fingerprint that no row has, so that the next run states the key again."""
+    return RowFingerprint(slot_of(key, stream), key, b"")
 
 
 def slots_of(chunk: range, buckets: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from domain.catalogue import search
-from domain.catalogue.batch import Batch, KeyRange, RowFingerprint
+from domain.catalogue.batch import Batch, KeyRange
 from domain.catalogue.data import OfferData
 from domain.catalogue.differences import CHECKED
 from domain.catalogue.model import Product, SourceItem, Stream
@@ -22,7 +22,7 @@ from domain.ingestion.reading import NeedsMapping, Stated
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import AuditContext
-from domain.runs.chunks import slot_of
+from domain.runs.chunks import outdated
 from domain.runs.model import CheckInput, Run, RunError, RunErrorCode, RunStatus
 from domain.runs.sheets import context_of
 from domain.runs.usecases import outcome
@@ -213,15 +213,11 @@ async def _save(tx: Tx, reconciler: CatalogueReconciler, product: Product, keys:
     The stock stream knows an item by its own key, or by the code that an answer to a check names it by, too.
     """
     source = reconciler.source.id
-    reconciler.batch.outdated = [_outdated(key, Stream.STOCK) for key in dict.fromkeys(keys)]
+    reconciler.batch.outdated = [outdated(key, Stream.STOCK) for key in dict.fromkeys(keys)]
     events = await write(tx, KeyRange(source, Stream.STOCK, 0, 0), reconciler)
-    whole = Batch(outdated=[_outdated(product.key, Stream.CATALOGUE)])
+    whole = Batch(outdated=[outdated(product.key, Stream.CATALOGUE)])
     await tx.catalogue.save(KeyRange(source, Stream.CATALOGUE, 0, 0), whole, tx.now)
     return events
-
-
-def _outdated(key: str, stream: Stream) -> RowFingerprint:
-    return RowFingerprint(slot_of(key, stream), key, b"")
 
 
 async def _end(tx: Tx, job: ClaimedJob, run: Run, error: RunError | None = None, events: Sequence[Event] = ()) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from domain.catalogue.differences import CHECKED
 from domain.catalogue.statements import NO_LOCATION
 from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
@@ -20,7 +21,6 @@ from domain.ingestion.vocabulary.fields import KEYS, OFFER, blank_fields
 _FIRST: Final = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
-_STOCK: Final = frozenset(("quantity", "availability", "incoming"))
 _LAST: Final = frozenset(("features", "availability"))
 _FACTORIES: Final[dict[str, ReaderFactory]] = {
     **product_columns.FACTORIES,
@@ -79,11 +79,7 @@ class ReadPlan:
         """Return whether the row has a cell of the status, or a filled one of the availability."""
         if any(self.has_cell(cells, at) for at in self.status):
             return True
-        return any(
-            at < len(cells) and as_text(cells[at]).strip()
-            for at in self.availability
-            if at < len(cells) and cells[at] is not None
-        )
+        return any(at < len(cells) and cells[at] is not None and as_text(cells[at]).strip() for at in self.availability)
 
     def carton_parts(self, cells: Sequence[Any]) -> dict[int, frozenset[str]]:
         """Return the parts of numbered cartons for which the row has cells."""
@@ -200,8 +196,8 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
     for column in columns:
         for path in blank_fields(column.field):
             blank[path] = (*blank.get(path, ()), column.position)
-    stated = {column.field.partition(".")[0] for column in columns}
-    located = settings.warehouse or "location" in stated or any("location" in column.settings for column in columns)
+    heads = {column.field.partition(".")[0] for column in columns}
+    located = settings.warehouse or "location" in heads or any("location" in column.settings for column in columns)
     return ReadPlan(
         readers=tuple(readers),
         product_key=_keyer([*group, *own]) if keyed else _titled(titles),
@@ -217,11 +213,11 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
         title=_titled(titles) if titles else None,
         blank=blank,
         sparse=sparse,
-        covers_locations=bool(stated & _STOCK or (located and stated & OFFER)),
+        covers_locations=bool(heads.intersection(CHECKED) or (located and heads & OFFER)),
         coverage=tuple(
             column.position
             for column in columns
-            if column.field.partition(".")[0] in _STOCK or column.field == "location"
+            if column.field.partition(".")[0] in CHECKED or column.field == "location"
         ),
         status=tuple(column.position for column in columns if column.field in ("status", "discontinued")),
         availability=tuple(column.position for column in columns if column.field == "availability"),

@@ -130,6 +130,7 @@ class RowDraft:
         "carton_count",
         "cartons",
         "components",
+        "covers",
         "currency",
         "dimension_unit",
         "dimensions",
@@ -146,6 +147,7 @@ class RowDraft:
         "product",
         "rug",
         "spread",
+        "states_status",
         "stock_word",
         "untracked",
         "variant",
@@ -171,6 +173,8 @@ class RowDraft:
         self.stock_word: Any = None
         self.untracked = False
         self.blank: frozenset[str] = frozenset()
+        self.covers = True
+        self.states_status = True
         self.variant_media: tuple[str, ...] = ()
         self.media_urls: tuple[str, ...] = ()
         self.media_alt: str | None = None

@@ -11,7 +11,7 @@ from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.merging import RecordMerger
 from domain.kernel.problems import Problem, ProblemKind
-from domain.runs.chunks import slot_of
+from domain.runs.chunks import outdated
 from domain.runs.model import PushInput, Run
 from domain.runs.usecases.chunking import ComparedChunk
 
@@ -39,8 +39,7 @@ class Stating:
                 self._state(statement, troubles, len(self.reconciler.problems))
         if not self.run.complete:
             moved = sorted(self.reconciler.moved_from)
-            outdated = [RowFingerprint(slot_of(key, self.run.stream), key, b"") for key in moved]
-            self.reconciler.batch.outdated.extend(outdated)
+            self.reconciler.batch.outdated.extend(outdated(key, self.run.stream) for key in moved)
 
     def apply_stock(
         self,
@@ -75,8 +74,7 @@ class Stating:
         if product.key == key:
             reconciler.batch.fingerprints.append(self._mark(key, product, troubles[key], told))
         else:  # what was stated under the product's own key is no longer what it holds
-            outdated = RowFingerprint(slot_of(product.key, self.run.stream), product.key, b"")
-            reconciler.batch.outdated.append(outdated)
+            reconciler.batch.outdated.append(outdated(product.key, self.run.stream))
 
     def _merged(self, key: str, records: Sequence[ProductStatement]) -> ProductStatement | None:
         """The records of a product laid over what the source states of it already."""
