@@ -18,6 +18,7 @@ from benchmarks.ingest import line
 from benchmarks.publishing import Publisher
 from benchmarks.stack import CALL, Stack
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
@@ -87,11 +88,12 @@ class Taken(PostgresEventLog):
 
 
 async def _append(tx: Tx, way: Way, events: Sequence[Event], rendering: WireEventRendering) -> Taken | None:
+    log = tx[EventLog]
     if way == OURS:
-        await tx.events.append(events)
+        await log.append(events)
         return None
-    assert isinstance(tx.events, PostgresEventLog)
-    taken = Taken(tx.events._session, rendering)
+    assert isinstance(log, PostgresEventLog)
+    taken = Taken(log._session, rendering)
     await taken.append_by(way, events)
     return taken
 

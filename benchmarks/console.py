@@ -20,10 +20,12 @@ from benchmarks import feeds
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.catalogue.model import ProductFilter
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 
@@ -80,10 +82,10 @@ async def prepare(parts: Stack, products: int) -> tuple[str, str]:
     dependencies, now = parts.container.assembled(), parts.container.clock().now()
     user = await parts.container.people().add(User(new_id("usr"), "bench@joinery.test", "Bench", now, now))
     async with dependencies.uow.begin(tenant, CALL) as tx:
-        await tx.orgs.add_member(Member(user.id, organisation.id, user.email, "owner", now))
+        await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", now))
     _, cookie = await dependencies.sessions.begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
     async with dependencies.uow.read(tenant) as tx:
-        page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=1))
+        page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=1))
     return cookie, page.items[0].id
 
 

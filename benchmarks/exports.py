@@ -35,11 +35,14 @@ from domain.catalogue.model import (
     Variant,
     Visibility,
 )
+from domain.catalogue.ports import CatalogueStore
 from domain.exports.model import ExportKind
+from domain.exports.ports import ExportStore
 from domain.exports.usecases.service import Asking
 from domain.jobs.model import lane_of
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgStore
 from domain.sources.model import Source
 from entrypoints.areas import exports
 from entrypoints.container import opened
@@ -94,7 +97,7 @@ async def fill(parts: Stack, products: int) -> Tenant:
         batch = Batch(new_products=made, touched={one.id: one for one in made})
         batch.new_variants = [one for each in made for one in each.variants]
         batch.new_offers = [one for variant in batch.new_variants for one in variant.offers]
-        await tx.catalogue.save(KeyRange(source.id, Stream.CATALOGUE, 0, SLOTS), batch, now)
+        await tx[CatalogueStore].save(KeyRange(source.id, Stream.CATALOGUE, 0, SLOTS), batch, now)
     async with parts.container.pool().owner() as link:
         await link.connection.execute(
             b"INSERT INTO product_documents (org, livemode, product, view, body, etag) SELECT org, livemode, 'prod_' || "
@@ -126,7 +129,7 @@ async def exported(org: str) -> None:
     async with opened(from_environment(os.environ)) as container:
         dependencies, tenant = container.assembled(), Tenant(org, True)
         async with dependencies.uow.begin(tenant, CALL) as tx:
-            plan = (await tx.orgs.own()).plan
+            plan = (await tx[OrgStore].own()).plan
             service = exports.service(dependencies)
             asked = await service.create(tx, {"kind": ExportKind.PRODUCTS}, Asking(plan, frozenset({"products:read"})))
         [job] = await dependencies.dispatch.claim(lane_of(org, "exports:live"), 1, timedelta(seconds=30))
@@ -137,7 +140,7 @@ async def exported(org: str) -> None:
         await handler(job, asyncio.Event())
         lag.cancel()
         async with dependencies.uow.read(tenant) as tx:
-            made = await tx.exports.get(asked.id)
+            made = await tx[ExportStore].get(asked.id)
         assert made is not None, asked.id
         assert made.status == "succeeded", made.error
         told(began, cpu, rows=made.rows, bytes=made.files[0].bytes, lag=_LAG[0])

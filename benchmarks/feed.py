@@ -13,6 +13,7 @@ from benchmarks.stack import CALL, Stack, stack
 from benchmarks.waiting import waiting_figures
 from benchmarks.witnesses import witness_figures
 from domain.access.usecases import KeyRequest
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 
 PARTS = ("append", "readers", "page", "idle", "network")
@@ -31,7 +32,7 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
     publisher = Publisher(tenant, organisation.catalogue(True))
     for _ in range(EVENTS // BATCH):
         async with parts.container.uow().begin(tenant, CALL) as tx:
-            await tx.events.append(publisher.next(BATCH))
+            await tx[EventLog].append(publisher.next(BATCH))
     async with parts.container.uow().begin(tenant, CALL) as tx:
         _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
     async with parts.container.pool().owner() as link:

@@ -10,6 +10,7 @@ from benchmarks.ingest import line
 from benchmarks.publishing import Publisher
 from benchmarks.stack import CALL, Stack
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 
 SIZES = (1, 10, 100, 1000)
@@ -55,7 +56,7 @@ async def hold_figures(parts: Stack) -> None:
 
 async def _held(parts: Stack, publisher: Publisher, count: int) -> float:
     async with parts.container.uow().begin(publisher.tenant, CALL) as tx:
-        log = tx.events
+        log = tx[EventLog]
         assert isinstance(log, PostgresEventLog)
         log.__class__ = TimedLog
         await log.append(publisher.next(count))

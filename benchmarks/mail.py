@@ -24,6 +24,7 @@ from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.access.usecases import KeyRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
+from domain.sources.ports import SourceStore
 
 SENDER = "feeds@vendor.example"
 MAIL_PORT = 18925
@@ -132,7 +133,7 @@ async def _addresses(parts: Stack, organisation: Organisation, count: int) -> li
         source = await parts.source(organisation, kind="mail", inbound={"senders": ["vendor.example"]})
         address = f"{number:020d}@in.joinery.example"
         async with parts.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
-            await tx.sources.save(source.changed(tx.now, inbound_address=address))
+            await tx[SourceStore].save(source.changed(tx.now, inbound_address=address))
         found.append(address)
     return found
 

@@ -21,10 +21,12 @@ from domain.catalogue.model import (
     Variant,
     Visibility,
 )
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MergeFilter, PairEvidence, ScoredPair, key_of
+from domain.matching.ports import MergeStore
 from domain.matching.usecases.merging import Merging
 from domain.matching.usecases.offering import Offering
 from domain.sources.model import Source
@@ -48,7 +50,7 @@ async def shop(parts: Stack, name: str, products: int, further: int) -> tuple[Te
                 batch = Batch(new_products=part, touched={one.id: one for one in part})
                 batch.new_variants = [one for product in part for one in product.variants]
                 batch.new_offers = [one for variant in batch.new_variants for one in variant.offers]
-                await tx.catalogue.save(KeyRange(source.id, Stream.CATALOGUE, 0, SLOTS), batch, now)
+                await tx[CatalogueStore].save(KeyRange(source.id, Stream.CATALOGUE, 0, SLOTS), batch, now)
     return tenant, mine, theirs
 
 
@@ -108,7 +110,7 @@ async def page(parts: Stack, tenant: Tenant, keys: list[str | None]) -> list[flo
     for key in keys:
         began = time.perf_counter()
         async with parts.container.uow().read(tenant) as tx:
-            found = await tx.catalogue.products(ProductFilter(), PageRequest(20, key))
+            found = await tx[CatalogueStore].products(ProductFilter(), PageRequest(20, key))
         taken.append((time.perf_counter() - began) * 1e6)
         assert len(found.items) == 20
     return taken
@@ -137,7 +139,7 @@ async def measure(products: int) -> None:
             f"{with_:.0f} us, x {statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})",
         )
         async with parts.container.uow().read(tenant) as tx:
-            some = (await tx.merges.matching(MergeFilter(kind="variant"), PageRequest(50))).items
+            some = (await tx[MergeStore].matching(MergeFilter(kind="variant"), PageRequest(50))).items
         began = time.perf_counter()
         for merge in some:
             async with parts.container.uow().begin(tenant, CALL) as tx:

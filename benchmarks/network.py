@@ -20,12 +20,12 @@ from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from benchmarks.vendors import Shop, publish, published, shop, vendors
 from benchmarks.webhooks import VERSION, quantile
 from benchmarks.write import ready
-from domain.changes.model import LogPosition, network_of
-from domain.events.model import LoggedEvent
+from domain.changes.model import network_of
+from domain.changes.ports import Published
+from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import EndpointSettings
 from entrypoints.areas import webhooks
-from ports.events import Published
 
 PORT = 18_988
 PUBLISHERS, AT_A_TIME = 100, 4

@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 from domain.access.model import SCOPES
+from domain.access.ports import KeyStore
 from domain.access.usecases import secret_with
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import ACCESS_PREFIX, App, AppKind, Family, Origin, Token, TokenKind
+from domain.oauth.ports import AppStore, TokenStore
 from domain.orgs.model import Organisation
-from ports.oauth import TokenStore
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World, running
@@ -34,7 +35,7 @@ async def token_of(uow: UnitOfWork, store: TokenStore, world: World, org: Organi
     id_, now, text = new_id("app"), builders.MOMENT, secret_with(ACCESS_PREFIX)
     app = App(id_, id_, AppKind.MACHINE, Origin.ORGANISATION, "bench", (), SCOPES, now, now, org.id)
     async with uow.begin(Tenant(org.id, True), OPERATOR) as tx:
-        await tx.oauth.add(app)
+        await tx[AppStore].add(app)
     family = Family(new_id("fam"), app.id, org.id, None, None, now, now + timedelta(days=9999))
     digest = world.access.digest(text)
     await store.issue(family, [Token(digest, family.id, TokenKind.ACCESS, SCOPES, None, now, family.expires_at)])
@@ -70,7 +71,7 @@ async def in_postgres(world: World) -> None:
         _, digest = await token_of(backend.uow, backend.token_store, world, org)
         key = builders.api_key(Tenant(org.id, True))
         async with backend.uow.begin(key.tenant, OPERATOR) as tx:
-            await tx.keys.add(key)
+            await tx[KeyStore].add(key)
         of_key, of_token = await look_ups(
             lambda: backend.credentials.keys([key.digest]), lambda: backend.token_proofs.proofs([digest])
         )

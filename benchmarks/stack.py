@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from adapters.postgres.migrate import migrate
+from domain.catalogue.model import LicenceBasis
+from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
 from domain.runs.model import Run, RunTrigger, UploadInput
+from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued
-from domain.sources.model import LicenceBasis, Schedule, Source, SourceKind, SourceStatus
+from domain.sources.model import Schedule, Source, SourceKind, SourceStatus
+from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload, UploadStatus
 from entrypoints.container import Container, opened
 from entrypoints.settings import Settings, from_environment
@@ -57,7 +61,7 @@ class Stack:
             first_party=False, has_credentials=False, version=1, created_at=now, updated_at=now,
         )  # fmt: skip
         async with self.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
         return source
 
     async def start(self, tenant: Tenant, source: Source, path: Path) -> str:
@@ -81,15 +85,15 @@ class Stack:
         )
         async with self.container.uow().begin(tenant, CALL) as tx:
             await tx.store(Upload).add(upload)
-            await tx.runs.add(run)
-            await tx.jobs.add(execution(run, tenant))
+            await tx[RunStore].add(run)
+            await tx[JobStore].add(execution(run, tenant))
         return run.id
 
     async def ended(self, tenant: Tenant, run_id: str) -> Run:
         """Wait for the run to end."""
         while True:
             async with self.container.uow().read(tenant) as tx:
-                run = await tx.runs.get(run_id)
+                run = await tx[RunStore].get(run_id)
             if run is not None and run.finished_at is not None:
                 return run
             await asyncio.sleep(0.1)

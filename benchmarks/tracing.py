@@ -10,7 +10,7 @@ import sys
 import time
 
 from adapters.otlp.telemetry import OtlpTelemetry
-from ports.tracing import Tracing
+from ports.telemetry import Tracing
 from tests.http.fakes import running
 from tests.support.collector import collecting
 

@@ -14,6 +14,7 @@ from domain.changes.model import FeedPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import RECORDS, month_of
+from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
 from domain.webhooks.model import (
     Attempt,
@@ -24,7 +25,7 @@ from domain.webhooks.model import (
     EndpointStatus,
     SealedSecrets,
 )
-from ports.webhooks import DeliveryLog, Progress
+from domain.webhooks.ports import DeliveryLog, Progress, WebhookStore
 
 BATCH = 200
 """Deliveries of one transaction: what a worker under load records at once."""
@@ -53,7 +54,7 @@ async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
         new_id("whe"), "https://bench.example/", ("*",), "2026-10-04", "0000", now, now, status=EndpointStatus.ENABLED
     )
     async with parts.container.uow().begin(tenant, CALL) as tx:
-        await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+        await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
     await parts.container.shards().rebalance()
     log, position = parts.container.delivery_log(), 0
     found: dict[bool, list[float]] = {True: [], False: []}
@@ -75,7 +76,7 @@ async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
         f"{counted:7.1f} µs counted, {bare:7.1f} µs not: {counted - bare:+.1f} µs",
     )
     async with parts.container.uow().read(tenant) as tx:
-        used = await tx.usage.used(month_of(now.date()))
+        used = await tx[UsageMeters].used(month_of(now.date()))
     line("deliveries counted", f"{used['deliveries']:,} of {rounds * BATCH:,}")
 
 
@@ -89,7 +90,7 @@ async def runs(parts: Stack, tenant: Tenant, rounds: int) -> None:
         reserved.append(time.perf_counter() - begun)
         async with parts.container.uow().begin(tenant, CALL) as tx:
             begun = time.perf_counter()
-            await tx.usage.count(RECORDS, 20_000, f"run_{number}")
+            await tx[UsageMeters].count(RECORDS, 20_000, f"run_{number}")
             counted.append(time.perf_counter() - begun)
     line("keeping room, once a run", f"{statistics.median(reserved) * 1e6:7.0f} µs")
     line("counting, once a portion (some 20,000 rows)", f"{statistics.median(counted) * 1e6:7.0f} µs")

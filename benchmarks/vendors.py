@@ -7,6 +7,7 @@ from benchmarks.publishing import Publisher
 from benchmarks.stack import CALL, Stack
 from domain.access.usecases import KeyRequest
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 
@@ -69,5 +70,5 @@ async def publish(parts: Stack, publisher: Publisher, count: int) -> list[str]:
     """Commit so many of them in one transaction; answers their ids."""
     events = published(publisher, count)
     async with parts.container.uow().begin(publisher.tenant, CALL) as tx:
-        await tx.events.append(events)
+        await tx[EventLog].append(events)
     return [event.id for event in events]

@@ -15,6 +15,7 @@ from benchmarks.stack import CALL, Stack
 from benchmarks.write import ready
 from domain.access.usecases import KeyRequest
 from domain.changes.model import ALL, BEGINNING, View
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
@@ -37,7 +38,7 @@ async def _write(container: Container, publisher: Publisher, rate: float, second
         events = publisher.next(dice.choice((1, 3, 10, 100)))
         try:
             async with container.uow().begin(publisher.tenant, CALL) as tx:
-                await tx.events.append(events)
+                await tx[EventLog].append(events)
                 if dice.random() < 0.2:
                     await asyncio.sleep(dice.random() * 0.3)
                 if dice.random() < 0.1:

@@ -14,6 +14,7 @@ from domain.access.model import SCOPES, Principal
 from domain.kernel.lines import Lines
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor
+from domain.orgs.ports import OrgStore
 from entrypoints.areas.area import Area, services_of
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Operation
@@ -100,7 +101,7 @@ class ListDatasets:
     async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
         """All of a dataset, a page at a time."""
         row, area = self._rows[dataset]
-        service, organisation = self._services[area.name], await tx.orgs.own()
+        service, organisation = self._services[area.name], await tx[OrgStore].own()
         caller = Principal(tx.tenant, Actor("service", "worker"), _VIA, "owner", SCOPES, organisation)
         async for ids in self._owners(tx, row):
             key: str | None = None

@@ -5,51 +5,48 @@ from dataclasses import dataclass, field
 
 from adapters.wire.cursors import FeedCursors
 from domain.access.usecases import AccessService
+from domain.changes.ports import EventReader, EventRendering
 from domain.changes.usecases.tailing import LogTailer
+from domain.exports.ports import ExportUpkeep
+from domain.ingestion.ports import Connectors, FeedReaders
+from domain.jobs.ports import Dispatch
+from domain.matching.ports import MatchBacklog
+from domain.media.ports import ImageConverter, ImageFetcher
+from domain.oauth.ports import GrantRules, TokenStore
+from domain.orgs.ports import Memberships
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.ports import People
 from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService
+from domain.platform.ports import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck, Workload
+from domain.probes.ports import Documents, Web
+from domain.request_logs.ports import RequestLogSink
 from domain.secrets.keys import WorkingKeys
+from domain.secrets.ports import SealedValues, Vault
 from domain.secrets.usecases.keyring import Keyring
+from domain.sources.ports import SourceSchedule
+from domain.sso.ports import IdentityProviders
 from domain.sso.usecases.proving import DomainProofs
 from domain.sso.usecases.rules import SsoRules
 from domain.sso.usecases.settings import SsoSettings
 from domain.sso.usecases.signing_in import SsoSignIn
+from domain.storage.ports import StorageUpkeep
+from domain.usage.ports import UsageUpkeep
+from domain.webhooks.ports import DeliveryLog, DeliveryPlaces, Sender
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
-from ports.connectors import Connectors
-from ports.events import EventReader, EventRendering
-from ports.exports import ExportUpkeep
-from ports.feed_readers import FeedReaders
 from ports.idempotency import IdempotencyMaintenance
-from ports.identity_providers import IdentityProviders
-from ports.images import ImageConverter, ImageFetcher
-from ports.jobs import Dispatch
 from ports.limits import Limits
 from ports.maintenance import Maintenance
-from ports.match_index import MatchBacklog
-from ports.metrics import Collect, MetricsExport
 from ports.models import Models
-from ports.oauth import GrantRules, TokenStore
 from ports.objects import Objects
-from ports.orgs import Memberships
 from ports.parsing import ParserRunner
-from ports.people import People
-from ports.platform import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck
-from ports.request_logs import RequestLogSink
 from ports.schemas import Schemas
-from ports.secrets import SealedValues, Vault
 from ports.signals import Signals
-from ports.sources import SourceSchedule
-from ports.storage import StorageUpkeep
-from ports.tracing import Tracing
+from ports.telemetry import Collect, MetricsExport, Tracing
 from ports.unit_of_work import UnitOfWork
-from ports.usage import UsageUpkeep
-from ports.web import Documents, Web
-from ports.webhooks import DeliveryLog, DeliveryPlaces, Sender
-from ports.workload import Workload
 from ports.workspaces import Workspaces
 
 Readiness = Callable[[], Awaitable[bool]]

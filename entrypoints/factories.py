@@ -30,20 +30,18 @@ from adapters.scripted.models import BadScript, ScriptedModels
 from adapters.smtp.mailer import Relay, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.usecases import AccessService
+from domain.outbox.ports import Mailer
+from domain.platform.ports import SchemaCheck
 from domain.secrets.keys import WorkingKeys
 from entrypoints.dependencies import Readiness
 from entrypoints.settings import Settings, SettingsError
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.limits import Limits
-from ports.mailer import Mailer
-from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
-from ports.platform import SchemaCheck
 from ports.schemas import Schemas
-from ports.telemetry import Telemetry
-from ports.tracing import Tracing
+from ports.telemetry import Collect, MetricsExport, Telemetry, Tracing
 
 FILE_LIMITS: Final = FileLimits()
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}

@@ -4,6 +4,9 @@ from adapters.dns.records import DnsRecords
 from adapters.http.client import GuardedClient
 from adapters.http.outbound import HttpOutbound
 from adapters.oidc.provider import OidcProviders
+from domain.people.ports import People
+from domain.secrets.ports import Vault
+from domain.sso.ports import SsoDirectory
 from domain.sso.usecases.proving import DomainProofs
 from domain.sso.usecases.rules import SsoRules
 from domain.sso.usecases.settings import SsoSettings
@@ -11,9 +14,6 @@ from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.dependencies import Sso, callback_of
 from entrypoints.settings import Settings
 from ports.clock import Clock
-from ports.people import People
-from ports.secrets import Vault
-from ports.sso import SsoDirectory
 from ports.unit_of_work import UnitOfWork
 
 

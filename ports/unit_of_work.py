@@ -1,88 +1,79 @@
-"""One unit of work: everything that commits, or does not, together."""
+"""One unit of work: a transaction of one tenant, in which everything commits or nothing does, and the stores in it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
 
-from domain.audit.model import Change
-from domain.events.model import Event
-from domain.exports.model import Export
-from domain.jobs.model import NewJob
+from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.mappings.model import SourceMapping
-from domain.matching.model import MatchPair, Merge
-from domain.runs.model import Run
-from domain.sources.model import Source
-from domain.webhooks.model import Delivery, Endpoint
-from ports.access import KeyStore
-from ports.audit import AuditLog
-from ports.catalogue import CatalogueStore
-from ports.events import EventLog
-from ports.exports import ExportStore
-from ports.idempotency import IdempotencyStore
-from ports.jobs import JobStore
-from ports.mappings import MappingStore
-from ports.match_index import MatchIndexStore
-from ports.matching import MergeStore, PairStore
-from ports.media import MediaStore
-from ports.oauth import AppStore
-from ports.orgs import OrgStore
-from ports.pushes import PushStore
-from ports.request_logs import RequestLogStore
-from ports.runs import RunStore
-from ports.sources import SourceStore
-from ports.sso import SsoStore
-from ports.storage import StorageLedger
-from ports.store import Store
-from ports.usage import UsageMeters
-from ports.webhooks import WebhookStore
 
 R = TypeVar("R")
-KEPT_BY: Final[Mapping[type, str]] = {
-    Source: "sources",
-    Run: "runs",
-    SourceMapping: "mappings",
-    MatchPair: "pairs",
-    Merge: "merges",
-    Export: "exports",
-    Endpoint: "webhooks",
-    Delivery: "webhooks",
-}
-"""Kinds that are kept by a store of their own, because there is more to keep or to ask than their fields."""
+P = TypeVar("P")
+T = TypeVar("T")
 
 
-def refuse_special(kind: type) -> None:
-    """Raises TypeError for kinds that are not `Tx.store`'s."""
-    if kind in KEPT_BY:
-        raise TypeError(f"{kind.__name__} is kept by the unit of work's {KEPT_BY[kind]}.")
+class Store(Protocol[R]):
+    """The rows of one kind of resource in a tenant's transaction, by id. Pages are newest first."""
+
+    async def get(self, id: str, *, lock: bool = False) -> R | None:
+        """Return one row; `lock` keeps others from changing it until the transaction ends."""
+        ...
+
+    async def add(self, row: R) -> None:
+        """Insert a row. Raises Conflict when what must be unique is taken."""
+        ...
+
+    async def add_all(self, rows: Sequence[R]) -> None:
+        """Insert many rows at a time, as `add` does."""
+        ...
+
+    async def save(self, row: R, *, expected_version: int | None = None) -> None:
+        """Update a row. Raises PreconditionFailed when another version than expected is stored, NotFound for no row."""
+        ...
+
+    async def remove(self, id: str) -> bool:
+        """Delete a row; return whether there was one."""
+        ...
+
+    async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
+        """Return a page of the rows that match the filter."""
+        ...
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What a unit of work did so far, for `Service-Dry-Run: explain`; `forecasts` are further parts of the preview by name."""
+    """What a unit of work did so far, for `Service-Dry-Run: explain`.
 
-    changes: list[Change] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    jobs: list[NewJob] = field(default_factory=list)
+    Attributes:
+        changes: audit changes (`domain.audit.model.Change`).
+        events: events (`domain.events.model.Event`).
+        jobs: queued jobs (`domain.jobs.model.NewJob`).
+        warnings: sentences for the caller.
+        forecasts: further parts of the preview, by name.
+    """
+
+    changes: list[Any] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+    jobs: list[Any] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     forecasts: dict[str, Any] = field(default_factory=dict)
 
     def lengths(self) -> tuple[int, int, int, int]:
-        """How much there is, for `shorten`."""
+        """Return how much is recorded, for `shorten`."""
         return len(self.changes), len(self.events), len(self.jobs), len(self.warnings)
 
     def shorten(self, lengths: tuple[int, int, int, int]) -> None:
-        """Forget what was recorded since: it was undone."""
+        """Forget what was recorded since those lengths were taken: it was rolled back."""
         changes, events, jobs, warnings = lengths
         del self.changes[changes:], self.events[events:], self.jobs[jobs:], self.warnings[warnings:]
 
 
 class Tx(Protocol):
-    """The stores of one tenant inside one transaction, each made when it is first asked for.
+    """A transaction of one tenant. `tx[Port]` is the store behind a port; it is made when it is first used.
 
-    `dry` makes the edge roll back instead of committing. A plain resource's store is asked for by its dataclass.
+    `dry` makes the edge roll back instead of committing.
     """
 
     tenant: Tenant
@@ -91,99 +82,66 @@ class Tx(Protocol):
     recorded: Recorded
     dry: bool
 
+    def __getitem__(self, port: type[P]) -> P:
+        """Return the store behind a port. Raises KeyError for a port that no store is registered for."""
+        ...
+
     def store(self, kind: type[R]) -> Store[R]:
-        """The store of a plain resource. Raises TypeError for one that has a store of its own (KEPT_BY)."""
+        """Return the store of a plain resource. Raises TypeError for a kind that is kept behind a port of its own."""
         ...
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:
-        """A savepoint: undone on an exception, which goes on to the caller; the transaction stays usable."""
+        """Open a savepoint: an exception undoes what was done since and propagates; the transaction stays usable."""
         ...
 
-    @property
-    def keys(self) -> KeyStore: ...
 
-    @property
-    def orgs(self) -> OrgStore: ...
+class StoreFactories(Generic[T]):
+    """What makes each store of an adapter's transaction `T`, by port."""
 
-    @property
-    def oauth(self) -> AppStore: ...
+    def __init__(self) -> None:
+        self._factories: dict[type, Callable[[T], Any]] = {}
+        self._ports: dict[type, type] = {}
 
-    @property
-    def sources(self) -> SourceStore: ...
+    def add(self, port: type[P], factory: Callable[[T], P], *kinds: type) -> None:
+        """Register a port's store. Rows of `kinds`, and of R where the port is a Store[R], are kept by it alone."""
+        self._factories[port] = factory
+        bases = getattr(port, "__orig_bases__", ())
+        for kind in (*kinds, *(get_args(base)[0] for base in bases if get_origin(base) is Store)):
+            self._ports[kind] = port
 
-    @property
-    def runs(self) -> RunStore: ...
+    def make(self, port: type[P], tx: T) -> P:
+        """Make the store of a port. Raises KeyError."""
+        store: P = self._factories[port](tx)
+        return store
 
-    @property
-    def mappings(self) -> MappingStore: ...
+    def port_of(self, kind: type) -> type | None:
+        """Return the port that keeps rows of the kind; None for a plain resource."""
+        return self._ports.get(kind)
 
-    @property
-    def pushes(self) -> PushStore: ...
-
-    @property
-    def storage(self) -> StorageLedger: ...
-
-    @property
-    def catalogue(self) -> CatalogueStore: ...
-
-    @property
-    def pairs(self) -> PairStore: ...
-
-    @property
-    def merges(self) -> MergeStore: ...
-
-    @property
-    def match_index(self) -> MatchIndexStore: ...
-
-    @property
-    def media(self) -> MediaStore: ...
-
-    @property
-    def events(self) -> EventLog: ...
-
-    @property
-    def jobs(self) -> JobStore: ...
-
-    @property
-    def usage(self) -> UsageMeters: ...
-
-    @property
-    def audit(self) -> AuditLog: ...
-
-    @property
-    def idempotency(self) -> IdempotencyStore: ...
-
-    @property
-    def request_logs(self) -> RequestLogStore: ...
-
-    @property
-    def webhooks(self) -> WebhookStore: ...
-
-    @property
-    def exports(self) -> ExportStore: ...
-
-    @property
-    def sso(self) -> SsoStore: ...
+    def refuse_special(self, kind: type) -> None:
+        """Raise TypeError for kinds that are kept behind a port of their own."""
+        if port := self.port_of(kind):
+            raise TypeError(f"{kind.__name__} is kept by {port.__name__}.")
 
 
 class UnitOfWork(Protocol):
-    """Only edges call this: a request, a job attempt, a batch of a run."""
+    """Begins transactions. Only edges call it: a request, an attempt at a job, a portion of a run."""
 
     def begin(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
-        """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
+        """Begin a transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         ...
 
     def scratch(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
-        """A transaction that is always rolled back: what it writes, only it sees."""
+        """Begin a transaction that is always rolled back: no other transaction sees what it writes."""
         ...
 
     def snapshot(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
-        """Stores for reading, all of one moment, for hours if need be, on a connection of their own. Raises Unavailable.
+        """Return stores for reading, all of one moment, for hours if need be, on a connection of their own. Raises Unavailable.
 
-        What holds it open has the database keep what everybody has replaced since.
+        While it is open the database keeps every row version that has been replaced since.
         """
         ...
 
     def read(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
-        """Stores for reading, each statement by itself; writing through it is a mistake."""
+        """Return stores for reading, each statement by itself; writing through it is an error."""
         ...

@@ -13,7 +13,7 @@ from adapters.authlib.server import Answer, Server, user_code
 from domain.oauth.asking import Call, DeviceStart, Granted, Known, Metadata, Wish
 from domain.oauth.errors import CHALLENGE, OAuthError
 from domain.oauth.model import DEVICE_CODE, REFRESH_TOKEN, App, Audience, scopes_of
-from ports.oauth import Redirect
+from domain.oauth.ports import Redirect
 
 T = TypeVar("T")
 _NAMED: Final = ("response_type", "grant_type", "client_id", "token_type_hint")

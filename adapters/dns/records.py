@@ -6,7 +6,7 @@ import dns.exception
 import dns.name
 import dns.resolver
 
-from ports.names import NameRecord, NamesUnavailable, RecordKind
+from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
 
 _LONGEST: Final = 16 * 1024
 _MOST: Final = 64

@@ -8,7 +8,7 @@ from typing import Final
 from adapters.http import errors
 from adapters.http.client import Answer, Bounds, GuardedClient
 from domain.media.model import HEAD_BYTES, format_of, origin_of
-from ports.images import FetchedImage, ImageRefused, ImageUnreachable
+from domain.media.ports import FetchedImage, ImageRefused, ImageUnreachable
 
 IMAGE_BYTES: Final = 32 << 20
 """The largest file that is taken."""

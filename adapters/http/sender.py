@@ -14,7 +14,7 @@ from adapters.http.names import Names
 from adapters.http.resolver import Lookup, VettingResolver
 from adapters.http.vetting import Vetting
 from domain.webhooks.model import STORED_ANSWER, AttemptFailure
-from ports.webhooks import Sent
+from domain.webhooks.ports import Sent
 
 _READ = 64 * 1024
 """Bytes of an answer that are read so that its connection can be used again; a longer one ends it."""

@@ -11,7 +11,7 @@ from adapters.http import errors
 from adapters.http.body import Pace
 from adapters.http.client import Answer, Bounds, GuardedClient
 from domain.probes.facts import Response
-from ports.web import Unreachable
+from domain.probes.ports import Unreachable
 
 _ENDLESS: Final = 1 << 50
 """What is announced does not matter: reading stops at `most`."""

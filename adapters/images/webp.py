@@ -9,7 +9,7 @@ from typing import Final
 
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
-from ports.images import ImageRefused
+from domain.media.ports import ImageRefused
 
 EDGE: Final = 2048
 """Pixels of the longest side of what is stored."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 from adapters.markup import page, sitemaps
 from adapters.markup.robots import RobotsRules
 from domain.probes.facts import PageFacts, Response, SitemapFacts
+from domain.probes.ports import Rules
 from ports.parsing import ParserEnded, ParserRunner
-from ports.web import Rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Final
 from adapters.memory.table import Table, Transaction
 from domain.audit.chain import ChainHead, linked
 from domain.audit.model import AuditEntry, AuditFilter, Change
+from domain.audit.ports import Chain
 from domain.kernel import retention
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import AuditContext
-from ports.audit import Chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,9 @@ from domain.catalogue.model import (
     Variant,
 )
 from domain.catalogue.overlay import TiedProducts
+from domain.catalogue.ports import Rendering
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
-from ports.catalogue import Rendering
 
 _PORTION: Final = 1_000
 """Documents that are read at a time."""

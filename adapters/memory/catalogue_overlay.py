@@ -13,8 +13,8 @@ from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, Offer, Product, Variant
 from domain.catalogue.overlay import Precedence, TiedProducts, root_of
+from domain.catalogue.ports import Rendering
 from domain.matching.model import MergeStatus
-from ports.catalogue import Rendering
 
 PRODUCTS: Final = Table[Product]("products", lambda product: product.id)
 """As their sources state them."""
@@ -139,7 +139,10 @@ class MemoryOverlay:
         return TiedProducts(
             found,
             {gone: stays for gone, stays in self._merged().items() if gone in things},
-            {source.id: Precedence.of(source) for source in sources},
+            {
+                source.id: Precedence.by(first_party=source.first_party, licence_basis=source.licence_basis)
+                for source in sources
+            },
         )
 
     async def lay(self, laid: Laid) -> None:

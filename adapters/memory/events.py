@@ -14,16 +14,15 @@ from domain.changes.model import (
     EventBatch,
     EventFilter,
     LogBounds,
-    LogPosition,
     View,
     network_of,
 )
-from domain.events.model import Event, LoggedEvent, weight_of, within
+from domain.changes.ports import EventRendering, Recent, Splice
+from domain.changes.ports import Grant as LicenceShown
+from domain.events.model import Event, LoggedEvent, LogPosition, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import AuditContext, Tenant
-from ports.events import EventRendering, Recent, Splice
-from ports.events import Grant as LicenceShown
 from ports.signals import Channel, Signal
 
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
+from domain.ingestion.ports import OpenSnapshot, Place, ReadingOrder, SnapshotReader, Told
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
-from ports.feed_readers import OpenSnapshot, Place, ReadingOrder, SnapshotReader, Told
 
 
 class MemoryFeedReader:

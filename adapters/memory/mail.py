@@ -2,7 +2,7 @@
 
 from adapters.memory.sources import SOURCES
 from adapters.memory.table import MemoryDatabase
-from ports.mail import Recipient
+from domain.mail.ports import Recipient
 
 
 class MemoryInboundAddresses:

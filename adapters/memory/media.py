@@ -11,8 +11,8 @@ from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS, pictures_of, 
 from adapters.memory.image_uses import ADDRESSES, IMAGES, USES, KnownAddress, Use
 from adapters.memory.table import Transaction
 from domain.catalogue.model import Document
+from domain.catalogue.ports import Rendering
 from domain.media.model import Address, Image, NamedMedia
-from ports.catalogue import Rendering
 
 
 class MemoryMedia:

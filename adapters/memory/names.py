@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ports.names import NameRecord, NamesUnavailable, RecordKind
+from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
 
 
 class MemoryNameRecords:

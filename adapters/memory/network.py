@@ -6,11 +6,11 @@ from typing import Final
 
 from adapters.memory.events import EVENTS, KeptEvent, MemoryEventReader, last_position, logged
 from adapters.memory.table import MemoryDatabase, Table
-from domain.changes.model import LogBounds, LogPosition, network_of
-from domain.events.model import LoggedEvent
+from domain.changes.model import LogBounds, network_of
+from domain.changes.ports import EventRendering, Published
+from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 from ports.clock import Clock
-from ports.events import EventRendering, Published
 from ports.signals import Channel, Signal
 
 

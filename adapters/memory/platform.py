@@ -7,7 +7,7 @@ from datetime import date, datetime
 from adapters.memory.table import page_of
 from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import Incident
-from ports.platform import Check, DayCount
+from domain.platform.ports import Check, DayCount
 
 
 class MemoryPlatformChecks:

@@ -15,9 +15,9 @@ from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import ENDPOINTS
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
+from domain.secrets.ports import StoredRing
 from domain.webhooks.model import SealedSecrets
 from ports.clock import Clock
-from ports.secrets import StoredRing
 
 
 class MemoryKeyRings:

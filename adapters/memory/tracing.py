@@ -9,7 +9,7 @@ from random import getrandbits
 from typing import Final
 
 from domain.kernel.trace_context import TraceContext, context_of
-from ports.tracing import Note, SpanKind
+from ports.telemetry import Note, SpanKind
 
 MOST: Final = 10_000
 """Spans kept; the oldest go first."""

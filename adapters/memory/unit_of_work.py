@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cached_property
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from adapters.memory.access import MemoryKeys
 from adapters.memory.audit import MemoryAudit
@@ -27,18 +26,37 @@ from adapters.memory.storage import MemoryStorageLedger
 from adapters.memory.table import MemoryDatabase, TableStore, Transaction, table_of
 from adapters.memory.usage import MemoryUsageMeters
 from adapters.memory.webhooks import MemoryWebhooks
+from domain.access.ports import KeyStore
+from domain.audit.ports import AuditLog
 from domain.catalogue import categories
+from domain.catalogue.ports import CatalogueStore, Rendering
+from domain.events.ports import EventLog
+from domain.exports.ports import ExportStore
+from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from ports.catalogue import Rendering
+from domain.mappings.ports import MappingStore
+from domain.matching.ports import MatchIndexStore, MergeStore, PairStore
+from domain.media.ports import MediaStore
+from domain.oauth.ports import AppStore
+from domain.orgs.ports import OrgStore
+from domain.request_logs.ports import RequestLogStore
+from domain.runs.ports import PushStore, RunStore
+from domain.sources.ports import SourceStore
+from domain.sso.ports import SsoStore
+from domain.storage.ports import StorageLedger
+from domain.usage.ports import UsageMeters
+from domain.webhooks.model import Delivery, Endpoint
+from domain.webhooks.ports import WebhookStore
 from ports.clock import Clock
-from ports.store import Store
-from ports.tracing import Tracing
-from ports.unit_of_work import Tx, refuse_special
+from ports.idempotency import IdempotencyStore
+from ports.telemetry import Tracing
+from ports.unit_of_work import Store, StoreFactories, Tx
 
 READING: Final = AuditContext(Actor("service", "reader"), "read")
 
 
 R = TypeVar("R")
+P = TypeVar("P")
 
 
 class MemoryTx:
@@ -54,9 +72,16 @@ class MemoryTx:
         self.transaction, self.context, self.rendering, self.below = transaction, context, rendering, below
         self.tenant, self.now, self.recorded = transaction.tenant, transaction.now, transaction.recorded
         self.dry = False
+        self._stores: dict[type, Any] = {}
+
+    def __getitem__(self, port: type[P]) -> P:
+        store: P | None = self._stores.get(port)
+        if store is None:
+            store = self._stores[port] = STORES.make(port, self)
+        return store
 
     def store(self, kind: type[R]) -> Store[R]:
-        refuse_special(kind)
+        STORES.refuse_special(kind)
         return TableStore(self.transaction, table_of(kind))
 
     @asynccontextmanager
@@ -68,28 +93,30 @@ class MemoryTx:
             self.transaction.restore(savepoint)
             raise
 
-    keys = cached_property(lambda tx: MemoryKeys(tx.transaction))
-    orgs = cached_property(lambda tx: MemoryOrgs(tx.transaction))
-    oauth = cached_property(lambda tx: MemoryApps(tx.transaction))
-    sources = cached_property(lambda tx: MemorySources(tx.transaction))
-    runs = cached_property(lambda tx: MemoryRuns(tx.transaction))
-    mappings = cached_property(lambda tx: MemoryMappings(tx.transaction))
-    pushes = cached_property(lambda tx: MemoryPushes(tx.transaction))
-    storage = cached_property(lambda tx: MemoryStorageLedger(tx.transaction))
-    pairs = cached_property(lambda tx: MemoryPairs(tx.transaction))
-    merges = cached_property(lambda tx: MemoryMerges(tx.transaction))
-    catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
-    match_index = cached_property(lambda tx: MemoryMatchIndex(tx.transaction))
-    media = cached_property(lambda tx: MemoryMedia(tx.transaction, tx.rendering))
-    events = cached_property(lambda tx: MemoryEvents(tx.transaction, tx.context))
-    jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))
-    audit = cached_property(lambda tx: MemoryAudit(tx.transaction, tx.context))
-    usage = cached_property(lambda tx: MemoryUsageMeters(tx.transaction))
-    idempotency = cached_property(lambda tx: MemoryIdempotency(tx.transaction))
-    request_logs = cached_property(lambda tx: MemoryRequestLogs(tx.transaction))
-    exports = cached_property(lambda tx: MemoryExports(tx.transaction))
-    webhooks = cached_property(lambda tx: MemoryWebhooks(tx.transaction, tx.below))
-    sso = cached_property(lambda tx: MemorySsoStore(tx.transaction))
+
+STORES: Final = StoreFactories[MemoryTx]()
+STORES.add(KeyStore, lambda tx: MemoryKeys(tx.transaction))
+STORES.add(OrgStore, lambda tx: MemoryOrgs(tx.transaction))
+STORES.add(AppStore, lambda tx: MemoryApps(tx.transaction))
+STORES.add(SourceStore, lambda tx: MemorySources(tx.transaction))
+STORES.add(RunStore, lambda tx: MemoryRuns(tx.transaction))
+STORES.add(MappingStore, lambda tx: MemoryMappings(tx.transaction))
+STORES.add(PushStore, lambda tx: MemoryPushes(tx.transaction))
+STORES.add(StorageLedger, lambda tx: MemoryStorageLedger(tx.transaction))
+STORES.add(PairStore, lambda tx: MemoryPairs(tx.transaction))
+STORES.add(MergeStore, lambda tx: MemoryMerges(tx.transaction))
+STORES.add(CatalogueStore, lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
+STORES.add(MatchIndexStore, lambda tx: MemoryMatchIndex(tx.transaction))
+STORES.add(MediaStore, lambda tx: MemoryMedia(tx.transaction, tx.rendering))
+STORES.add(EventLog, lambda tx: MemoryEvents(tx.transaction, tx.context))
+STORES.add(JobStore, lambda tx: MemoryJobs(tx.transaction))
+STORES.add(AuditLog, lambda tx: MemoryAudit(tx.transaction, tx.context))
+STORES.add(UsageMeters, lambda tx: MemoryUsageMeters(tx.transaction))
+STORES.add(IdempotencyStore, lambda tx: MemoryIdempotency(tx.transaction))
+STORES.add(RequestLogStore, lambda tx: MemoryRequestLogs(tx.transaction))
+STORES.add(ExportStore, lambda tx: MemoryExports(tx.transaction))
+STORES.add(WebhookStore, lambda tx: MemoryWebhooks(tx.transaction, tx.below), Endpoint, Delivery)
+STORES.add(SsoStore, lambda tx: MemorySsoStore(tx.transaction))
 
 
 class MemoryUnitOfWork:

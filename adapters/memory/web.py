@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from domain.probes.facts import Response
-from ports.web import Unreachable
+from domain.probes.ports import Unreachable
 
 
 @dataclass

@@ -16,8 +16,8 @@ from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import DELIVERIES as DELIVERED
 from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, shard_of
+from domain.webhooks.ports import Progress, Subscriber
 from ports.clock import Clock
-from ports.webhooks import Progress, Subscriber
 
 FAT: Final = "fat_webhooks"
 

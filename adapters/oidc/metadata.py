@@ -11,7 +11,7 @@ from authlib.oidc.discovery import get_well_known_url
 from joserfc.jwk import KeySet
 
 from adapters.oidc.keys import UnusableKeys, import_public_keys
-from ports.identity_providers import ProviderFault
+from domain.sso.ports import ProviderFault
 from ports.outbound import Outbound, OutboundFailed
 
 KEPT_SECONDS: Final = 600.0

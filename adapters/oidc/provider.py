@@ -22,7 +22,7 @@ from adapters.oidc.metadata import ProviderDocuments, algorithms, decoded
 from domain.kernel.clock import CLOCK
 from domain.kernel.names import displayable_name
 from domain.sso.model import Attempt, Client, Identity
-from ports.identity_providers import ProviderFault
+from domain.sso.ports import ProviderFault
 from ports.outbound import Outbound, OutboundFailed
 
 SCOPE: Final = "openid email profile"

@@ -6,7 +6,7 @@ from secrets import token_hex
 from adapters.otlp.collector import Collector
 from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.tracing import OtlpTracing
-from ports.metrics import Collect
+from ports.telemetry import Collect
 
 
 class OtlpTelemetry:

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from adapters.otlp.collector import CLOSING, TIMEOUT, Collector, quiet
 from domain.kernel.trace_context import TraceContext, context_of
-from ports.tracing import Note, SpanKind
+from ports.telemetry import Note, SpanKind
 
 QUEUE: Final = 8_192
 """Spans that wait to be sent; while the collector takes none, further ones are dropped."""

@@ -22,8 +22,17 @@ from connectors.sdk.credentials import secret_texts
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
 from connectors.sdk.spec import Fetched
 from domain.ingestion.model import FeedTable, Row
+from domain.ingestion.ports import (
+    Answer,
+    ConnectorInfo,
+    FetchFailed,
+    Item,
+    Job,
+    ParseFailed,
+    ResponseHead,
+    Validators,
+)
 from domain.kernel.problems import Problem, ProblemKind
-from ports.connectors import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, ResponseHead, Validators
 
 Opening = Callable[[Provided, HostContext], AbstractAsyncContextManager[Fetched]]
 Reported = Callable[[str, sdk_tables.Report], None]

@@ -15,11 +15,11 @@ from adapters.postgres.session import Fetched, Session, jsonb, lock_number
 from adapters.postgres.sqlfile import rendered, statements
 from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
 from domain.audit.model import AuditEntry, AuditFilter, Change, id_at
+from domain.audit.ports import Chain
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, AuditContext
-from ports.audit import Chain
 
 _ENCODE: Final = msgspec.json.Encoder().encode
 _COLUMNS: Final = (

@@ -35,10 +35,10 @@ from domain.catalogue.model import (
     Variant,
 )
 from domain.catalogue.overlay import TiedProducts
+from domain.catalogue.ports import Rendering
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
-from ports.catalogue import Rendering
 
 CATEGORY_RULES: Final = Table(CategoryRules, "category_rules")
 

@@ -13,7 +13,7 @@ from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS
 from domain.catalogue.batch import Batch, KeyRange, RowFingerprint
 from domain.catalogue.model import Offer, Product, Variant
-from ports.catalogue import Rendering
+from domain.catalogue.ports import Rendering
 
 SQL = statements("catalogue_batch")
 _FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")

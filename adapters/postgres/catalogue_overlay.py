@@ -15,7 +15,7 @@ from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Product
 from domain.catalogue.overlay import Precedence, TiedProducts
-from ports.catalogue import Rendering
+from domain.catalogue.ports import Rendering
 
 SQL = statements("catalogue_overlay")
 _PLACE = ("id", "variant", "product", "home_product")

@@ -6,8 +6,8 @@ from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.shards import PostgresShards, members_at
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from domain.webhooks.ports import DeliveryPlace
 from ports.clock import Clock
-from ports.webhooks import DeliveryPlace
 
 
 class PostgresDeliveryPlaces:

@@ -23,12 +23,12 @@ from adapters.postgres.log.pages import (
 )
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import EventBatch, EventFilter, LogBounds, LogPosition, View
-from domain.events.model import LoggedEvent, weight_of
+from domain.changes.model import EventBatch, EventFilter, LogBounds, View
+from domain.changes.ports import Grant, Recent, Splice
+from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import Grant, Recent, Splice
 
 
 class PostgresEventReader:

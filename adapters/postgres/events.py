@@ -9,10 +9,10 @@ import psycopg
 
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
-from domain.changes.model import NETWORK, LogBounds, LogPosition
-from domain.events.model import Event, LoggedEvent
+from domain.changes.model import NETWORK, LogBounds
+from domain.changes.ports import EventRendering
+from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
-from ports.events import EventRendering
 from ports.signals import Signal
 
 BLOCK: Final = 512

@@ -7,7 +7,7 @@ from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import InboundMessage
-from ports.mail import Recipient
+from domain.mail.ports import Recipient
 
 SQL = statements("mail")
 INBOUND_MESSAGES: Final = Table(InboundMessage, "inbound_messages")

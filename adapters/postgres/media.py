@@ -10,9 +10,9 @@ from adapters.postgres.catalogue_batch import etag_of
 from adapters.postgres.images import images_of
 from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
+from domain.catalogue.ports import Rendering
 from domain.kernel.plain import plain
 from domain.media.model import Address, Image, NamedMedia, Rendition
-from ports.catalogue import Rendering
 
 SQL: Final = statements("media")
 

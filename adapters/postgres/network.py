@@ -7,11 +7,11 @@ from adapters.postgres.log.bounds import bounds_of, confirmed
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import LogBounds, LogPosition, network_of
-from domain.events.model import LoggedEvent
+from domain.changes.model import LogBounds, network_of
+from domain.changes.ports import Published
+from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 from ports.clock import Clock
-from ports.events import Published
 from ports.signals import Signal
 
 

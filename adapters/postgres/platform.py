@@ -15,8 +15,8 @@ from domain.kernel.plain import plain
 from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
 from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
 from domain.platform.model import ComponentState, OperatingFigures
+from domain.platform.ports import Check, DayCount
 from domain.sources.model import RUNNABLE, STALE_INTERVALS
-from ports.platform import Check, DayCount
 
 SQL = statements("platform")
 COUNTED: Final = 50_000

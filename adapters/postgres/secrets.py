@@ -8,7 +8,7 @@ from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
-from ports.secrets import StoredRing
+from domain.secrets.ports import StoredRing
 
 SQL = statements("secrets")
 HEADS: Final = [b"\x01\x10", b"\x02\x10"]

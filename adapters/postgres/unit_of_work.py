@@ -2,9 +2,8 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cached_property
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 
@@ -35,13 +34,31 @@ from adapters.postgres.table import TableStore
 from adapters.postgres.tables import TABLE_OF
 from adapters.postgres.usage import PostgresUsageMeters
 from adapters.postgres.webhooks import PostgresWebhookStore
+from domain.access.ports import KeyStore
+from domain.audit.ports import AuditLog
+from domain.catalogue.ports import CatalogueStore, Rendering
+from domain.changes.ports import EventRendering
+from domain.events.ports import EventLog
+from domain.exports.ports import ExportStore
+from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from ports.catalogue import Rendering
+from domain.mappings.ports import MappingStore
+from domain.matching.ports import MatchIndexStore, MergeStore, PairStore
+from domain.media.ports import MediaStore
+from domain.oauth.ports import AppStore
+from domain.orgs.ports import OrgStore
+from domain.request_logs.ports import RequestLogStore
+from domain.runs.ports import PushStore, RunStore
+from domain.sources.ports import SourceStore
+from domain.sso.ports import SsoStore
+from domain.storage.ports import StorageLedger
+from domain.usage.ports import UsageMeters
+from domain.webhooks.model import Delivery, Endpoint
+from domain.webhooks.ports import WebhookStore
 from ports.clock import Clock
-from ports.events import EventRendering
-from ports.store import Store
-from ports.tracing import Tracing
-from ports.unit_of_work import Recorded, Tx, refuse_special
+from ports.idempotency import IdempotencyStore
+from ports.telemetry import Tracing
+from ports.unit_of_work import Recorded, Store, StoreFactories, Tx
 
 _READER = AuditContext(Actor("service", "reader"), "read")
 _SNAPSHOT = (
@@ -49,6 +66,7 @@ _SNAPSHOT = (
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '15min'"
 )
 R = TypeVar("R")
+P = TypeVar("P")
 Again = Callable[[psycopg.Error], Awaitable[PooledConnection]]
 
 
@@ -60,9 +78,16 @@ class PostgresTx:
         self.tenant, self.context = session.tenant, session.context
         self.now, self.recorded = session.now, session.recorded
         self.dry = False
+        self._stores: dict[type, Any] = {}
+
+    def __getitem__(self, port: type[P]) -> P:
+        store: P | None = self._stores.get(port)
+        if store is None:
+            store = self._stores[port] = STORES.make(port, self)
+        return store
 
     def store(self, kind: type[R]) -> Store[R]:
-        refuse_special(kind)
+        STORES.refuse_special(kind)
         return TableStore(self.session, TABLE_OF[kind])
 
     @asynccontextmanager
@@ -81,38 +106,39 @@ class PostgresTx:
 
     async def flush(self) -> None:
         """What is written last: everything else must have been done, for it holds up whoever else appends to the logs."""
-        if "events" in self.__dict__:
-            await self.events.flush()
-        if "audit" in self.__dict__:
-            await self.audit.flush()
+        for port in (EventLog, AuditLog):
+            if port in self._stores:
+                await self._stores[port].flush()
 
     async def committed(self) -> None:
         """Let readers of the log know."""
-        if "events" in self.__dict__:
-            await self.events.notify()
+        if EventLog in self._stores:
+            await self._stores[EventLog].notify()
 
-    keys = cached_property(lambda tx: PostgresKeyStore(tx.session))
-    orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))
-    oauth = cached_property(lambda tx: PostgresAppStore(tx.session))
-    sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
-    runs = cached_property(lambda tx: PostgresRunStore(tx.session, RUNS))
-    mappings = cached_property(lambda tx: PostgresMappingStore(tx.session, MAPPINGS))
-    pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
-    storage = cached_property(lambda tx: PostgresStorageLedger(tx.session))
-    catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
-    pairs = cached_property(lambda tx: PostgresPairStore(tx.session, PAIRS))
-    merges = cached_property(lambda tx: PostgresMergeStore(tx.session, MERGES))
-    match_index = cached_property(lambda tx: PostgresMatchIndex(tx.session))
-    media = cached_property(lambda tx: PostgresMediaStore(tx.session, tx.rendering))
-    events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
-    jobs = cached_property(lambda tx: PostgresJobStore(tx.session))
-    audit = cached_property(lambda tx: PostgresAuditLog(tx.session))
-    usage = cached_property(lambda tx: PostgresUsageMeters(tx.session))
-    idempotency = cached_property(lambda tx: PostgresIdempotencyStore(tx.session))
-    request_logs = cached_property(lambda tx: PostgresRequestLogStore(tx.session))
-    exports = cached_property(lambda tx: PostgresExportStore(tx.session, EXPORTS))
-    webhooks = cached_property(lambda tx: PostgresWebhookStore(tx.session))
-    sso = cached_property(lambda tx: PostgresSsoStore(tx.session))
+
+STORES: Final = StoreFactories[PostgresTx]()
+STORES.add(KeyStore, lambda tx: PostgresKeyStore(tx.session))
+STORES.add(OrgStore, lambda tx: PostgresOrgStore(tx.session))
+STORES.add(AppStore, lambda tx: PostgresAppStore(tx.session))
+STORES.add(SourceStore, lambda tx: PostgresSourceStore(tx.session, SOURCES))
+STORES.add(RunStore, lambda tx: PostgresRunStore(tx.session, RUNS))
+STORES.add(MappingStore, lambda tx: PostgresMappingStore(tx.session, MAPPINGS))
+STORES.add(PushStore, lambda tx: PostgresPushStore(tx.session))
+STORES.add(StorageLedger, lambda tx: PostgresStorageLedger(tx.session))
+STORES.add(CatalogueStore, lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
+STORES.add(PairStore, lambda tx: PostgresPairStore(tx.session, PAIRS))
+STORES.add(MergeStore, lambda tx: PostgresMergeStore(tx.session, MERGES))
+STORES.add(MatchIndexStore, lambda tx: PostgresMatchIndex(tx.session))
+STORES.add(MediaStore, lambda tx: PostgresMediaStore(tx.session, tx.rendering))
+STORES.add(EventLog, lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
+STORES.add(JobStore, lambda tx: PostgresJobStore(tx.session))
+STORES.add(AuditLog, lambda tx: PostgresAuditLog(tx.session))
+STORES.add(UsageMeters, lambda tx: PostgresUsageMeters(tx.session))
+STORES.add(IdempotencyStore, lambda tx: PostgresIdempotencyStore(tx.session))
+STORES.add(RequestLogStore, lambda tx: PostgresRequestLogStore(tx.session))
+STORES.add(ExportStore, lambda tx: PostgresExportStore(tx.session, EXPORTS))
+STORES.add(WebhookStore, lambda tx: PostgresWebhookStore(tx.session), Endpoint, Delivery)
+STORES.add(SsoStore, lambda tx: PostgresSsoStore(tx.session))
 
 
 class _Undone(Exception):

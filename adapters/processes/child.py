@@ -27,11 +27,10 @@ from adapters.processes.messages import (
     State,
     Statements,
 )
+from domain.ingestion.ports import OpenSnapshot, ParseFailed, ReadingOrder, SnapshotReader
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.kernel.problems import Problem
 from ports.codec import Codec
-from ports.connectors import ParseFailed
-from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader
 
 TELLING: Final = 2.0
 """Seconds between two reports of how far reading is."""

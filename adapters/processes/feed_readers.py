@@ -31,10 +31,9 @@ from adapters.processes.messages import (
     Statements,
 )
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
+from domain.ingestion.ports import ParseFailed, Place, ReaderDied, ReadingOrder, Told
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
 from ports.codec import Codec
-from ports.connectors import ParseFailed
-from ports.feed_readers import Place, ReaderDied, ReadingOrder, Told
 
 R = TypeVar("R", bound=Reply)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from adapters.processes.call_messages import Signature
 from adapters.processes.calls import CallLimits, ProcessCalls
-from ports.images import ConvertedFile, ConvertedImage, ImageRefused
+from domain.media.ports import ConvertedFile, ConvertedImage, ImageRefused
 from ports.parsing import ParserEnded
 
 CONVERT: Final = "convert"

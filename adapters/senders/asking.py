@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ports.names import NameRecord, NamesUnavailable, RecordKind
+from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
 
 SECONDS: Final = 8.0
 """For everything that is asked about one message."""

@@ -8,7 +8,7 @@ from adapters.senders.dkim_check import passing, signatures, summary
 from adapters.senders.spf_check import spf_result
 from domain.mail import dmarc
 from domain.mail.model import Authentication, CheckResult, Envelope
-from ports.names import NameRecord, NameRecords, NamesUnavailable, RecordKind
+from domain.sso.ports import NameRecord, NameRecords, NamesUnavailable, RecordKind
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
 SECONDS: Final = 30.0

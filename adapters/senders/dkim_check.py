@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from adapters.senders.asking import Asking
 from domain.mail.model import CheckResult
 from domain.sources.senders import domain_of
-from ports.names import NamesUnavailable
+from domain.sso.ports import NamesUnavailable
 
 MOST_SIGNATURES: Final = 5
 """How many signatures are looked at, from the top."""

@@ -7,7 +7,7 @@ import spf
 from adapters.senders.asking import Asking
 from domain.mail.model import CheckResult, Envelope
 from domain.sources.senders import domain_of
-from ports.names import NamesUnavailable, RecordKind
+from domain.sso.ports import NamesUnavailable, RecordKind
 
 _LONGEST_LABEL: Final = 63
 _LONGEST_RECORD: Final = 4096

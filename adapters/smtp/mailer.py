@@ -7,8 +7,8 @@ from typing import Final
 
 import aiosmtplib
 
+from domain.outbox.ports import Letter, MailRefused, MailUnsent
 from ports.clock import Clock
-from ports.mailer import Letter, MailRefused, MailUnsent
 
 TIMEOUT: Final = 20.0
 _REFUSED: Final = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPSenderRefused)

@@ -6,7 +6,7 @@ from typing import Final
 import pyotp
 import segno
 
-from ports.one_time_codes import Enrolment
+from domain.people.ports import Enrolment
 
 ISSUER: Final = "Joinery"
 SECONDS: Final = 30

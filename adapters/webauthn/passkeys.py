@@ -23,7 +23,7 @@ from webauthn.helpers.structs import (
 
 from domain.people.factors import Passkey
 from domain.people.model import User
-from ports.passkeys import PasskeyRefused, Registration
+from domain.people.ports import PasskeyRefused, Registration
 
 NAME: Final = "Joinery"
 LONGEST_ANSWER: Final = 16 << 10

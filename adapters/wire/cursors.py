@@ -9,7 +9,8 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, Final
 
-from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.model import FeedPosition
+from domain.events.model import LogPosition
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.ids import kind_of
 from domain.kernel.paging import PageRequest

@@ -24,15 +24,9 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
+from domain.catalogue.model import LicenceBasis
 from domain.ingestion.model import MappingTier, UnmappedReason
-from domain.sources.model import (
-    LicenceBasis,
-    Source,
-    SourceFault,
-    SourceKind,
-    SourceStatus,
-    freshness,
-)
+from domain.sources.model import Source, SourceFault, SourceKind, SourceStatus, freshness
 from domain.sources.schedules import BOUNDS
 from domain.sources.testing import RECORDS, SourceTest
 

@@ -19,11 +19,11 @@ from domain.access.model import (
     checksum,
     effective_scopes,
 )
+from domain.access.ports import Credentials, KeyStore, TokenProofs
 from domain.kernel.errors import AuthenticationRequired, InvalidRequest
 from domain.kernel.ids import ALPHABET, new_id
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import WorkingKeys
-from ports.access import Credentials, TokenProofs
 from ports.unit_of_work import Tx
 
 _KINDS: Final = (*TOKEN_PREFIXES.items(), (SESSION_PREFIX, b"s"))
@@ -120,7 +120,7 @@ class AccessService:
             )
         text = new_secret(tx.tenant.livemode, request.restricted)
         key = self._key_of(tx.tenant, request, text, tx.now)
-        await tx.keys.add(key)
+        await tx[KeyStore].add(key)
         return key, text
 
     def _key_of(self, tenant: Tenant, request: KeyRequest, text: str, now: datetime) -> ApiKey:

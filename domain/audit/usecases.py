@@ -7,9 +7,11 @@ from typing import Final, Protocol
 
 from domain.audit.chain import ChainCheck, ChainReport
 from domain.audit.model import Act, AuditEntry, AuditFilter
+from domain.audit.ports import AuditLog
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, UndoUnavailable, Unprocessable
 from domain.kernel.paging import Page, PageRequest
+from domain.orgs.ports import OrgStore
 from ports.unit_of_work import Tx
 
 _NOTHING: Final[Mapping[int, bytes]] = {}
@@ -60,7 +62,7 @@ class AuditService:
     ) -> Page[ToldEntry]:
         """Entries, newest first; with `undoable` only those that can, or cannot, be undone now."""
         if undoable is None:
-            page = await tx.audit.page(page_request, filter)
+            page = await tx[AuditLog].page(page_request, filter)
             return Page(tuple(await self._told(tx, page.items, reversals)), page.has_more, page.next_key)
         return await self._sifted(tx, replace(filter, reversible=undoable or None), undoable, page_request, reversals)
 
@@ -72,7 +74,7 @@ class AuditService:
         looked, key = 0, request.key
         while looked < _LOOKED:
             window = replace(request, key=key, limit=_WINDOW if looked else max(20, 2 * request.limit))
-            page = await tx.audit.page(window, filter)
+            page = await tx[AuditLog].page(window, filter)
             told = await self._told(tx, page.items, reversals)
             fitting = [one for one in told if (one.refusal is None) == undoable]
             found = [*fitting, *found] if request.backwards else [*found, *fitting]
@@ -90,24 +92,26 @@ class AuditService:
         Raises NotFound; PermissionDenied without the permission for its inverse; Conflict when it is undone already;
         UndoUnavailable when it cannot be undone, or a later entry stands on it, which is named.
         """
-        entry = await tx.audit.get(id)
+        entry = await tx[AuditLog].get(id)
         if entry is None:
             raise NotFound
-        await tx.audit.take_turn(entry.act)
-        entries = await tx.audit.acts([entry.act])
+        await tx[AuditLog].take_turn(entry.act)
+        entries = await tx[AuditLog].acts([entry.act])
         act = Act(tuple(entries), await _first(tx, entry))
         reversals.permit(act.first.context.operation)
-        if (by := (await tx.audit.undone_by([entry.act])).get(entry.act)) is not None:
+        if (by := (await tx[AuditLog].undone_by([entry.act])).get(entry.act)) is not None:
             raise Conflict(f"{id} was undone by {by} already. To have it done again, undo that.")
         refusals = await _refusals(tx, act.entries, reversals)
         if act.id in refusals:
             raise UndoUnavailable(refusals[act.id])
-        await tx.audit.take_back(entries)
+        await tx[AuditLog].take_back(entries)
         done = len(tx.recorded.changes)
         await self._take_back(tx, act, reversals)
         if len(tx.recorded.changes) == done:
             raise UndoUnavailable(_AS_BEFORE)
-        if later := (await tx.audit.standing_on(entries)).get(act.id):  # written while this waited for what it changes
+        if later := (await tx[AuditLog].standing_on(entries)).get(
+            act.id
+        ):  # written while this waited for what it changes
             raise UndoUnavailable(_standing(later))
         return ToldEntry(entry, tx.recorded.changes[done].entry, _undone(tx.recorded.changes[done].entry))
 
@@ -120,9 +124,9 @@ class AuditService:
             raise UndoUnavailable(detail) from error
 
     async def _told(self, tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> list[ToldEntry]:
-        undone = await tx.audit.undone_by([entry.act for entry in entries]) if entries else {}
+        undone = await tx[AuditLog].undone_by([entry.act for entry in entries]) if entries else {}
         standing = [entry for entry in entries if entry.act not in undone and entry.context.reversible]
-        shared = await tx.audit.acts(sorted({entry.act for entry in standing})) if standing else ()
+        shared = await tx[AuditLog].acts(sorted({entry.act for entry in standing})) if standing else ()
         refusals = await _refusals(tx, shared, reversals)
         return [
             ToldEntry(one, by, _undone(by) if by else _never(one, reversals) or refusals.get(one.act))
@@ -133,8 +137,8 @@ class AuditService:
     async def verify(self, tx: Tx, noted: Mapping[int, bytes] = _NOTHING) -> ChainReport:
         """Check the tenant's whole chain; `noted` are hashes that entries of these numbers are known to have had."""
         oldest = tx.now - retention.AUDIT_ENTRIES
-        old = (await tx.orgs.own()).created_at < oldest
-        async with tx.audit.chain() as (head, entries):
+        old = (await tx[OrgStore].own()).created_at < oldest
+        async with tx[AuditLog].chain() as (head, entries):
             check = ChainCheck(tx.tenant, head, noted, oldest + _CLOCKS, may_be_purged=old)
             async for some in entries:
                 check.look_at(some)
@@ -148,7 +152,9 @@ def _never(entry: AuditEntry, reversals: Reversals) -> str | None:
 
 async def _refusals(tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> dict[str, str]:
     """Of acts that nobody has undone, given all their entries, why they cannot be undone, if they cannot."""
-    found = {act: _standing(later) for act, later in (await tx.audit.standing_on(entries)).items()} if entries else {}
+    found = (
+        {act: _standing(later) for act, later in (await tx[AuditLog].standing_on(entries)).items()} if entries else {}
+    )
     for entry in entries:
         if why := _never(entry, reversals):
             found[entry.act] = why
@@ -163,9 +169,9 @@ def _is_over(entry: AuditEntry, now: datetime) -> bool:
 
 async def _first(tx: Tx, entry: AuditEntry) -> AuditEntry:
     """What was undone, or done again, in the end."""
-    first = (await tx.audit.acts([entry.act]))[0]
+    first = (await tx[AuditLog].acts([entry.act]))[0]
     while first.undoes is not None:
-        found = await tx.audit.acts([first.undoes])
+        found = await tx[AuditLog].acts([first.undoes])
         if not found:
             raise UndoUnavailable(
                 "What it has undone is so old that it is not kept any more; make the change yourself."
@@ -178,7 +184,7 @@ async def _maker(tx: Tx, target: object) -> str | None:
     """The latest entry about something that stands in the way."""
     if not isinstance(target, str):
         return None
-    page = await tx.audit.page(PageRequest(1), AuditFilter(target=target))
+    page = await tx[AuditLog].page(PageRequest(1), AuditFilter(target=target))
     return page.items[0].id if page.items else None
 
 

@@ -191,3 +191,13 @@ class OfferLine:
     variant_sku: str | None
     product_key: str
     variant_key: str
+
+
+class LicenceBasis(StoredEnum):
+    """By what right the source's data is used."""
+
+    VENDOR_AGREEMENT = "vendor_agreement"
+    OWN_DATA = "own_data"
+    PUBLIC_DATA = "public_data"
+    FEED_TERMS = "feed_terms"
+    UNKNOWN = "unknown"

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from domain.catalogue.model import Offer, Product, ProductStatus, Variant
-from domain.sources.model import LicenceBasis, Source
+from domain.catalogue.model import LicenceBasis, Offer, Product, ProductStatus, Variant
 
 OWN_FIELDS: Final = frozenset({"sku", "replacement_sku", "axes"})
 """Fields of a variant that mean something with its own source alone: another's are taken only where it has none."""
@@ -25,13 +24,8 @@ class Precedence(NamedTuple):
     rank: int
 
     @classmethod
-    def of(cls, source: Source) -> "Precedence":
-        """By what the source is set to."""
-        return cls.by(first_party=source.first_party, licence_basis=source.licence_basis)
-
-    @classmethod
     def by(cls, *, first_party: bool, licence_basis: str) -> "Precedence":
-        """By what decides it of a source."""
+        """Return the precedence of a source with these settings."""
         if first_party:
             return cls(0)
         return cls(1 if licence_basis == LicenceBasis.VENDOR_AGREEMENT else 2)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
@@ -25,9 +25,18 @@ from domain.catalogue.trimming import trim_variant
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
-from domain.sources.model import Source
 
 _COMPARE_AT: Final = frozenset({"offer.compare_at"})
+
+
+class StatingSource(Protocol):
+    """The source that states: its id, and the catalogue that it fills."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+
+    @property
+    def catalogue(self) -> str: ...  # noqa: D102
 
 
 @dataclass(slots=True)
@@ -41,7 +50,7 @@ class CatalogueReconciler:
     With `replaces_data` a statement replaces all data (merged records); otherwise fields that it does not state are kept.
     """
 
-    source: Source
+    source: StatingSource
     run: str
     stream: Stream
     now: datetime

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from domain.events.model import OFF_THE_FEED, LoggedEvent
+from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
@@ -26,8 +26,6 @@ NETWORK_GROUPS: Final = frozenset({"base", "retail"})
 
 NETWORK: Final = "network"
 """The organisation, in name alone, whose logs hold what publishers' catalogues tell the holders of licences."""
-FURTHEST_BACK: Final = timedelta(days=1)
-"""Times go with positions; those of the first releases did so within hours, as clocks and long transactions had it."""
 
 
 def network_of(livemode: bool) -> Tenant:
@@ -56,36 +54,6 @@ class View:
     def of_network(self) -> bool:
         """Whether licences decide what is seen."""
         return self.log != self.tenant
-
-
-@dataclass(frozen=True, slots=True)
-class LogPosition:
-    """A place in a log: behind the event at `position`, which is dated `time` (None where that is not known).
-
-    Whoever went back in time has another event there, or none: so a position tells whether it is of this very log.
-    """
-
-    epoch: int = 0
-    position: int = 0
-    time: datetime | None = None
-
-    def behind(self, event: LoggedEvent) -> "LogPosition":
-        """Behind an event of the same log."""
-        return LogPosition(self.epoch, event.position, event.time)
-
-    def differs(self, other: "LogPosition") -> bool:
-        """Whether the same number is another place there."""
-        known = self.time is not None and other.time is not None
-        return self.position == other.position and known and self.time != other.time
-
-    def at(self, position: int) -> "LogPosition":
-        """At another position of the same log, of which nothing else is known."""
-        return self if position == self.position else LogPosition(self.epoch, position)
-
-    @property
-    def since(self) -> datetime | None:
-        """Nothing behind it is dated before this; None where nothing is known."""
-        return None if self.time is None else self.time - FURTHEST_BACK
 
 
 BEGINNING: Final = LogPosition()

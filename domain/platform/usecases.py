@@ -13,8 +13,8 @@ from domain.kernel.paging import Page, PageRequest
 from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
 from domain.platform.instances import HEARTBEAT_INTERVAL, Instance, RequestTotals
 from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, worst_of
+from domain.platform.ports import Check, Incidents, Instances, PlatformChecks
 from ports.clock import Clock
-from ports.platform import Check, Incidents, Instances, PlatformChecks
 
 Probe = Callable[[], Awaitable[ComponentState | None]]
 """Looks at one component now; answers its state, or None if nothing shows it."""

@@ -3,6 +3,7 @@
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.request_logs.model import RequestLog, RequestLogFilter
+from domain.request_logs.ports import RequestLogStore
 from ports.unit_of_work import Tx
 
 
@@ -11,11 +12,11 @@ class RequestLogService:
 
     async def list_request_logs(self, tx: Tx, wanted: RequestLogFilter, page_request: PageRequest) -> Page[RequestLog]:
         """The tenant's requests that pass, newest first."""
-        return await tx.request_logs.page(page_request, wanted)
+        return await tx[RequestLogStore].page(page_request, wanted)
 
     async def get(self, tx: Tx, id: str) -> RequestLog:
         """The newest log with that Request-Id. Raises NotFound."""
-        log = await tx.request_logs.get(id)
+        log = await tx[RequestLogStore].get(id)
         if log is None:
             raise NotFound
         return log

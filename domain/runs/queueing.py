@@ -20,6 +20,10 @@ CHECK: Final = "runs.check"
 
 REFILE: Final = "runs.refile"
 """The kind of job that files a source's products by its category rules; with the same `args`."""
+COLLECT_IMAGES: Final = "media.collect"
+"""The kind of job that collects the images of the products that a run changed."""
+_CLOCKS: Final = timedelta(minutes=5)
+"""How far the clocks of two processes may be apart."""
 RUN_KINDS: Final = (EXECUTE, CHECK, REFILE)
 _KINDS: Final = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
 
@@ -79,3 +83,9 @@ def started(run: Run) -> Change:
     if run.accept_shrink:
         after["accept_shrink"] = True
     return Change("run", run.id, "create", {}, after)
+
+
+def image_collection(tenant: Tenant, source: str, run: str, began: datetime) -> NewJob:
+    """Collect the images of the source's products that the run changed; `began` is when the run was queued."""
+    args = {"source": source, "run": run, "since": (began - _CLOCKS).isoformat()}
+    return NewJob(COLLECT_IMAGES, f"media:{source}", tenant, args, key=run)

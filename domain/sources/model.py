@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NotRequired, TypedDict
 
 from domain.audit.model import Audited
+from domain.catalogue.model import LicenceBasis
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
 
@@ -28,16 +29,6 @@ class SourceStatus(StoredEnum):
     BLOCKED = "blocked"
     PAUSED = "paused"
     DISABLED = "disabled"
-
-
-class LicenceBasis(StoredEnum):
-    """By what right the source's data is used."""
-
-    VENDOR_AGREEMENT = "vendor_agreement"
-    OWN_DATA = "own_data"
-    PUBLIC_DATA = "public_data"
-    FEED_TERMS = "feed_terms"
-    UNKNOWN = "unknown"
 
 
 class SourceFault(StoredEnum):

@@ -8,6 +8,7 @@ from adapters.files.packing import GzipPacker
 from adapters.wire import exports as wire
 from domain.changes.usecases.service import ChangesService
 from domain.exports.model import CARRY_OUT
+from domain.exports.ports import ExportUpkeep
 from domain.exports.usecases.execution import ExportExecution
 from domain.exports.usecases.expiry import ExportExpiry
 from domain.exports.usecases.service import Asking, ExportService
@@ -21,7 +22,6 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
-from ports.exports import ExportUpkeep
 
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]

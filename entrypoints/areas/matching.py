@@ -17,6 +17,7 @@ from domain.matching.model import (
     PairFilter,
     PairStatus,
 )
+from domain.matching.ports import PairStore
 from domain.matching.queueing import MATCH
 from domain.matching.usecases.judge_settings import JudgeSettingsService
 from domain.matching.usecases.judged_items import judged_items
@@ -273,7 +274,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
-    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx.pairs, judged_items, Merging())
+    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx[PairStore], judged_items, Merging())
     stage = MatchingStage(dependencies.uow, Offering())
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 

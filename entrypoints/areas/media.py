@@ -3,10 +3,11 @@
 from typing import Final, TypeAlias
 
 from adapters.wire import media as wire
-from domain.media.queueing import COLLECT, FETCH
+from domain.media.queueing import FETCH
 from domain.media.usecases import MediaService
 from domain.media.usecases.collecting import MediaCollection
 from domain.media.usecases.fetching import MediaFetching
+from domain.runs.queueing import COLLECT_IMAGES
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read
@@ -52,5 +53,5 @@ AREA: Final = Area(
     description="Images that products name, stored as WebP.",
     service=lambda dependencies: MediaService(dependencies.objects),
     operations=OPERATIONS,
-    jobs=lambda dependencies: {COLLECT: MediaCollection(dependencies.uow), FETCH: _fetching(dependencies)},
+    jobs=lambda dependencies: {COLLECT_IMAGES: MediaCollection(dependencies.uow), FETCH: _fetching(dependencies)},
 )

@@ -8,25 +8,25 @@ import aiohttp
 
 from adapters.wire import platform as wire
 from domain.changes.model import network_of
+from domain.changes.ports import EventReader
+from domain.exports.ports import ExportUpkeep
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
 from domain.platform.incidents import IN_A_ROW
 from domain.platform.instances import is_idle, is_mostly_failing, is_serving
 from domain.platform.model import ComponentState
+from domain.platform.ports import Instances
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
 from domain.storage.usecases.sweeping import StorageSweeper
+from domain.webhooks.ports import DeliveryPlaces
 from entrypoints.areas.area import Area
 from entrypoints.areas.exports import keeps_up
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
-from ports.events import EventReader
-from ports.exports import ExportUpkeep
-from ports.jobs import Dispatch
-from ports.platform import Instances
-from ports.webhooks import DeliveryPlaces
 
 Reading: TypeAlias = ReadContext[PlatformService]
 LATE: Final = timedelta(minutes=2)

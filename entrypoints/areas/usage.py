@@ -1,17 +1,30 @@
 """GET /v1/usage and /v1/usage/series."""
 
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from adapters.wire import usage as wire
 from adapters.wire.schema import date
 from domain.jobs.usecases.ticks import Tick
+from domain.sources.ports import SourceStore
+from domain.storage.ports import StorageLedger
+from domain.usage.meters import SOURCES, STORED_BYTES
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
+from domain.webhooks.usecases.service import wake_endpoints
 from entrypoints.areas.area import Area
 from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
+from ports.unit_of_work import Tx
 
+
+async def levels(tx: Tx) -> Mapping[str, int]:
+    """Read how much there is now of what is no monthly meter."""
+    return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].used()}
+
+
+SERVICE: Final = UsageService(levels)
 Reading: TypeAlias = ReadContext[UsageService]
 
 
@@ -59,9 +72,15 @@ AREA: Final = Area(
     name="usage",
     title="Usage",
     description="What your organisation has used of what its plan includes.",
-    service=lambda _: UsageService(),
+    service=lambda _: SERVICE,
     operations=OPERATIONS,
     ticks=lambda dependencies: [
-        Tick("usage", 15, UsageFolding(dependencies.uow, dependencies.usage, dependencies.clock, wire.described).tick)
+        Tick(
+            "usage",
+            15,
+            UsageFolding(
+                dependencies.uow, dependencies.usage, dependencies.clock, wire.described, SERVICE, wake_endpoints
+            ).tick,
+        )
     ],
 )

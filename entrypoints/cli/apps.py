@@ -7,6 +7,7 @@ from domain.access.usecases import scopes_of
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import App, AppKind
+from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from entrypoints.cli.errors import CommandError
@@ -37,7 +38,7 @@ async def list_apps(options: argparse.Namespace) -> int:
     async with container(options) as parts:
         organisation = await found_organisation(parts, options.org)
         async with parts.uow().read(Tenant(organisation.id, True)) as tx:
-            apps = await tx.oauth.all()
+            apps = await tx[AppStore].all()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
     answer = {"organisation": organisation.id, "apps": [_told(app) for app in apps]}
     return answered(options, answer, "\n".join(lines) or "There is no app yet.")

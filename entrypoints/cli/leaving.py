@@ -11,6 +11,7 @@ import msgspec
 
 from adapters.files.packing import GzipPacker
 from adapters.postgres.erasing import PostgresErasure
+from domain.catalogue.ports import CatalogueStore
 from domain.exports.model import MANIFEST, PRODUCTS
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Tenant
@@ -34,7 +35,7 @@ async def export(options: argparse.Namespace) -> int:
             place.mkdir(parents=True, mode=0o700)
             async with parts.uow().snapshot(Tenant(organisation.id, livemode)) as tx:
                 for name in datasets.names:
-                    lines = tx.catalogue.lines(None) if name == PRODUCTS else datasets.lines(tx, name)
+                    lines = tx[CatalogueStore].lines(None) if name == PRODUCTS else datasets.lines(tx, name)
                     manifest.append(await _written(place / f"{name}.jsonl.gz", name, lines))
             (place / f"{MANIFEST}.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
             told[mode] = manifest

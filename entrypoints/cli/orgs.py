@@ -9,12 +9,17 @@ from datetime import timedelta
 from typing import Any
 
 from domain.access.model import SCOPES, ApiKey
+from domain.access.ports import KeyStore
 from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
+from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.matching.ports import MatchIndexStore
 from domain.matching.queueing import matching
 from domain.orgs.model import Organisation, Plan
+from domain.orgs.ports import OrgStore
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
@@ -92,7 +97,7 @@ async def change_plan(options: argparse.Namespace) -> int:
         await parts.registry().change_plan(organisation.id, plan)
         async with parts.uow().begin(Tenant(organisation.id, True), operator_call("orgs.change_plan")) as tx:
             old, new = {"plan": organisation.plan.code}, {"plan": plan.code}
-            await tx.audit.add(Change("organisation", organisation.id, "update", old, new))
+            await tx[AuditLog].add(Change("organisation", organisation.id, "update", old, new))
     answer = {"organisation": organisation.id, "plan": plan.code, "before": organisation.plan.code}
     return answered(
         options, answer, f"{organisation.name} is on the plan {plan.code} now (was {organisation.plan.code})."
@@ -105,9 +110,9 @@ async def rematch(options: argparse.Namespace) -> int:
         organisation = await found_organisation(parts, options.org)
         tenant = Tenant(organisation.id, options.mode == "live")
         async with parts.uow().begin(tenant, operator_call("matching.rematch")) as tx:
-            queued = await tx.match_index.requeue_all()
-            await tx.jobs.add(matching(tenant))
-            await tx.audit.add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
+            queued = await tx[MatchIndexStore].requeue_all()
+            await tx[JobStore].add(matching(tenant))
+            await tx[AuditLog].add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
     answer = {"organisation": organisation.id, "mode": options.mode, "variants": queued}
     return answered(options, answer, f"{queued:,} variants of {organisation.name} wait to be matched anew.")
 
@@ -142,7 +147,7 @@ async def new_key(parts: Container, tenant: Tenant, options: argparse.Namespace)
     """Make and keep a key; answers it and its secret. Raises CommandError, InvalidRequest."""
     scopes = SCOPES if options.scopes == "all" else frozenset(filter(None, options.scopes.split(",")))
     async with parts.uow().begin(tenant, operator_call("keys.create")) as tx:
-        member = await tx.orgs.member(options.member) if options.member else None
+        member = await tx[OrgStore].member(options.member) if options.member else None
         if options.member and member is None:
             raise CommandError(
                 f"{options.member} is no member of the organisation; add them with `joinery member add`."
@@ -159,7 +164,7 @@ async def new_key(parts: Container, tenant: Tenant, options: argparse.Namespace)
         )
         key, secret = await parts.access().issue_key(tx, request)
         after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
-        await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+        await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
     return key, secret
 
 
@@ -169,7 +174,7 @@ async def revoke_key(options: argparse.Namespace) -> int:
         organisation = await found_organisation(parts, options.org)
         tenant = Tenant(organisation.id, options.mode == "live")
         async with parts.uow().begin(tenant, operator_call("keys.revoke")) as tx:
-            if not await tx.keys.revoke(options.key):
+            if not await tx[KeyStore].revoke(options.key):
                 raise CommandError(f"The organisation has no key {options.key!r} in force in {options.mode} mode.")
-            await tx.audit.add(Change("api_key", options.key, "update", {"revoked": False}, {"revoked": True}))
+            await tx[AuditLog].add(Change("api_key", options.key, "update", {"revoked": False}, {"revoked": True}))
     return answered(options, {"key": options.key, "revoked": True}, f"Revoked {options.key}.")

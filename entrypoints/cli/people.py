@@ -5,10 +5,12 @@ from datetime import timedelta
 from typing import Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.people.model import Purpose, SecurityEvent, Session, User
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import answered, container, found_organisation, operator_call
@@ -35,8 +37,8 @@ async def new_member(parts: Container, organisation: Organisation, email: str, r
     user = await parts.people().add(User(new_id("usr"), email.strip(), "", None, now))
     async with parts.uow().begin(Tenant(organisation.id, True), operator_call("members.add")) as tx:
         member = Member(user.id, organisation.id, user.email, role, tx.now)
-        await tx.orgs.add_member(member)
-        await tx.audit.add(Change("member", user.id, "create", {}, {"email": member.email, "role": role}))
+        await tx[OrgStore].add_member(member)
+        await tx[AuditLog].add(Change("member", user.id, "create", {}, {"email": member.email, "role": role}))
     return member
 
 
@@ -50,7 +52,7 @@ async def create_token(options: argparse.Namespace) -> int:
         session, secret = await parts.sessions().token(user, organisation.id, timedelta(hours=options.hours))
         async with parts.uow().begin(Tenant(organisation.id, True), operator_call("tokens.create")) as tx:
             after = {"user": user.id, "expires_at": session.expires_at.isoformat()}
-            await tx.audit.add(Change("session", session.id, "create", {}, after))
+            await tx[AuditLog].add(Change("session", session.id, "create", {}, after))
         await _note(parts, user, "token_created", "by an operator")
     answer = {"organisation": organisation.id, "user": user.id, "session": session.id, "token": secret}
     answer["expires_at"] = session.expires_at.isoformat()
@@ -76,7 +78,7 @@ async def sign_in_link(parts: Container, user: User, organisation: Organisation)
     made, secret = await parts.links().make(user, Purpose.SIGN_IN, organisation.id)
     async with parts.uow().begin(Tenant(organisation.id, True), operator_call("sessions.link")) as tx:
         after = {"user": user.id, "expires_at": made.expires_at.isoformat()}
-        await tx.audit.add(Change("sign_in_link", user.id, "create", {}, after))
+        await tx[AuditLog].add(Change("sign_in_link", user.id, "create", {}, after))
     await _note(parts, user, "link_made", "by an operator")
     return parts.settings().base_url.rstrip("/") + SIGN_IN + secret
 
@@ -130,7 +132,7 @@ async def _user(parts: Container, email: str) -> User:
 async def _member(parts: Container, organisation: Organisation, email: str) -> User:
     """The member of that address. Raises CommandError."""
     async with parts.uow().read(Tenant(organisation.id, True)) as tx:
-        member = await tx.orgs.member(email)
+        member = await tx[OrgStore].member(email)
     user = await parts.people().get(member.user) if member is not None else None
     if user is None:
         raise CommandError(f"{email} is no member of {organisation.name}; add them with `joinery member add`.")

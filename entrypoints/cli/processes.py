@@ -13,6 +13,7 @@ from typing import Final
 
 from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
+from domain.platform.ports import SchemaCheck
 from domain.platform.usecases import Heartbeat
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
@@ -21,7 +22,6 @@ from entrypoints.container import Container, opened
 from entrypoints.factories import product_version
 from entrypoints.logs import configure
 from entrypoints.stopping import stopping_on_signals
-from ports.platform import SchemaCheck
 
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0

@@ -16,6 +16,7 @@ from adapters.pluggy.host import connect
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, HeaderMapping
+from domain.ingestion.ports import ParseFailed, ReadingOrder
 from domain.ingestion.reading import NeedsMapping
 from domain.kernel.problems import Problem
 from domain.runs.chunks import bucket_count, spool_room
@@ -25,8 +26,6 @@ from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.reader.network import NoNetwork
 from entrypoints.settings import plugins_path
-from ports.connectors import ParseFailed
-from ports.feed_readers import ReadingOrder
 
 _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20

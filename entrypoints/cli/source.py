@@ -8,7 +8,9 @@ from domain.catalogue.model import Stream
 from domain.kernel.paging import PageRequest
 from domain.kernel.plain import instant
 from domain.runs.model import Run, RunFilter
+from domain.runs.ports import RunStore
 from domain.sources.model import Source, freshness
+from domain.sources.ports import SourceStore
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import answered, container
 
@@ -23,10 +25,10 @@ async def why(options: argparse.Namespace) -> int:
         if tenant is None:
             raise CommandError(f"There is no source {options.id!r}.")
         async with parts.uow().read(tenant) as tx:
-            source = await tx.sources.get(options.id)
+            source = await tx[SourceStore].get(options.id)
             if source is None:
                 raise CommandError(f"There is no source {options.id!r}.")
-            runs = (await tx.runs.page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
+            runs = (await tx[RunStore].page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
             now = tx.now
     reason = source.status_reason
     answer = {

@@ -9,12 +9,12 @@ from domain.kernel.mail_addresses import address_key
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.sso.model import Connection, Domain
+from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.settings import Wanted
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import answered, container, found_organisation, operator_call
 from entrypoints.container import Container
 from entrypoints.settings import read_file_settings
-from ports.identity_providers import ProviderFault
 
 SECRET: Final = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
 
@@ -41,7 +41,7 @@ async def show(options: argparse.Namespace) -> int:
     async with container(options) as parts:
         organisation = await found_organisation(parts, options.org)
         async with parts.uow().read(Tenant(organisation.id, True)) as tx:
-            connection, domains = await tx.sso.connection(), await tx.sso.domains()
+            connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         redirect_uri = parts.assembled().sso.sign_in.redirect_uri(organisation.id)
     answer = {
         "organisation": organisation.id,
@@ -95,7 +95,7 @@ async def _looked(parts: Container, organisation: Organisation, name: str) -> Do
     sso, tenant = parts.assembled().sso, Tenant(organisation.id, True)
     wanted = address_key(name).removeprefix("@").rstrip(".")
     async with parts.uow().read(tenant) as tx:
-        known = next((one for one in await tx.sso.domains() if one.domain == wanted), None)
+        known = next((one for one in await tx[SsoStore].domains() if one.domain == wanted), None)
     if known is None:
         async with parts.uow().begin(tenant, operator_call("sso.add_domain")) as tx:
             return await sso.settings.add_domain(tx, name)

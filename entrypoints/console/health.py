@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from domain.runs.days import RunDay
+from domain.runs.ports import RunStore
 from entrypoints.console.visit import Visit
 
 DAYS: Final = 14
@@ -43,8 +44,8 @@ async def health_of(visit: Visit, sources: Sequence[Mapping[str, Any]]) -> dict[
     since = datetime.combine(now.astimezone(UTC).date() - timedelta(days=DAYS - 1), datetime.min.time(), UTC)
     ids = [source["id"] for source in sources]
     async with visit.reading() as tx:
-        found = await tx.runs.days(since) if ids else []
-        newest = {one.source: one for one in (await tx.runs.newest(ids, since) if ids else [])}
+        found = await tx[RunStore].days(since) if ids else []
+        newest = {one.source: one for one in (await tx[RunStore].newest(ids, since) if ids else [])}
     by_day = {(one.source, one.day): one for one in found}
     dates = [since.date() + timedelta(days=number) for number in range(DAYS)]
     made = {}

@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from adapters.wire import sources as wire
 from domain.ingestion.mapping.learned import bounded
+from domain.ingestion.ports import Job
 from domain.ingestion.reading import ReadTable
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import is_id
 from domain.kernel.plain import plain
 from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
+from domain.mappings.ports import MappingStore
 from domain.runs.usecases.previewing import Preview, Previewing
 from domain.sources.model import NewSource, Source
 from domain.storage.model import upload_key
@@ -22,7 +24,6 @@ from entrypoints.areas.sources import service_of
 from entrypoints.console.answers import answered
 from entrypoints.console.refusals import refused
 from entrypoints.console.visit import Visit
-from ports.connectors import Job
 from ports.objects import ObjectMissing
 
 _PURPOSE: Final = "draft"
@@ -104,7 +105,7 @@ async def _unsaved(
             source = await service.create(tx, new)
             if credentials is not None:
                 source = await service.put_credentials(tx, source.id, credentials)
-            known = bounded(await tx.mappings.confirmed(source.id, KNOWN))
+            known = bounded(await tx[MappingStore].confirmed(source.id, KNOWN))
     except DomainError as error:
         raise refused(error, visit.request_id) from error
     return source, Job(source.config, credentials, "catalogue", caller=principal.tenant.org), known

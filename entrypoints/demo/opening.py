@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from entrypoints import settings
@@ -86,7 +87,7 @@ async def _new_key(parts: Container, tenant: Tenant) -> tuple[str, str]:
     async with parts.uow().begin(tenant, AuditContext(Actor("service", "operator"), "keys.create")) as tx:
         key, secret = await parts.access().issue_key(tx, KeyRequest(name="demo"))
         after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
-        await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+        await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
     return key.id, secret
 
 

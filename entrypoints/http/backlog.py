@@ -7,8 +7,8 @@ from time import monotonic
 from typing import Final
 
 from domain.matching.indexed import Backlog
+from domain.matching.ports import MatchBacklog
 from entrypoints.metrics import Metrics
-from ports.match_index import MatchBacklog
 
 LOG: Final = logging.getLogger("joinery.http")
 EVERY: Final = 10.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.kernel.errors import Unavailable
 from domain.request_logs.model import RequestLog
-from ports.request_logs import RequestLogSink
+from domain.request_logs.ports import RequestLogSink
 
 log = logging.getLogger("joinery.request_logs")
 

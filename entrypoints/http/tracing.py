@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from entrypoints.http.exchange import Response
 from entrypoints.http.metrics import METHODS
 from entrypoints.http.request_state import RequestState
-from ports.tracing import Span, SpanKind, Tracing
+from ports.telemetry import Span, SpanKind, Tracing
 
 
 async def traced(

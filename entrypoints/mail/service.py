@@ -14,6 +14,7 @@ from typing import Final
 from adapters.dns.records import DnsRecords
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
+from domain.mail.ports import MessageReader, SenderChecks
 from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
 from domain.runs.usecases.slots import FairSlots
@@ -25,7 +26,6 @@ from entrypoints.mail.session import Desk, MailSession
 from entrypoints.mail.settings import MailSettings
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.stopping import stopping_on_signals
-from ports.mail import MessageReader, SenderChecks
 
 LOG: Final = logging.getLogger("joinery.mail")
 TAKING: Final = 8

@@ -10,6 +10,7 @@ from aiosmtpd.smtp import SMTP, syntax
 
 from domain.kernel.errors import DomainError, Unavailable
 from domain.mail.model import LARGEST, Envelope
+from domain.mail.ports import Recipient
 from domain.mail.usecases.intake import Intake, not_clean, too_large
 from domain.runs.usecases.slots import FairSlots
 from entrypoints.mail import replies
@@ -18,7 +19,6 @@ from entrypoints.mail.forwarding import KNOWN, Forwarded, forwarded
 from entrypoints.mail.peers import Peers, plain_address
 from entrypoints.mail.receiving import LONGEST_LINE, Received, Receiving, SmuggledEnd
 from ports.limits import Budget, Limits
-from ports.mail import Recipient
 
 LOG: Final = logging.getLogger("joinery.mail")
 COMMAND_SECONDS: Final = 120.0

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from domain.oauth.ports import GrantRules
 from domain.oauth.usecases.apps import AppService
 from domain.oauth.usecases.clients import Clients
 from domain.oauth.usecases.consent import ConsentService
 from domain.oauth.usecases.grants import GrantService
 from domain.oauth.usecases.tokens import TokenService
 from entrypoints.dependencies import Dependencies
-from ports.oauth import GrantRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from adapters.processes.child import ReaderChild
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.wire.codec import JsonCodec
 from connectors.sdk.context import Limits
+from domain.ingestion.ports import ReadingOrder, SnapshotReader
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.reader.network import NoNetwork
-from ports.feed_readers import ReadingOrder, SnapshotReader
 
 SPOOLED = 4 << 20
 """How many bytes of rows a reader holds before they go to files."""

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 from domain.changes.usecases.network import NetworkRelay
 from domain.jobs.model import Backlog
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.ticks import Ticks
 from domain.kernel.clock import CLOCK
 from domain.platform.instances import ROLES
 from domain.platform.model import OperatingFigures
+from domain.platform.ports import Instances, OperatingFiguresReader
 from entrypoints.metrics import Metrics
-from ports.jobs import Dispatch
-from ports.platform import Instances, OperatingFiguresReader
 
 EVERY: Final = 15.0
 """Seconds between two looks at what waits."""

@@ -12,6 +12,7 @@ from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
 from domain.runs.queueing import RUN_KINDS
 from domain.runs.usecases.counting import CountedRuns
+from domain.webhooks.ports import DeliveryPlace
 from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.usecases.observing import DeliveryObserver
 from domain.webhooks.usecases.posting import Posting
@@ -24,8 +25,7 @@ from entrypoints.metrics import exposed, with_surroundings
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 from entrypoints.worker.metrics import WorkerMetrics
-from ports.metrics import WorkMetrics
-from ports.webhooks import DeliveryPlace
+from ports.telemetry import WorkMetrics
 
 WARM_AFTER: Final = 2.0
 """Seconds after its start that a worker makes readers ready, unless a file comes before."""

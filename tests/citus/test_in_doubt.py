@@ -12,6 +12,7 @@ from tests.citus.homes import home_of
 from tests.flows.stage import Stage, Tenancy
 from tests.support import builders
 from tests.support.citus import at
+from domain.events.ports import EventLog
 
 _SHARD = (
     "SELECT shard_name(%(table)s::regclass, get_shard_id_for_distribution_column(%(table)s::regclass, %(org)s::text))"
@@ -20,7 +21,7 @@ _SHARD = (
 
 async def _write(container: Container, tenancy: Tenancy) -> None:
     async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
-        await tx.events.append([builders.event(new_id("src"))])
+        await tx[EventLog].append([builders.event(new_id("src"))])
 
 
 def _subjects(tenancy: Tenancy) -> list[str]:

@@ -23,10 +23,11 @@ from adapters.oidc.provider import OidcProviders
 from domain.kernel.tenancy import Tenant
 from domain.sso.model import Domain
 from domain.sso.usecases.settings import Wanted
-from ports.identity_providers import ProviderFault
+from domain.sso.ports import ProviderFault
 from tests.clients.programs import npm_install
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
+from domain.sso.ports import SsoStore
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio]
 SECRET = "a secret with %, + and & in it: 0123456789"
@@ -104,7 +105,7 @@ async def deployment(folder: Path) -> AsyncIterator[Deployment]:
                 found = await providers.issuer(f"{issuer}/")
                 await world.dependencies.sso.settings.set(tx, Wanted(found, "joinery", SECRET, "editor"))
                 now = world.clock.now()
-                await tx.sso.put_domain(Domain(org, "fjord.example", "token", now, None, now, now))
+                await tx[SsoStore].put_domain(Domain(org, "fjord.example", "token", now, None, now, now))
             yield Deployment(world, org, issuer)
         finally:
             program.kill()

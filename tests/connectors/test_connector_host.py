@@ -30,9 +30,9 @@ from connectors.sdk import (
 )  # fmt: skip
 from connectors.sdk.answers import check
 from connectors.sdk.testing import FakeAnswer, FakeHttp
-from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, ResponseHead
-from ports.connectors import Item as Asked
-from ports.connectors import Validators as Known
+from domain.ingestion.ports import Connectors, FetchFailed, Job, ParseFailed, ResponseHead
+from domain.ingestion.ports import Item as Asked
+from domain.ingestion.ports import Validators as Known
 
 SECRET = "tok en/9!"
 LATER = datetime(2026, 11, 21, tzinfo=UTC)

@@ -26,8 +26,8 @@ from domain.ingestion.model import FeedSettings
 from entrypoints.cli.main import main
 from entrypoints.factories import feed_readers_of
 from entrypoints.settings import from_environment
-from ports.connectors import FetchFailed, Job, ParseFailed
-from ports.feed_readers import ReadingOrder
+from domain.ingestion.ports import FetchFailed, Job, ParseFailed
+from domain.ingestion.ports import ReadingOrder
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "acme-connector"

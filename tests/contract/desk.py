@@ -13,7 +13,8 @@ from typing import Any
 from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering, described
-from domain.changes.model import FeedPosition, LogPosition, network_of
+from domain.changes.model import FeedPosition, network_of
+from domain.events.model import LogPosition
 from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.changes.usecases.tailing import LogTailer
 from domain.events.model import Event, Provenance
@@ -26,9 +27,11 @@ from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.service import WebhookService
 from domain.kernel.paging import PageRequest
-from ports.webhooks import DeliveryLog, Sent, Shards
+from domain.webhooks.ports import DeliveryLog, Sent, Shards
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.events.ports import EventLog
+from domain.webhooks.ports import WebhookStore
 
 CALL = builders.CALL
 OK = Sent(None, 200)
@@ -123,7 +126,7 @@ class Desk:
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
         self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await self.now())
+            await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), await self.now())
         return endpoint
 
     async def now(self) -> FeedPosition:
@@ -152,19 +155,19 @@ class Desk:
     async def publish(self, *events: Event) -> list[str]:
         """Append in one transaction; answers the ids."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx.events.append(list(events))
+            await tx[EventLog].append(list(events))
         return [event.id for event in events]
 
     async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
         """What the store knows, oldest first."""
         async with self.backend.uow.read(self.tenant) as tx:
-            page = await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
+            page = await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
         return list(reversed(page.items))
 
     async def stored(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint as it is now."""
         async with self.backend.uow.read(self.tenant) as tx:
-            found = await tx.webhooks.get(endpoint.id)
+            found = await tx[WebhookStore].get(endpoint.id)
         assert found is not None
         return found
 

@@ -13,6 +13,8 @@ from domain.orgs.model import Member
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways
+from domain.access.ports import KeyStore
+from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -20,7 +22,7 @@ CALL = builders.CALL
 
 async def _add(backend: Backend, key: ApiKey) -> None:
     async with backend.uow.begin(key.tenant, CALL) as tx:
-        await tx.keys.add(key)
+        await tx[KeyStore].add(key)
 
 
 @pytest.mark.parametrize("livemode", [True, False])
@@ -52,7 +54,7 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
     org = await backend.organisation()
     tenant, user = Tenant(org.id, True), new_id("usr")
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.orgs.add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
+        await tx[OrgStore].add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
     key = builders.api_key(tenant, member=user, role="viewer")
     await _add(backend, key)
     found = await backend.credentials.key(key.digest)
@@ -72,11 +74,11 @@ async def test_revoking(backend: Backend) -> None:
     await _add(backend, key)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert not await tx.keys.revoke(key.id)
+            assert not await tx[KeyStore].revoke(key.id)
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.keys.revoke(key.id)
-        assert not await tx.keys.revoke(key.id)
-        assert not await tx.keys.revoke("key_0000000000000000000000")
+        assert await tx[KeyStore].revoke(key.id)
+        assert not await tx[KeyStore].revoke(key.id)
+        assert not await tx[KeyStore].revoke("key_0000000000000000000000")
     found = await backend.credentials.key(key.digest)
     assert found is not None and found[0].revoked_at is not None
 
@@ -95,7 +97,7 @@ async def test_many_keys_at_once(backend: Backend) -> None:
     for key in keys:
         await _add(backend, key)
     async with backend.uow.begin(keys[2].tenant, CALL) as tx:
-        assert await tx.keys.revoke(keys[2].id)
+        assert await tx[KeyStore].revoke(keys[2].id)
     left = builders.api_key(keys[0].tenant, member=new_id("usr"))
     await _add(backend, left)
     found = await backend.credentials.keys([*(key.digest for key in keys), left.digest, b"unknown"])
@@ -113,22 +115,22 @@ async def test_keys_are_listed_by_mode(backend: Backend) -> None:
     theirs = builders.api_key(tenant, member=user, role="viewer")
     others = [builders.api_key(Tenant(org.id, False)), builders.api_key(await backend.tenant())]
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.orgs.add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
+        await tx[OrgStore].add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
     for key in (*keys, theirs, *others):
         await _add(backend, key)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.keys.revoke(keys[0].id)
+        await tx[KeyStore].revoke(keys[0].id)
 
     async def fetch(page_request: PageRequest) -> Page[ApiKey]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.keys.page(page_request)
+            return await tx[KeyStore].page(page_request)
 
     await check_both_ways(fetch, [theirs, *keys[:0:-1]], lambda key: key.id)
     async with backend.uow.read(tenant) as tx:
-        [ended] = (await tx.keys.page(PageRequest(), ended=True)).items
+        [ended] = (await tx[KeyStore].page(PageRequest(), ended=True)).items
         assert ended.id == keys[0].id and ended.revoked_at is not None
-        assert await tx.keys.get(keys[1].id) == keys[1]
-        assert [await tx.keys.get(other.id) for other in others] == [None, None]
+        assert await tx[KeyStore].get(keys[1].id) == keys[1]
+        assert [await tx[KeyStore].get(other.id) for other in others] == [None, None]
 
 
 async def test_when_a_key_was_last_used(backend: Backend) -> None:
@@ -142,11 +144,11 @@ async def test_when_a_key_was_last_used(backend: Backend) -> None:
         await backend.sink.write([log])
     await backend.sink.write([builders.request_log(tenant, actor=Actor("user", new_id("usr")), created_at=at)])
     async with backend.uow.read(tenant) as tx:
-        found = await tx.keys.used([used.id, unused.id])
+        found = await tx[KeyStore].used([used.id, unused.id])
     assert list(found) == [used.id]
     assert timedelta(minutes=5) <= found[used.id] - at < timedelta(minutes=6)
     async with backend.uow.read(replace(tenant, livemode=False)) as tx:
-        assert await tx.keys.used([used.id]) == {}
+        assert await tx[KeyStore].used([used.id]) == {}
 
 
 async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
@@ -156,9 +158,9 @@ async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
     for key in (*own, *others):
         await _add(backend, key)
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-        assert list(await tx.keys.revoke_of(user)) == sorted(key.id for key in own)
-        assert list(await tx.keys.revoke_of(user)) == []
+        assert list(await tx[KeyStore].revoke_of(user)) == sorted(key.id for key in own)
+        assert list(await tx[KeyStore].revoke_of(user)) == []
     for key, ended in ((own[0], True), (own[1], True), (others[0], False)):
         async with backend.uow.read(key.tenant) as tx:
-            found = await tx.keys.get(key.id)
+            found = await tx[KeyStore].get(key.id)
         assert found is not None and (found.revoked_at is not None) is ended

@@ -16,6 +16,7 @@ from domain.kernel.tenancy import Actor, Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.audit.ports import AuditLog
 
 pytestmark = pytest.mark.asyncio
 ANNA = replace(builders.CALL, actor=Actor("user", "usr_anna"), operation="sources.update", reversible=True)
@@ -32,9 +33,9 @@ async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any =
     """One act; answers its id."""
     async with uow.begin(tenant, call) as tx:
         if undoing:
-            await tx.audit.take_back(await tx.audit.acts([undoing]))
-        act = await tx.audit.add(changes[0])
-        await tx.audit.add_all(changes[1:])
+            await tx[AuditLog].take_back(await tx[AuditLog].acts([undoing]))
+        act = await tx[AuditLog].add(changes[0])
+        await tx[AuditLog].add_all(changes[1:])
     return act
 
 
@@ -48,7 +49,7 @@ async def faults(uow: UnitOfWork, tenant: Tenant) -> tuple[int, int]:
 async def listed(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, **page: Any) -> list[str]:
     """The ids of what a page shows."""
     async with uow.read(tenant) as tx:
-        return [entry.id for entry in (await tx.audit.page(PageRequest(**page), filter)).items]
+        return [entry.id for entry in (await tx[AuditLog].page(PageRequest(**page), filter)).items]
 
 
 async def test_entries_are_chained_whatever_they_say(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -61,13 +62,13 @@ async def test_entries_are_chained_whatever_they_say(uow: UnitOfWork, tenant: Te
     await written(uow, tenant, *[change(n, n + 1, f"src_{n}") for n in range(5)], call=BOT)
     async with uow.begin(tenant, ANNA) as tx:
         tx.dry = True
-        await tx.audit.add(change("a", "b"))
+        await tx[AuditLog].add(change("a", "b"))
     async with uow.begin(tenant, ANNA) as tx:
         with pytest.raises(LookupError):
             async with tx.savepoint():
-                await tx.audit.add(change("a", "lost"))
+                await tx[AuditLog].add(change("a", "lost"))
                 raise LookupError
-        await tx.audit.add(change("a", "b"))
+        await tx[AuditLog].add(change("a", "b"))
     assert await faults(uow, tenant) == (7, 0)
     assert await faults(uow, Tenant(tenant.org, False)) == (0, 0), "each mode has its own"
 
@@ -76,9 +77,9 @@ async def test_an_act_has_all_that_a_transaction_changed(uow: UnitOfWork, tenant
     act = await written(uow, tenant, change(1, 2), change(1, 2, "src_2"), call=BOT)
     other = await written(uow, tenant, change(2, 3))
     async with uow.read(tenant) as tx:
-        both, alone = await tx.audit.acts([act]), await tx.audit.get(other)
-        assert await tx.audit.get(act) == both[0]
-        assert await tx.audit.get("aud_0") is None
+        both, alone = await tx[AuditLog].acts([act]), await tx[AuditLog].get(other)
+        assert await tx[AuditLog].get(act) == both[0]
+        assert await tx[AuditLog].get("aud_0") is None
     assert alone is not None
     assert [(entry.act, entry.change.id, entry.sequence) for entry in both] == [(act, "src_1", 1), (act, "src_2", 2)]
     assert (alone.act, alone.sequence, alone.context) == (other, 3, ANNA)
@@ -118,7 +119,7 @@ async def test_lists_are_filtered(backend: Backend, tenant: Tenant) -> None:
 async def test_what_is_later_stands_on_what_was_before(uow: UnitOfWork, tenant: Tenant) -> None:
     async def standing(*acts: str) -> Mapping[str, str]:
         async with uow.read(tenant) as tx:
-            return await tx.audit.standing_on(await tx.audit.acts(acts))
+            return await tx[AuditLog].standing_on(await tx[AuditLog].acts(acts))
 
     first = await written(uow, tenant, change("a", "b"))
     elsewhere = await written(uow, tenant, change("a", "b", "src_2"))
@@ -135,7 +136,7 @@ async def test_what_is_later_stands_on_what_was_before(uow: UnitOfWork, tenant: 
     gone = await written(uow, tenant, Change("source", "src_1", "delete", {"name": "b"}, {}))
     assert await standing(first) == {first: gone}, "a deletion touches every field"
     async with uow.read(tenant) as tx:
-        assert (await tx.audit.undone_by([first, second, undoing])).keys() == {second, undoing}
+        assert (await tx[AuditLog].undone_by([first, second, undoing])).keys() == {second, undoing}
 
 
 async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -155,17 +156,17 @@ async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
 
 async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, ANNA) as tx:
-        entry = await tx.audit.add(change("a", "b"))
-        await tx.audit.keep(entry, b"sealed")
+        entry = await tx[AuditLog].add(change("a", "b"))
+        await tx[AuditLog].keep(entry, b"sealed")
     async with backend.uow.read(tenant) as tx:
-        assert await tx.audit.kept(entry) == b"sealed"
-        assert await tx.audit.kept("aud_0") is None
-        found = await tx.audit.get(entry)
+        assert await tx[AuditLog].kept(entry) == b"sealed"
+        assert await tx[AuditLog].kept("aud_0") is None
+        found = await tx[AuditLog].get(entry)
     assert found is not None
     assert found.kept
     assert await faults(backend.uow, tenant) == (1, 0)
     async with backend.uow.read(await backend.tenant()) as tx:
-        assert await tx.audit.kept(entry) is None
+        assert await tx[AuditLog].kept(entry) is None
 
 
 async def test_writers_at_once_leave_one_chain(uow: UnitOfWork, tenant: Tenant) -> None:

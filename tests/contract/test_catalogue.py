@@ -16,6 +16,7 @@ from domain.kernel.tenancy import Tenant
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
 from tests.support.walking import Fetch, check_both_ways, check_inserts, walk
+from domain.catalogue.ports import CatalogueStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -35,7 +36,7 @@ def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetc
 
     async def fetch(page_request: PageRequest) -> Page[Document]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.catalogue.products(filter, page_request)
+            return await tx[CatalogueStore].products(filter, page_request)
 
     return fetch
 
@@ -45,7 +46,7 @@ def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[Of
 
     async def fetch(page_request: PageRequest) -> Page[OfferLine]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.catalogue.offers(filter, page_request)
+            return await tx[CatalogueStore].offers(filter, page_request)
 
     return fetch
 
@@ -60,8 +61,8 @@ async def test_a_document_is_the_whole_product(backend: Backend, tenant: Tenant)
     offer = builders.offer(builders.variant(product, "k/1", data={"sku": "A-1", "axes": {"finish": "oiled"}}))
     await catalogues.add(backend.uow, tenant, product)
     async with backend.uow.read(tenant) as tx:
-        document = await tx.catalogue.product(product.id)
-        assert await tx.catalogue.product("prod_0000000000000000000000") is None
+        document = await tx[CatalogueStore].product(product.id)
+        assert await tx[CatalogueStore].product("prod_0000000000000000000000") is None
     assert document is not None and document.id == product.id and document.etag
     wire = json.loads(document.body)
     assert wire["object"] == "product" and wire["id"] == product.id
@@ -77,12 +78,12 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await catalogues.add(backend.uow, tenant, product)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx.catalogue.product(product.id) is None
-            assert (await tx.catalogue.products(ProductFilter(), PageRequest())).items == ()
-            assert (await tx.catalogue.offers(OfferFilter(), PageRequest())).items == ()
-            assert await tx.catalogue.load(SOURCES[0], ["k"]) == {}
-            assert await tx.catalogue.load_by_variant(SOURCES[0], ["k/1"]) == {}
-            assert await tx.catalogue.stated_offers(SOURCES[0], "catalogue") == 0
+            assert await tx[CatalogueStore].product(product.id) is None
+            assert (await tx[CatalogueStore].products(ProductFilter(), PageRequest())).items == ()
+            assert (await tx[CatalogueStore].offers(OfferFilter(), PageRequest())).items == ()
+            assert await tx[CatalogueStore].load(SOURCES[0], ["k"]) == {}
+            assert await tx[CatalogueStore].load_by_variant(SOURCES[0], ["k/1"]) == {}
+            assert await tx[CatalogueStore].stated_offers(SOURCES[0], "catalogue") == 0
 
 
 async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:

@@ -17,6 +17,8 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, row_fingerprint, store, whole
+from domain.catalogue.ports import CatalogueStore
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -29,7 +31,7 @@ async def _compare(
     uow: UnitOfWork, tenant: Tenant, key_range: KeyRange, *fingerprints: tuple[str, bytes]
 ) -> FingerprintDiff:
     async with uow.begin(tenant, CALL) as tx:
-        return await tx.catalogue.compare(
+        return await tx[CatalogueStore].compare(
             key_range, [row_fingerprint(key, fingerprint) for key, fingerprint in fingerprints]
         )
 
@@ -100,32 +102,32 @@ async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWo
     low, high = row_fingerprint("low", slot=10), row_fingerprint("high", slot=1000)
     await store(uow, tenant, Batch(fingerprints=[low, high]), whole(SOURCE))
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx.catalogue.compare(KeyRange(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
-        assert (await tx.catalogue.compare(KeyRange(SOURCE, "catalogue", 1000, 1001), [])).absent == {"high"}
-        assert (await tx.catalogue.compare(whole(SOURCE, "stock"), [low])).changed == {"low"}
-        assert (await tx.catalogue.compare(whole(OTHER), [low])).changed == {"low"}
-        assert (await tx.catalogue.compare(whole(SOURCE), [low, high])).unchanged == 2
+        assert (await tx[CatalogueStore].compare(KeyRange(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
+        assert (await tx[CatalogueStore].compare(KeyRange(SOURCE, "catalogue", 1000, 1001), [])).absent == {"high"}
+        assert (await tx[CatalogueStore].compare(whole(SOURCE, "stock"), [low])).changed == {"low"}
+        assert (await tx[CatalogueStore].compare(whole(OTHER), [low])).changed == {"low"}
+        assert (await tx[CatalogueStore].compare(whole(SOURCE), [low, high])).unchanged == 2
 
 
 async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept, other, _] = await add(uow, tenant, _table("k"), _table("l"), _table("m"))
     await add(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.catalogue.load(SOURCE, ["k", "unknown"]) == {"k": kept}
-        assert await tx.catalogue.load(SOURCE, [], ["l/2"]) == {"l": other}
-        assert await tx.catalogue.load(SOURCE, ["k"], ["k/1", "l/1"]) == {"k": kept, "l": other}
-        assert await tx.catalogue.load(SOURCE, [], []) == {}
+        assert await tx[CatalogueStore].load(SOURCE, ["k", "unknown"]) == {"k": kept}
+        assert await tx[CatalogueStore].load(SOURCE, [], ["l/2"]) == {"l": other}
+        assert await tx[CatalogueStore].load(SOURCE, ["k"], ["k/1", "l/1"]) == {"k": kept, "l": other}
+        assert await tx[CatalogueStore].load(SOURCE, [], []) == {}
 
 
 async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept] = await add(uow, tenant, _table())
     async with uow.begin(tenant, CALL) as tx:
-        loaded = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        loaded = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
         loaded.status = "discontinued"
         loaded.variants[0].offers[0].version = 9
         loaded.variants.pop()
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx.catalogue.load(SOURCE, ["k"]))["k"] == kept
+        assert (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"] == kept
 
 
 async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -138,7 +140,7 @@ async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant
     await add(uow, tenant, one, two)
     await add(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx.catalogue.load_by_variant(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
+        found = await tx[CatalogueStore].load_by_variant(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
     assert {key: (product.key, variant.key) for key, (product, variant) in found.items()} == {
         "v1": ("one", "v1"),
         "ab 1": ("one", "v1"),
@@ -152,7 +154,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table())
     later = NOW + timedelta(hours=1)
     async with uow.begin(tenant, CALL) as tx:
-        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        product = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
         first = next(variant for variant in product.variants if variant.key == "k/1")
         product.data, product.version, product.status = {"title": "Round table"}, 2, "discontinued"
         first.data, first.version = {"sku": "XY-9"}, 2
@@ -166,11 +168,11 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
             new_offers=[extra],
             touched={product.id: product},
         )
-        await tx.catalogue.save(whole(SOURCE), batch, later)
-        await tx.events.append([builders.event(product.id, type="product.updated")])
+        await tx[CatalogueStore].save(whole(SOURCE), batch, later)
+        await tx[EventLog].append([builders.event(product.id, type="product.updated")])
         assert [event.type for event in tx.recorded.events] == ["product.updated"]
     async with uow.begin(tenant, CALL) as tx:
-        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        product = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
         assert (product.data, product.version, product.status) == ({"title": "Round table"}, 2, "discontinued")
         assert product.updated_at == later
         first = next(variant for variant in product.variants if variant.key == "k/1")
@@ -179,19 +181,22 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
         assert set(offers) == {"main", "east", "north"}
         assert (offers["main"].withdrawn_at, offers["main"].stated, offers["main"].version) == (later, 0, 2)
     async with uow.read(tenant) as tx:
-        found = await tx.catalogue.products(ProductFilter(q="xy9"), PageRequest())
+        found = await tx[CatalogueStore].products(ProductFilter(q="xy9"), PageRequest())
         assert [document.id for document in found.items] == [product.id]
         assert b"Round table" in found.items[0].body
-        assert (await tx.catalogue.products(ProductFilter(q="oak"), PageRequest())).items == ()
-        assert (await tx.catalogue.products(ProductFilter(q="ab1"), PageRequest())).items == ()
-        assert (await tx.catalogue.products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
-        assert len((await tx.catalogue.products(ProductFilter(availability="out_of_stock"), PageRequest())).items) == 1
+        assert (await tx[CatalogueStore].products(ProductFilter(q="oak"), PageRequest())).items == ()
+        assert (await tx[CatalogueStore].products(ProductFilter(q="ab1"), PageRequest())).items == ()
+        assert (await tx[CatalogueStore].products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
+        assert (
+            len((await tx[CatalogueStore].products(ProductFilter(availability="out_of_stock"), PageRequest())).items)
+            == 1
+        )
 
 
 async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table())
     async with uow.begin(tenant, CALL) as tx:
-        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        product = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
     [offer, *others] = [offer for variant in product.variants for offer in variant.offers]
     offer.data, offer.version = {"availability": "low_stock"}, 2
     for other in others:
@@ -204,21 +209,23 @@ async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: 
             touched={product.id: product},
             availabilities={product.id: frozenset({"low_stock", "backorder"})},
         )
-        await tx.catalogue.save(whole(SOURCE), batch, NOW)
+        await tx[CatalogueStore].save(whole(SOURCE), batch, NOW)
         assert tx.recorded.events == []
     async with uow.begin(tenant, CALL) as tx:
-        await tx.catalogue.save(whole(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW)
+        await tx[CatalogueStore].save(
+            whole(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW
+        )
     assert product == given
     async with uow.read(tenant) as tx:
         for availability, count in (("low_stock", 1), ("backorder", 1), ("in_stock", 0)):
-            found = await tx.catalogue.products(ProductFilter(availability=availability), PageRequest())
+            found = await tx[CatalogueStore].products(ProductFilter(availability=availability), PageRequest())
             assert len(found.items) == count
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table("k"), builders.product(SOURCE, "cat_1", "l"))
     async with uow.begin(tenant, CALL) as tx:
-        products = await tx.catalogue.load(SOURCE, ["k", "l"])
+        products = await tx[CatalogueStore].load(SOURCE, ["k", "l"])
         old, new = products["k"], products["l"]
         variant = next(entry for entry in old.variants if entry.key == "k/1")
         old.variants.remove(variant)
@@ -229,9 +236,9 @@ async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenan
         batch = Batch(
             changed_variants=[variant], changed_offers=list(variant.offers), touched={old.id: old, new.id: new}
         )
-        await tx.catalogue.save(whole(SOURCE), batch, NOW)
+        await tx[CatalogueStore].save(whole(SOURCE), batch, NOW)
     async with uow.begin(tenant, CALL) as tx:
-        products = await tx.catalogue.load(SOURCE, ["k", "l"])
+        products = await tx[CatalogueStore].load(SOURCE, ["k", "l"])
         assert [entry.key for entry in products["l"].variants] == ["k/1"]
         assert len(products["l"].variants[0].offers) == 2
         assert [entry.key for entry in products["k"].variants] == ["k/2"]
@@ -242,21 +249,21 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
             batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[row_fingerprint("k")])
-            await tx.catalogue.save(whole(SOURCE), batch, NOW)
+            await tx[CatalogueStore].save(whole(SOURCE), batch, NOW)
             raise NotFound
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.catalogue.product(product.id) is None
-        assert (await tx.catalogue.compare(whole(SOURCE), [row_fingerprint("k")])).changed == {"k"}
+        assert await tx[CatalogueStore].product(product.id) is None
+        assert (await tx[CatalogueStore].compare(whole(SOURCE), [row_fingerprint("k")])).changed == {"k"}
 
 
 async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table("k"), _table("l"))
     await add(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.catalogue.stated_offers(SOURCE, "catalogue") == 4
-        assert await tx.catalogue.stated_offers(SOURCE, "stock") == 4
-        assert await tx.catalogue.stated_offers("src_0000000000000000000003", "stock") == 0
-        stated = await tx.catalogue.stated_of(SOURCE, "catalogue", ["k", "unknown"])
+        assert await tx[CatalogueStore].stated_offers(SOURCE, "catalogue") == 4
+        assert await tx[CatalogueStore].stated_offers(SOURCE, "stock") == 4
+        assert await tx[CatalogueStore].stated_offers("src_0000000000000000000003", "stock") == 0
+        stated = await tx[CatalogueStore].stated_of(SOURCE, "catalogue", ["k", "unknown"])
         assert stated == {("k/1", "main"), ("k/2", "main")}
 
 
@@ -266,9 +273,9 @@ async def test_stock_is_stated_under_the_fingerprints_own_key(uow: UnitOfWork, t
     builders.offer(builders.variant(product, "v2", data={"sku": "AB-2"}))
     await add(uow, tenant, product)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.catalogue.stated_of(SOURCE, "stock", ["v1"]) == {("v1", "east")}
-        assert await tx.catalogue.stated_of(SOURCE, "stock", ["ab1"]) == {("ab1", "east")}
-        assert await tx.catalogue.stated_of(SOURCE, "stock", ["v2", "AB-2"]) == frozenset()
+        assert await tx[CatalogueStore].stated_of(SOURCE, "stock", ["v1"]) == {("v1", "east")}
+        assert await tx[CatalogueStore].stated_of(SOURCE, "stock", ["ab1"]) == {("ab1", "east")}
+        assert await tx[CatalogueStore].stated_of(SOURCE, "stock", ["v2", "AB-2"]) == frozenset()
 
 
 async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
@@ -283,7 +290,7 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
 
     async def due(after: timedelta) -> set[str]:
         async with uow.begin(tenant, CALL) as tx:
-            absences = await tx.catalogue.absences(SOURCE, NOW + after - PROBABLY_DISCONTINUED_AFTER)
+            absences = await tx[CatalogueStore].absences(SOURCE, NOW + after - PROBABLY_DISCONTINUED_AFTER)
             return {one.key for one in absences if next_status(one, NOW + after)}
 
     for _ in range(2):
@@ -301,10 +308,10 @@ async def test_an_item_as_its_source_keys_it(uow: UnitOfWork, tenant: Tenant) ->
     [kept] = await add(uow, tenant, _table("k"))
     first, second = kept.variants
     async with uow.read(tenant) as tx:
-        item = await tx.catalogue.item(first.id)
+        item = await tx[CatalogueStore].item(first.id)
         assert item == SourceItem(first.id, SOURCE, "k", first.key, first.data["sku"], first.offers)
-        other = await tx.catalogue.item(second.id)
+        other = await tx[CatalogueStore].item(second.id)
         assert other is not None and list(other.offers) == second.offers
-        assert await tx.catalogue.item(new_id("var")) is None
+        assert await tx[CatalogueStore].item(new_id("var")) is None
     async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
-        assert await tx.catalogue.item(first.id) is None
+        assert await tx[CatalogueStore].item(first.id) is None

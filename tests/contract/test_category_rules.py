@@ -22,6 +22,10 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add
+from domain.catalogue.ports import CatalogueStore
+from domain.jobs.ports import JobStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -40,15 +44,15 @@ async def test_paths_are_counted_for_each_source_those_of_most_products_first(uo
     await add(uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4"))
     await add(uow, tenant, _product("1", "A", source=OTHER))
     async with uow.read(tenant) as tx:
-        found = await tx.catalogue.category_paths(SOURCE, 10, 100)
+        found = await tx[CatalogueStore].category_paths(SOURCE, 10, 100)
         assert (found.products, found.left_out) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
-        few = await tx.catalogue.category_paths(SOURCE, 1, 100)
+        few = await tx[CatalogueStore].category_paths(SOURCE, 1, 100)
         assert (few.products, few.left_out) == ({("A", "B"): 2}, 1)
-        short = await tx.catalogue.category_paths(SOURCE, 10, 12)  # `["A","B"]` has 9
+        short = await tx[CatalogueStore].category_paths(SOURCE, 10, 12)  # `["A","B"]` has 9
         assert (short.products, short.left_out) == ({("A", "B"): 2}, 1)
-        assert (await tx.catalogue.category_paths("src_3", 1, 100)).products == {}
+        assert (await tx[CatalogueStore].category_paths("src_3", 1, 100)).products == {}
     async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
-        assert (await tx.catalogue.category_paths(SOURCE, 10, 100)).products == {}
+        assert (await tx[CatalogueStore].category_paths(SOURCE, 10, 100)).products == {}
 
 
 async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -57,26 +61,26 @@ async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _product("1", "A", source=OTHER))
     expected = sorted([Filed(first.id, "1", ("A",), CHAIRS, SOFAS), Filed(second.id, "2", (), None, None)])
     async with uow.read(tenant) as tx:
-        assert await tx.catalogue.filings(SOURCE, "", 10) == expected
-        assert await tx.catalogue.filings(SOURCE, "", 1) == expected[:1]
-        assert await tx.catalogue.filings(SOURCE, expected[0].id, 10) == expected[1:]
+        assert await tx[CatalogueStore].filings(SOURCE, "", 10) == expected
+        assert await tx[CatalogueStore].filings(SOURCE, "", 1) == expected[:1]
+        assert await tx[CatalogueStore].filings(SOURCE, expected[0].id, 10) == expected[1:]
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx.catalogue.load(SOURCE, ["1"]))["1"].stated_category == SOFAS
+        assert (await tx[CatalogueStore].load(SOURCE, ["1"]))["1"].stated_category == SOFAS
 
 
 async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
     """A source with those rules, and the run that files its products."""
     source = builders.source(id=SOURCE)
     async with uow.begin(tenant, CALL) as tx:
-        if await tx.sources.get(SOURCE) is None:
-            await tx.sources.add(source)
+        if await tx[SourceStore].get(SOURCE) is None:
+            await tx[SourceStore].add(source)
             await tx.store(CategoryRules).add(CategoryRules(SOURCE, tx.now, tx.now))
         rules = await tx.store(CategoryRules).get(SOURCE, lock=True)
         assert rules is not None
         await tx.store(CategoryRules).save(rules.changed(tx.now, changes))
         run = queued(SOURCE, RunTrigger.CATEGORY_RULES, tx.now)
-        await tx.runs.add(run)
-        await tx.jobs.add(execution(run, tenant))
+        await tx[RunStore].add(run)
+        await tx[JobStore].add(execution(run, tenant))
     return run
 
 
@@ -89,7 +93,7 @@ async def _claimed(backend: Backend, tenant: Tenant) -> ClaimedJob:
 async def _refiled(backend: Backend, tenant: Tenant, run: Run) -> Run:
     await Refiling(backend.uow)(await _claimed(backend, tenant), asyncio.Event())
     async with backend.uow.read(tenant) as tx:
-        return await tx.runs.get(run.id) or run
+        return await tx[RunStore].get(run.id) or run
 
 
 async def test_refiling_writes_what_moves_alone_some_at_a_time(
@@ -102,16 +106,16 @@ async def test_refiling_writes_what_moves_alone_some_at_a_time(
     run = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), CHAIRS)))
     assert (run.status, run.stats, run.snapshot) == (RunStatus.SUCCEEDED, {"products_changed": 7}, None)
     async with uow.read(tenant) as tx:
-        loaded = await tx.catalogue.filings(SOURCE, "", 100)
+        loaded = await tx[CatalogueStore].filings(SOURCE, "", 100)
         assert [one.category for one in loaded if one.path == ("A", "B")] == [CHAIRS] * 7
-        page = await tx.catalogue.products(ProductFilter(category=CHAIRS), PageRequest(100))
+        page = await tx[CatalogueStore].products(ProductFilter(category=CHAIRS), PageRequest(100))
         assert len(page.items) == 7 and all(CHAIRS.encode() in document.body for document in page.items)
     again = await _refiled(backend, tenant, await _queued(uow, tenant))
     assert again.stats == {"products_changed": 0}
     gone = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), None)))
     assert gone.stats == {"products_changed": 7}
     async with uow.read(tenant) as tx:
-        assert not (await tx.catalogue.products(ProductFilter(category=CHAIRS), PageRequest(100))).items
+        assert not (await tx[CatalogueStore].products(ProductFilter(category=CHAIRS), PageRequest(100))).items
 
 
 async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
@@ -121,7 +125,7 @@ async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant
     with pytest.raises(LeaseLost):
         await Refiling(backend.uow)(replace(job, attempt=job.attempt - 1), asyncio.Event())
     async with backend.uow.read(tenant) as tx:
-        assert [one.category for one in await tx.catalogue.filings(SOURCE, "", 10)] == [None]
+        assert [one.category for one in await tx[CatalogueStore].filings(SOURCE, "", 10)] == [None]
 
 
 async def test_a_run_that_fails_over_and_over_ends(
@@ -136,9 +140,9 @@ async def test_a_run_that_fails_over_and_over_ends(
     monkeypatch.setattr(refiling, "TRIES", job.attempt)
     await Refiling(backend.uow)(job, asyncio.Event())
     async with backend.uow.read(tenant) as tx:
-        ended = await tx.runs.get(run.id)
+        ended = await tx[RunStore].get(run.id)
         assert ended and ended.error and (ended.status, ended.error.code) == ("failed", "internal_error")
-        assert await tx.runs.last_ended(SOURCE, ended.stream) is None
+        assert await tx[RunStore].last_ended(SOURCE, ended.stream) is None
 
 
 async def test_rules_are_each_tenants_own(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -16,10 +16,13 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import RunStatus, RunTrigger
 from domain.runs.queueing import lane
 from domain.sources.model import Source
-from ports.connectors import FetchFailed, Item, ParseFailed
+from domain.ingestion.ports import FetchFailed, Item, ParseFailed
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.checking import CheckDesk, check_desk
+from domain.catalogue.ports import CatalogueStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 FEED = b"SKU,Title,Price,Cost,Qty\nA-1,Oak chair,100.50,50,7\nA-2,Ash chair,90,45,8\n"
@@ -36,7 +39,7 @@ async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckDesk, str]:
 
 async def _source(desk: CheckDesk) -> Source:
     async with desk.backend.uow.read(desk.tenant) as tx:
-        found = await tx.sources.get(desk.source.id)
+        found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
     return found
 
@@ -155,7 +158,7 @@ async def test_who_cannot_be_asked(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     for changes, code in (({"connector": "csv"}, "not_checkable"), ({"status": "paused"}, "source_not_active")):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx.sources.save(replace(desk.source, **changes))
+            await tx[SourceStore].save(replace(desk.source, **changes))
         check = await desk.begin(variant)
         assert (check.status, check.runs) == (CheckStatus.FAILED, [])
         assert check.results[0].failure is not None and check.results[0].failure.code == code
@@ -172,7 +175,7 @@ async def test_who_cannot_be_asked(backend: Backend, tenant: Tenant) -> None:
 async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.sources.seal(desk.source.id, b"sealed")
+        await tx[SourceStore].seal(desk.source.id, b"sealed")
     check = await desk.check(variant, b"SKU,Qty\nA-1,3\n")
     assert check.results[0].failure is not None and check.results[0].failure.code == "credentials_refused"
     assert desk.connectors.checked == []
@@ -183,9 +186,9 @@ async def test_one_that_waits_asks_for_all_and_no_more_than_some_wait(backend: B
     first, second = await desk.begin(variant), await desk.begin(variant)
     assert first.id != second.id and first.runs == second.runs
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        assert await tx.runs.open(desk.source.id) is None, "a pull is not refused for it"
+        assert await tx[RunStore].open(desk.source.id) is None, "a pull is not refused for it"
         for number in range(OPEN_CHECKS - 1):
-            await tx.runs.add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
+            await tx[RunStore].add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
     other = await desk.begin((await desk.variants("A-2"))["A-2"])
     assert other.results[0].failure is not None and other.results[0].failure.code == "too_many_checks"
     assert (await desk.begin(variant)).runs == first.runs
@@ -259,7 +262,7 @@ async def test_a_blank_cell_of_a_catalogue_removes_what_its_column_stated(backen
     await desk.pull(header + b"A-1,Oak chair,100,,,\nA-2,Oak table,200,150,Blue,40\n")
     assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        [chair] = (await tx.catalogue.load(desk.source.id, ["A-1"]))["A-1"].variants
+        [chair] = (await tx[CatalogueStore].load(desk.source.id, ["A-1"]))["A-1"].variants
     assert not chair.data.keys() & {"colour", "cartons"}
 
 

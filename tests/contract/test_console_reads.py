@@ -20,13 +20,16 @@ from domain.runs.days import RunDay
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, random_product
+from domain.catalogue.ports import CatalogueStore
+from domain.events.ports import EventLog
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 
 
 async def _counts(backend: Backend, tenant: Tenant, **filter: object) -> FilterCounts:
     async with backend.uow.read(tenant) as tx:
-        return await tx.catalogue.filter_counts(ProductFilter(**filter))
+        return await tx[CatalogueStore].filter_counts(ProductFilter(**filter))
 
 
 def _expected(products: list[Product], value: object) -> dict[str, int]:
@@ -96,7 +99,7 @@ async def test_a_products_log_has_its_offers_events_in_order(backend: Backend, t
         for n in range(12)
     ]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.events.append(events)
+        await tx[EventLog].append(events)
     changes = ChangesService(backend.events, LogTailer(backend.events, WireEventRendering(), backend.signals))
     told = await changes.history(tenant, [mine])
     assert [one.id for one in told.events] == [one.id for one in events if one.product == mine] and told.whole
@@ -119,7 +122,7 @@ async def test_days_tell_how_runs_ended(backend: Backend, tenant: Tenant) -> Non
     ]  # fmt: skip
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for run in made:
-            await tx.runs.add(replace(run, stream="stock" if run.status == "failed" else "catalogue"))
+            await tx[RunStore].add(replace(run, stream="stock" if run.status == "failed" else "catalogue"))
     async with backend.uow.read(tenant) as tx:
-        days = await tx.runs.days(now - timedelta(days=14))
+        days = await tx[RunStore].days(now - timedelta(days=14))
     assert list(days) == [RunDay(source, (now - timedelta(days=2)).date(), 0, 1), RunDay(source, now.date(), 1, 1)]

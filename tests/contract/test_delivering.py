@@ -7,18 +7,20 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import ALL, OPEN_END, FeedPosition, LogPosition, View
+from domain.changes.model import ALL, OPEN_END, FeedPosition, View
+from domain.events.model import LogPosition
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.model import DisabledReason, Filters, Recovery
 from domain.webhooks.signing import signature
-from ports.webhooks import Sent
+from domain.webhooks.ports import Sent
 from tests.contract.desk import CALL, KEY, Desk, settled, until
 from tests.contract.grants import grant
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 _72_HOURS = timedelta(hours=72)
@@ -201,7 +203,7 @@ async def test_sent_again_when_asked(desk: Desk) -> None:
         await desk.publish(desk.changed("ofr_1"))
         [delivery] = await settled(desk, endpoint, 1)
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx.webhooks.resend(delivery, tx.now)
+            await tx[WebhookStore].resend(delivery, tx.now)
         await until(lambda: len(desk.receivers.posts) == 2)
         [again] = await settled(desk, endpoint, 1)
     first, second = desk.receivers.posts
@@ -215,17 +217,17 @@ async def test_what_changes_about_an_endpoint_sends_nothing_twice(desk: Desk) ->
         for round_ in range(1, 6):
             await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
             async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-                found = await tx.webhooks.get(endpoint.id, lock=True)
+                found = await tx[WebhookStore].get(endpoint.id, lock=True)
                 assert found is not None
-                await tx.webhooks.save(replace(found, description=str(round_)))
+                await tx[WebhookStore].save(replace(found, description=str(round_)))
             await asyncio.sleep(0.02)
         deliveries = await settled(desk, endpoint, 100)
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx.webhooks.resend(deliveries[0], tx.now)
-            await tx.webhooks.save(replace(found, description="again"))
+            await tx[WebhookStore].resend(deliveries[0], tx.now)
+            await tx[WebhookStore].save(replace(found, description="again"))
         await until(lambda: len(desk.receivers.posts) > 100)
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx.webhooks.save(replace(found, description="and again"))
+            await tx[WebhookStore].save(replace(found, description="and again"))
         await settled(desk, endpoint, 100)
         await asyncio.sleep(0.3)
     assert len(desk.receivers.posts) == 101
@@ -243,7 +245,7 @@ async def test_failed_ones_are_recovered_in_order(desk: Desk) -> None:
         desk.receivers.posts.clear()
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
             found = await desk.deliveries(endpoint)
-            assert await tx.webhooks.recover(endpoint.id, found[0].created_at, tx.now, tx.now, 9) == Recovery(
+            assert await tx[WebhookStore].recover(endpoint.id, found[0].created_at, tx.now, tx.now, 9) == Recovery(
                 6, has_more=False
             )
         await settled(desk, endpoint, 6)
@@ -295,7 +297,7 @@ async def test_a_test_of_no_event(desk: Desk) -> None:
                 endpoint.id, type="webhook.test", subject=endpoint.id, positions=(), body=b'{"a":1}',
                 created_at=tx.now, next_attempt_at=tx.now, event=new_id("evt"),
             )  # fmt: skip
-            await tx.webhooks.add_delivery(sample)
+            await tx[WebhookStore].add_delivery(sample)
         await settled(desk, endpoint, 1)
     [post] = desk.receivers.at(endpoint.url)
     assert (post.id, post.body) == (sample.event, b'{"a":1}')
@@ -333,7 +335,7 @@ async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where
     endpoint = await desk.endpoint()
     away = FeedPosition((await desk.now()).own, LogPosition(position=OPEN_END))
     async with backend.uow.begin(desk.tenant, CALL) as tx:
-        await tx.webhooks.save(endpoint, checkpoint=away)
+        await tx[WebhookStore].save(endpoint, checkpoint=away)
 
     async def begun() -> bool:
         subscriber = await backend.delivery_log.subscriber(desk.tenant, endpoint.id)

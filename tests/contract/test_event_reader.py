@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogBounds, LogPosition, View
+from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogBounds, View
+from domain.events.model import LogPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
@@ -17,6 +18,7 @@ from domain.kernel.tenancy import Tenant
 from tests.contract.losses import forget, raise_low_watermark
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -28,7 +30,7 @@ async def written(backend: Backend, tenant: Tenant, count: int = 1, **changes: A
     """That many events in one transaction; answers their ids."""
     events = [builders.event(**{"subject": new_id("src")} | changes) for _ in range(count)]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.events.append(events)
+        await tx[EventLog].append(events)
     return [event.id for event in events]
 
 

@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
-from domain.changes.model import ALL, BEGINNING, OPEN_END, LogBounds, LogPosition, View
+from domain.changes.model import ALL, BEGINNING, OPEN_END, LogBounds, View
+from domain.events.model import LogPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.ids import is_id, new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -30,8 +32,8 @@ async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
     fresh = builders.event("src_2")
     id = named.id
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.events.append([named, fresh])
-        await tx.events.append([])
+        await tx[EventLog].append([named, fresh])
+        await tx[EventLog].append([])
         assert named.id == id and is_id("evt", fresh.id)
         assert [event.subject for event in tx.recorded.events] == ["src_1", "src_2"]
 
@@ -39,23 +41,23 @@ async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
 async def test_a_log_without_events_has_no_epoch_and_no_end(backend: Backend, tenant: Tenant) -> None:
     assert await bounds_of(backend, tenant) == LogBounds()
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.events.append([])
+        await tx[EventLog].append([])
     assert await bounds_of(backend, tenant) == LogBounds()
 
 
 async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.events.append([builders.event("src_1")])
+        await tx[EventLog].append([builders.event("src_1")])
         assert await bounds_of(backend, tenant) == LogBounds()
     first = await bounds_of(backend, tenant)
     assert (first.last, first.low, first.began) == (1, 0, 0) and first.epoch > 0
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.events.append([builders.event("src_1")])
+            await tx[EventLog].append([builders.event("src_1")])
             raise LookupError
     assert await bounds_of(backend, tenant) == first
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.events.append([builders.event("src_1") for _ in range(3)])
+        await tx[EventLog].append([builders.event("src_1") for _ in range(3)])
     after = await bounds_of(backend, tenant)
     assert (after.epoch, after.last) == (first.epoch, 4)
     [*_, last] = await stored(backend, tenant)
@@ -64,10 +66,10 @@ async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Bac
 
 async def test_a_units_own_high_watermark(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.events.high_watermark() == 0
-        await tx.events.append([builders.event("src_1")])
+        assert await tx[EventLog].high_watermark() == 0
+        await tx[EventLog].append([builders.event("src_1")])
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.events.high_watermark() == 1
+        assert await tx[EventLog].high_watermark() == 1
 
 
 @pytest.mark.parametrize("count", [1, 40, 41, 300])
@@ -80,15 +82,15 @@ async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
         events = [builders.event(f"src_{number}") for number in range(count)]
         with pytest.raises(LookupError):
             async with backend.uow.begin(log, CALL) as tx:
-                await tx.events.append([builders.event("src_x") for _ in range(count)])
+                await tx[EventLog].append([builders.event("src_x") for _ in range(count)])
                 raise LookupError
         async with backend.uow.begin(log, CALL) as tx:
-            await tx.events.append(events[:1])
+            await tx[EventLog].append(events[:1])
             with pytest.raises(LookupError):
                 async with tx.savepoint():
-                    await tx.events.append([builders.event("src_y")])
+                    await tx[EventLog].append([builders.event("src_y")])
                     raise LookupError
-            await tx.events.append(events[1:])
+            await tx[EventLog].append(events[1:])
         made.setdefault(log, []).extend(event.id for event in events)
     for log, ids in made.items():
         found = await stored(backend, log)
@@ -102,9 +104,9 @@ async def test_positions_stand_in_the_order_of_commits(backend: Backend, tenant:
         pytest.skip("one writes at a time here")
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as slow:
-            await slow.events.append([builders.event("src_slow")])
+            await slow[EventLog].append([builders.event("src_slow")])
             async with backend.uow.begin(tenant, CALL) as quick:
-                await quick.events.append([builders.event("src_quick")])
+                await quick[EventLog].append([builders.event("src_quick")])
             seen = await stored(backend, tenant)
             assert [(event.subject, event.position) for event in seen] == [("src_quick", 1)]
     assert [(event.subject, event.position) for event in await stored(backend, tenant)] == [
@@ -122,7 +124,7 @@ async def test_an_uncommitted_append_is_never_visible_and_holds_nobody_up(backen
             await open_one.events.append([builders.event("src_1")])
             for log in (other, tenant, Tenant(tenant.org, False)):
                 async with backend.uow.begin(log, CALL) as quick:
-                    await quick.events.append([builders.event("src_2")])
+                    await quick[EventLog].append([builders.event("src_2")])
                 assert (await bounds_of(backend, log)).last == 1
                 assert [event.subject for event in await stored(backend, log)] == ["src_2"]
     assert (await bounds_of(backend, tenant)).last == 2
@@ -130,7 +132,7 @@ async def test_an_uncommitted_append_is_never_visible_and_holds_nobody_up(backen
 
 async def test_the_events_of_a_transaction_have_its_time(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.events.append([builders.event("src_1"), builders.event("src_2")])
+        await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
         now = tx.now
     found = await stored(backend, tenant)
     assert {event.time for event in found} == {now}

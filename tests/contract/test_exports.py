@@ -48,6 +48,10 @@ from domain.storage.usecases.sweeping import StorageSweeper
 from ports.unit_of_work import Tx
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
+from domain.catalogue.ports import CatalogueStore
+from domain.events.ports import EventLog
+from domain.exports.ports import ExportStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -65,7 +69,7 @@ class Notes:
         if dataset == "notes":
             yield Lines(2, b'{"n":1}\n{"n":2}\n')
         if dataset == "counted":
-            page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=100))
+            page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=100))
             yield Lines(1, json.dumps(sorted(document.id for document in page.items)).encode() + b"\n")
 
 
@@ -144,7 +148,7 @@ class Desk:
 
     async def listed(self, **filter: object) -> list[bytes]:
         async with self.backend.uow.read(self.tenant) as tx:
-            page = await tx.catalogue.products(ProductFilter(**filter), PageRequest(limit=100))  # type: ignore[arg-type]
+            page = await tx[CatalogueStore].products(ProductFilter(**filter), PageRequest(limit=100))  # type: ignore[arg-type]
             return sorted(document.body for document in page.items)
 
     async def fill(self, count: int, key: str = "P") -> None:
@@ -153,7 +157,7 @@ class Desk:
         for product in products:
             builders.offer(builders.variant(product, f"{product.key}-1"))
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
         await catalogues.add(self.backend.uow, self.tenant, *products)
 
     async def told(self) -> list[tuple[str, str]]:
@@ -201,7 +205,7 @@ async def test_a_line_for_each_product_as_it_is_listed(desk: Desk) -> None:
 async def test_the_cursor_leads_to_what_came_after(desk: Desk) -> None:
     async def append(subject: str) -> None:
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx.events.append([builders.event(subject)])
+            await tx[EventLog].append([builders.event(subject)])
 
     await append("prod_before")
     made = await desk.made()
@@ -224,9 +228,9 @@ async def test_lines_and_cursor_are_of_one_moment(desk: Desk) -> None:
             number += 1
             product = builders.product(source.id, source.catalogue, f"{name}{number}")
             async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-                await tx.catalogue.save(catalogues.whole(source.id), catalogues.batch_of(product), tx.now)
+                await tx[CatalogueStore].save(catalogues.whole(source.id), catalogues.batch_of(product), tx.now)
                 event = builders.event(product.id, type="product.created", version=1, data={"id": product.id})
-                await tx.events.append([event])
+                await tx[EventLog].append([event])
             await asyncio.sleep(0.003)
 
     writers = [asyncio.create_task(write(name)) for name in "ABC"]
@@ -285,7 +289,7 @@ async def test_a_product_larger_than_a_portion(desk: Desk) -> None:
     made = await desk.made()
     lines = {json.loads(line)["id"]: line for line in desk.objects.lines(made.files[0].key)}
     async with desk.backend.uow.read(desk.tenant) as tx:
-        document = await tx.catalogue.product(large.id)
+        document = await tx[CatalogueStore].product(large.id)
     assert document is not None and lines[large.id] == document.body and len(lines) == made.rows == 3
 
 
@@ -457,7 +461,7 @@ async def test_files_go_in_time(desk: Desk) -> None:
     async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
         linked = await desk.service.linked(made, tx.now, SCOPES)
         assert len(linked.urls) == 2
-        await tx.exports.save(replace(made, expires_at=tx.now))
+        await tx[ExportStore].save(replace(made, expires_at=tx.now))
     clock = SettableClock()
     clock.advance(desk.backend.now() + timedelta(seconds=1) - clock.now())
     assert await ExportExpiry(desk.backend.uow, desk.backend.exports, clock).tick() >= 1
@@ -470,7 +474,7 @@ async def test_files_go_in_time(desk: Desk) -> None:
 async def test_only_the_newest_are_kept(desk: Desk) -> None:
     async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
         made = [builders.export().succeeded((), "cursor", tx.now) for _ in range(KEPT_EXPORTS + 1)]
-        await tx.exports.add_all(made)
+        await tx[ExportStore].add_all(made)
         await expire_older(tx)
-        kept = [export.id for export in await tx.exports.kept()]
+        kept = [export.id for export in await tx[ExportStore].kept()]
     assert kept == sorted((export.id for export in made), reverse=True)[: KEPT_EXPORTS - 1]

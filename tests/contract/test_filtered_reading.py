@@ -6,13 +6,15 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import BEGINNING, OPEN_END, EventFilter, LogPosition, View
+from domain.changes.model import BEGINNING, OPEN_END, EventFilter, View
+from domain.events.model import LogPosition
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import bounds_of, ids, whole, written
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -65,7 +67,7 @@ class LongLog:
         while left:
             count = min(left, dice.choice((1, 40, 41, 500, 1_300)))
             async with backend.uow.begin(self.tenant, builders.CALL) as tx:
-                await tx.events.append([self._event(self.length - left + number) for number in range(count)])
+                await tx[EventLog].append([self._event(self.length - left + number) for number in range(count)])
             left -= count
 
     def _event(self, number: int) -> Event:
@@ -158,7 +160,7 @@ async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Back
     await written(backend, tenant, 3)
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx.events.append([builders.event("src_1", type=RARE)])
+            await tx[EventLog].append([builders.event("src_1", type=RARE)])
             if (flush := getattr(tx, "flush", None)) is not None:
                 await flush()
             raise LookupError

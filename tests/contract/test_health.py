@@ -12,10 +12,12 @@ from domain.runs import model
 from domain.runs.model import Run, RunStatus, StartRun, WaitingReason
 from domain.runs.usecases.service import RunService
 from domain.sources.model import Schedule, Source
-from ports.connectors import FetchFailed
+from domain.ingestion.ports import FetchFailed
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.checking import CheckDesk, check_desk
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 FEED = b"SKU,Title,Price\nA-1,Oak chair,100\n"
@@ -26,16 +28,16 @@ HOURLY = Schedule(interval_minutes=60, adaptive=True)
 
 async def _source(desk: CheckDesk) -> Source:
     async with desk.backend.uow.read(desk.tenant) as tx:
-        found = await tx.sources.get(desk.source.id)
+        found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
     return found
 
 
 async def _change(desk: CheckDesk, **changes: Any) -> None:
     async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
-        found = await tx.sources.get(desk.source.id, lock=True)
+        found = await tx[SourceStore].get(desk.source.id, lock=True)
         assert found is not None
-        await tx.sources.save(replace(found, **changes))
+        await tx[SourceStore].save(replace(found, **changes))
 
 
 async def _started(desk: CheckDesk) -> Run:
@@ -88,7 +90,7 @@ async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: T
     await desk.pull(FEED)
     assert (await _source(desk)).status == "active"
     async with desk.backend.uow.read(desk.tenant) as tx:
-        good = await tx.runs.last_good(desk.source.id, Stream.CATALOGUE)
+        good = await tx[RunStore].last_good(desk.source.id, Stream.CATALOGUE)
     assert good is not None and good.snapshot is not None
     await desk.objects.delete(good.snapshot)
     assert (await _replayed(desk)).status == RunStatus.FAILED

@@ -11,6 +11,7 @@ from ports.idempotency import StoredAnswer
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
+from ports.idempotency import IdempotencyStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -19,77 +20,77 @@ ANSWER = StoredAnswer(b"\x00\xff", 201, (("location", "/v1/sources/src_1"), ("et
 
 async def test_an_answer_is_kept_with_the_effect(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.idempotency.hold("k") is None
-        await tx.idempotency.keep("k", ANSWER)
+        assert await tx[IdempotencyStore].hold("k") is None
+        await tx[IdempotencyStore].keep("k", ANSWER)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.idempotency.hold("k") == ANSWER
-        assert await tx.idempotency.hold("K") is None
+        assert await tx[IdempotencyStore].hold("k") == ANSWER
+        assert await tx[IdempotencyStore].hold("K") is None
 
 
 async def test_nothing_is_kept_of_what_was_rolled_back(uow: UnitOfWork, tenant: Tenant) -> None:
     with pytest.raises(LookupError):
         async with uow.begin(tenant, CALL) as tx:
-            await tx.idempotency.hold("k")
-            await tx.idempotency.keep("k", ANSWER)
+            await tx[IdempotencyStore].hold("k")
+            await tx[IdempotencyStore].keep("k", ANSWER)
             raise LookupError
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.idempotency.hold("k") is None
+        assert await tx[IdempotencyStore].hold("k") is None
 
 
 async def test_a_key_is_held_until_the_transaction_ends(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as first:
-        assert await first.idempotency.hold("k") is None
-        assert await first.idempotency.hold("k") is None
+        assert await first[IdempotencyStore].hold("k") is None
+        assert await first[IdempotencyStore].hold("k") is None
         async with uow.begin(tenant, CALL) as second:
             with pytest.raises(RequestInProgress) as refusal:
                 async with second.savepoint():
-                    await second.idempotency.hold("k")
+                    await second[IdempotencyStore].hold("k")
             assert refusal.value.retry_after == 1
-            assert await second.idempotency.hold("another") is None
-        await first.idempotency.keep("k", ANSWER)
+            assert await second[IdempotencyStore].hold("another") is None
+        await first[IdempotencyStore].keep("k", ANSWER)
     async with uow.begin(tenant, CALL) as third:
-        assert await third.idempotency.hold("k") == ANSWER
+        assert await third[IdempotencyStore].hold("k") == ANSWER
 
 
 async def test_a_failed_holder_lets_go(uow: UnitOfWork, tenant: Tenant) -> None:
     with pytest.raises(LookupError):
         async with uow.begin(tenant, CALL) as tx:
-            await tx.idempotency.hold("k")
+            await tx[IdempotencyStore].hold("k")
             raise LookupError
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.idempotency.hold("k") is None
+        assert await tx[IdempotencyStore].hold("k") is None
 
 
 async def test_tenants_and_modes_share_no_key(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.idempotency.hold("k")
-        await tx.idempotency.keep("k", ANSWER)
+        await tx[IdempotencyStore].hold("k")
+        await tx[IdempotencyStore].keep("k", ANSWER)
         for other in (replace(tenant, livemode=False), await backend.tenant()):
             async with backend.uow.begin(other, CALL) as elsewhere:
-                assert await elsewhere.idempotency.hold("k") is None
+                assert await elsewhere[IdempotencyStore].hold("k") is None
 
 
 async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenant) -> None:
     if backend.name != "memory":
         pytest.skip("a day does not pass here")
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.idempotency.keep("k", ANSWER)
+        await tx[IdempotencyStore].keep("k", ANSWER)
     await backend.pass_time(timedelta(hours=23, minutes=59))
     assert await backend.maintenance.purge_expired() == 0
     await backend.pass_time(timedelta(minutes=1))
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.idempotency.hold("k") is None
+        assert await tx[IdempotencyStore].hold("k") is None
     assert await backend.maintenance.purge_expired() == 1
     assert await backend.maintenance.purge_expired() == 0
 
 
 async def test_an_answer_may_be_revised(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await tx.idempotency.hold("k")
-        await tx.idempotency.keep("k", ANSWER)
+        await tx[IdempotencyStore].hold("k")
+        await tx[IdempotencyStore].keep("k", ANSWER)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.idempotency.revise("k", b'{"object":"other"}')
-        await tx.idempotency.revise("nothing", b"{}")
+        await tx[IdempotencyStore].revise("k", b'{"object":"other"}')
+        await tx[IdempotencyStore].revise("nothing", b"{}")
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.idempotency.hold("k") == replace(ANSWER, body=b'{"object":"other"}')
-        assert await tx.idempotency.hold("nothing") is None
+        assert await tx[IdempotencyStore].hold("k") == replace(ANSWER, body=b'{"object":"other"}')
+        assert await tx[IdempotencyStore].hold("nothing") is None

@@ -11,6 +11,8 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.jobs.ports import JobStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -27,7 +29,7 @@ async def _add(backend: Backend, *jobs: NewJob) -> list[str]:
     ids = []
     for job in jobs:
         async with backend.uow.begin(job.tenant, CALL) as tx:
-            ids.append(await tx.jobs.add(job))
+            ids.append(await tx[JobStore].add(job))
     return ids
 
 
@@ -38,7 +40,7 @@ async def _due(backend: Backend, limit: int) -> list[str]:
 
 async def _finish(backend: Backend, job: ClaimedJob) -> None:
     async with backend.uow.begin(job.tenant, CALL) as tx:
-        await tx.jobs.finish(job)
+        await tx[JobStore].finish(job)
 
 
 async def test_a_job_comes_as_it_was_queued(backend: Backend, tenant: Tenant) -> None:
@@ -54,7 +56,7 @@ async def test_nothing_is_queued_before_the_commit(backend: Backend, tenant: Ten
     lane = _lane()
     async with backend.uow.begin(tenant, CALL) as tx:
         tx.dry = True
-        await tx.jobs.add(NewJob("a", lane, tenant))
+        await tx[JobStore].add(NewJob("a", lane, tenant))
         assert list(await backend.dispatch.claim(lane, 10, LEASE)) == []
     assert list(await backend.dispatch.claim(lane, 10, LEASE)) == []
 
@@ -113,7 +115,11 @@ async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant
         await _finish(backend, old)
     assert not await backend.dispatch.renew(old, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
-        for refused in (tx.jobs.finish(old), tx.jobs.put_off(old, backend.now()), tx.jobs.hold(old, LEASE)):
+        for refused in (
+            tx[JobStore].finish(old),
+            tx[JobStore].put_off(old, backend.now()),
+            tx[JobStore].hold(old, LEASE),
+        ):
             with pytest.raises(LeaseLost):
                 async with tx.savepoint():
                     await refused
@@ -132,10 +138,10 @@ async def test_what_a_fenced_attempt_did_is_undone(backend: Backend, tenant: Ten
     await backend.dispatch.claim(lane, 1, LEASE)
     with pytest.raises(LeaseLost):
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.sources.add(source)
-            await tx.jobs.hold(old, LEASE)
+            await tx[SourceStore].add(source)
+            await tx[JobStore].hold(old, LEASE)
     async with backend.uow.read(tenant) as tx:
-        assert await tx.sources.get(source.id) is None
+        assert await tx[SourceStore].get(source.id) is None
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -145,7 +151,7 @@ async def test_a_renewed_lease_holds(backend: Backend, tenant: Tenant, inside: b
     [job] = await backend.dispatch.claim(lane, 1, SHORT)
     if inside:
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.jobs.hold(job, LEASE)
+            await tx[JobStore].hold(job, LEASE)
     else:
         assert await backend.dispatch.renew(job, LEASE)
     await backend.pass_time(PAST_IT)
@@ -158,7 +164,7 @@ async def test_put_off(backend: Backend, tenant: Tenant) -> None:
     [id] = await _add(backend, NewJob("a", lane, tenant))
     [job] = await backend.dispatch.claim(lane, 1, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.jobs.put_off(job, backend.now() + SHORT)
+        await tx[JobStore].put_off(job, backend.now() + SHORT)
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
     await backend.pass_time(PAST_IT)
     [again] = await backend.dispatch.claim(lane, 1, LEASE)
@@ -203,7 +209,7 @@ async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant:
     assert lane in await _due(backend, 10_000)
     [job] = await backend.dispatch.claim(lane, 1, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.jobs.put_off(job, backend.now() - LEASE)
+        await tx[JobStore].put_off(job, backend.now() - LEASE)
     assert lane in await _due(backend, 10_000)
 
 

@@ -21,6 +21,7 @@ from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, M
 from tests.support import builders
 from tests.support.backend import Backend, memory_backend
 from tests.support.judged import FakeDecisions, FakeItems, FakePairs, item, pair, said
+from domain.jobs.ports import JobStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -88,7 +89,7 @@ class Bench:
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await FakePairs(tx).add(made)
             if ask:
-                await tx.jobs.add(judging(self.tenant))
+                await tx[JobStore].add(judging(self.tenant))
         return made
 
     async def change(self, id: str, **changes: Any) -> None:
@@ -321,7 +322,7 @@ async def test_a_larger_budget_counts_at_once(bench: Bench) -> None:
     await bench.work()
     assert bench.asked == 1, "what waits, waits"
     async with bench.backend.uow.begin(bench.tenant, CALL) as tx:
-        await tx.jobs.add(judging(bench.tenant, "settings:2"))
+        await tx[JobStore].add(judging(bench.tenant, "settings:2"))
     await bench.work()
     assert bench.asked == 49 and {(await bench.pair(one.id)).status for one in made} == {"merged"}
     tomorrow = await bench.due()

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from domain.changes.model import NETWORK_GROUPS, EventFilter, LogPosition, View, network_of
+from domain.changes.model import NETWORK_GROUPS, EventFilter, View, network_of
+from domain.events.model import LogPosition
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
@@ -18,6 +19,7 @@ from tests.contract.losses import forget
 from tests.contract.test_event_reader import bounds_of
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 STEPS = 120
@@ -51,13 +53,13 @@ class Model:
         undone, in_part = dice.random() < 0.15, dice.random() < 0.2
         try:
             async with self.backend.uow.begin(tenant, builders.CALL) as tx:
-                await tx.events.append(made)
+                await tx[EventLog].append(made)
                 if self.backend.name != "memory" and dice.random() < 0.5:
                     await self._write_between()
                 if in_part:
                     with pytest.raises(RolledBack):
                         async with tx.savepoint():
-                            await tx.events.append([self._event()])
+                            await tx[EventLog].append([self._event()])
                             raise RolledBack
                 if undone:
                     raise RolledBack
@@ -68,7 +70,7 @@ class Model:
     async def _write_between(self) -> None:
         tenant, event = self.dice.choice(self.tenants), self._event()
         async with self.backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx.events.append([event])
+            await tx[EventLog].append([event])
         self.logs[tenant].append(event)
 
     def _event(self) -> Event:

@@ -17,10 +17,11 @@ from domain.mail.model import (
     MessageStatus,
 )
 from domain.kernel.ids import new_id
-from ports.mail import Recipient
+from domain.mail.ports import Recipient
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -52,19 +53,19 @@ async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
         tenant, mine = await backend.tenant(livemode=livemode), _address()
         source = builders.source(kind="mail", inbound_address=mine)
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.sources.add(source)
-            await tx.sources.add(builders.source())
+            await tx[SourceStore].add(source)
+            await tx[SourceStore].add(builders.source())
         assert await backend.addresses.find(mine) == Recipient(tenant, source.id, mine)
         assert await backend.addresses.find(mine.upper()) is None
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.sources.save(source.changed(tx.now, inbound_address=address + str(livemode)))
+            await tx[SourceStore].save(source.changed(tx.now, inbound_address=address + str(livemode)))
         assert await backend.addresses.find(mine) is None
 
 
 async def test_what_is_not_committed_is_not_found(backend: Backend) -> None:
     address = _address()
     async with backend.uow.begin(await backend.tenant(), CALL) as tx:
-        await tx.sources.add(builders.source(kind="mail", inbound_address=address))
+        await tx[SourceStore].add(builders.source(kind="mail", inbound_address=address))
         assert await backend.addresses.find(address) is None
 
 

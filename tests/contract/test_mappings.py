@@ -16,6 +16,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
+from domain.mappings.ports import MappingStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -38,12 +39,12 @@ def _known(mapping: SourceMapping, own: bool) -> KnownMapping:
 async def _add(uow: UnitOfWork, tenant: Tenant, *mappings: SourceMapping) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for mapping in mappings:
-            await tx.mappings.add(mapping)
+            await tx[MappingStore].add(mapping)
 
 
 async def _ids(uow: UnitOfWork, tenant: Tenant, source: str) -> set[str]:
     async with uow.read(tenant) as tx:
-        return {one.id for one in (await tx.mappings.page(PageRequest(limit=100), MappingFilter(source))).items}
+        return {one.id for one in (await tx[MappingStore].page(PageRequest(limit=100), MappingFilter(source))).items}
 
 
 async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -59,7 +60,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     )  # fmt: skip
     await _add(uow, tenant, mapping)
     async with uow.read(tenant) as tx:
-        assert await tx.mappings.get(mapping.id) == mapping
+        assert await tx[MappingStore].get(mapping.id) == mapping
 
 
 async def test_one_mapping_a_header_set(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -74,12 +75,12 @@ async def test_of_headers(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = builders.mapping("src_1", "A"), builders.mapping("src_1", "B")
     await _add(uow, tenant, first, second, builders.mapping("src_2", "A"))
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx.mappings.of_headers("src_1", [digest_of(("A",)), digest_of(("C",))])
+        found = await tx[MappingStore].of_headers("src_1", [digest_of(("A",)), digest_of(("C",))])
         assert list(found) == [first]
-        assert list(await tx.mappings.of_headers("src_1", [])) == []
-        await tx.mappings.save(replace(first, status=MappingStatus.CONFIRMED, confirmed_at=NOW))
+        assert list(await tx[MappingStore].of_headers("src_1", [])) == []
+        await tx[MappingStore].save(replace(first, status=MappingStatus.CONFIRMED, confirmed_at=NOW))
     async with uow.read(tenant) as tx:
-        assert (await tx.mappings.get(first.id)).status == "confirmed"
+        assert (await tx[MappingStore].get(first.id)).status == "confirmed"
 
 
 async def test_confirmed_last_first_and_the_own_first(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -87,12 +88,12 @@ async def test_confirmed_last_first_and_the_own_first(uow: UnitOfWork, tenant: T
     others = [_confirmed(f"src_{n}", "A1", minutes=9 - n) for n in (2, 3, 4)]
     await _add(uow, tenant, *own, *others, builders.mapping("src_1", "B"), builders.mapping("src_2", "B"))
     async with uow.read(tenant) as tx:
-        assert list(await tx.mappings.confirmed("src_1", 10)) == [
+        assert list(await tx[MappingStore].confirmed("src_1", 10)) == [
             _known(own[0], True), _known(own[2], True), _known(own[1], True),
             *(_known(other, False) for other in others),
         ]  # fmt: skip
-        assert list(await tx.mappings.confirmed("src_1", 1)) == [_known(own[0], True), _known(others[0], False)]
-        assert [one.own for one in await tx.mappings.confirmed("src_9", 2)] == [False, False]
+        assert list(await tx[MappingStore].confirmed("src_1", 1)) == [_known(own[0], True), _known(others[0], False)]
+        assert [one.own for one in await tx[MappingStore].confirmed("src_9", 2)] == [False, False]
 
 
 async def test_prune_keeps_the_newest_and_what_was_confirmed(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -103,8 +104,8 @@ async def test_prune_keeps_the_newest_and_what_was_confirmed(uow: UnitOfWork, te
     other = builders.mapping("src_2", "A0")
     await _add(uow, tenant, *mappings, other)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.mappings.prune("src_1", 9)
-        await tx.mappings.prune("src_1", 3)
+        await tx[MappingStore].prune("src_1", 9)
+        await tx[MappingStore].prune("src_1", 3)
     assert await _ids(uow, tenant, "src_1") == {ids[1], *ids[3:]}
     assert await _ids(uow, tenant, "src_2") == {other.id}
 
@@ -114,10 +115,14 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await _add(backend.uow, tenant, mapping)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx.mappings.get(mapping.id) is None
-            assert list(await tx.mappings.of_headers("src_1", [mapping.digest])) == []
-            assert list(await tx.mappings.confirmed("src_1", 9)) == list(await tx.mappings.confirmed("src_2", 9)) == []
-            await tx.mappings.prune("src_1", 0)
+            assert await tx[MappingStore].get(mapping.id) is None
+            assert list(await tx[MappingStore].of_headers("src_1", [mapping.digest])) == []
+            assert (
+                list(await tx[MappingStore].confirmed("src_1", 9))
+                == list(await tx[MappingStore].confirmed("src_2", 9))
+                == []
+            )
+            await tx[MappingStore].prune("src_1", 0)
         await _add(backend.uow, other, builders.mapping("src_1", "A"))
     assert await _ids(backend.uow, tenant, "src_1") == {mapping.id}
 
@@ -129,7 +134,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
 
     async def fetch(page_request: PageRequest) -> Page[SourceMapping]:
         async with uow.read(tenant) as tx:
-            return await tx.mappings.page(page_request, MappingFilter("src_1"))
+            return await tx[MappingStore].page(page_request, MappingFilter("src_1"))
 
     async def insert() -> None:
         number = next(numbers)

@@ -22,6 +22,8 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, store, whole
 from tests.support.matching import Told, match, products_of, sources
+from domain.catalogue.ports import CatalogueStore
+from domain.matching.ports import MatchIndexStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -37,16 +39,16 @@ def _chair(source: str, key: str, *colours: str, title: str = "Halden chair", **
 
 async def _queued(uow: UnitOfWork, tenant: Tenant) -> list[str]:
     async with uow.read(tenant) as tx:
-        return [one.variant for one in await tx.match_index.stale("", 100)]
+        return [one.variant for one in await tx[MatchIndexStore].stale("", 100)]
 
 
 async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[Item]:
     """Read all that is queued, as the stage does; answers the items."""
     async with uow.begin(tenant, CALL) as tx:
-        queued = {one.variant: one.stamp for one in await tx.match_index.stale("", 100)}
-        before = await tx.match_index.of_variants(list(queued))
+        queued = {one.variant: one.stamp for one in await tx[MatchIndexStore].stale("", 100)}
+        before = await tx[MatchIndexStore].of_variants(list(queued))
         known = {item.variant: item.number for item in before}
-        new = iter(await tx.match_index.numbers(len(queued)))
+        new = iter(await tx[MatchIndexStore].numbers(len(queued)))
         items = [
             Item(
                 one.variant,
@@ -56,9 +58,9 @@ async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[Item]:
                 facts_of(one),
                 known.get(one.variant) or next(new),
             )
-            for one in await tx.match_index.stored(list(queued))
+            for one in await tx[MatchIndexStore].stored(list(queued))
         ]
-        await tx.match_index.index(items, changes(before, items))
+        await tx[MatchIndexStore].index(items, changes(before, items))
     return items
 
 
@@ -67,10 +69,10 @@ async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> Non
     ids = sorted(variant.id for product in (first, second) for variant in product.variants)
     assert await _queued(uow, tenant) == ids
     async with uow.read(tenant) as tx:
-        assert [one.variant for one in await tx.match_index.stale(ids[0], 1)] == [ids[1]]
-        assert not await tx.match_index.idle() and not await tx.match_index.waiting("", 9)
+        assert [one.variant for one in await tx[MatchIndexStore].stale(ids[0], 1)] == [ids[1]]
+        assert not await tx[MatchIndexStore].idle() and not await tx[MatchIndexStore].waiting("", 9)
     async with uow.begin(Tenant(tenant.org, not tenant.livemode), CALL) as tx:
-        assert await tx.match_index.idle(), "the other mode has a queue of its own"
+        assert await tx[MatchIndexStore].idle(), "the other mode has a queue of its own"
 
 
 async def test_the_backlog_tells_how_many_wait_and_how_long(backend: Backend, uow: UnitOfWork, tenant: Tenant) -> None:
@@ -85,8 +87,8 @@ async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, te
     [product] = await add(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
     await _indexed(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.match_index.matched(await tx.match_index.waiting("", 9))
-        assert await tx.match_index.idle()
+        await tx[MatchIndexStore].matched(await tx[MatchIndexStore].waiting("", 9))
+        assert await tx[MatchIndexStore].idle()
     product.data = {**product.data, "description": "for the hall"}
     await store(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), whole(A))
     assert await _queued(uow, tenant) == []
@@ -99,14 +101,14 @@ async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, te
     [product] = await add(uow, tenant, _chair(A, "1", "white"))
     [item] = await _indexed(uow, tenant)
     async with uow.read(tenant) as tx:
-        waiting = await tx.match_index.waiting("", 9)
+        waiting = await tx[MatchIndexStore].waiting("", 9)
     assert waiting == [Queued(item.variant, item.stamp)]
     product.variants[0].data = {"colour": "black"}
     changed = Batch(changed_variants=product.variants, touched={product.id: product})
     await store(uow, tenant, changed, whole(A))
     async with uow.begin(tenant, CALL) as tx:
-        await tx.match_index.matched(waiting)
-        assert not await tx.match_index.idle() and not await tx.match_index.waiting("", 9)
+        await tx[MatchIndexStore].matched(waiting)
+        assert not await tx[MatchIndexStore].idle() and not await tx[MatchIndexStore].waiting("", 9)
     assert await _queued(uow, tenant) == [item.variant]
 
 
@@ -118,7 +120,7 @@ async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> N
     builders.offer(made.variants[1], data={"currency": "eur", "msrp": 70000, "availability": "in_stock"})
     [product] = await add(uow, tenant, made)
     async with uow.read(tenant) as tx:
-        found = {one.variant: one for one in await tx.match_index.stored([one.id for one in product.variants])}
+        found = {one.variant: one for one in await tx[MatchIndexStore].stored([one.id for one in product.variants])}
     white, black = (found[variant.id] for variant in made.variants)
     assert (white.product, white.source, white.price, white.currency) == (product.id, A, 49900, "usd")
     assert (black.price, black.currency) == (70000, "eur")
@@ -132,10 +134,10 @@ async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
     numbers = sorted(item.number for item in items)
     of_b = next(item for item in items if item.source == B)
     async with uow.read(tenant) as tx:
-        assert sorted(await tx.match_index.numbered(numbers), key=_number) == sorted(items, key=_number)
-        assert await tx.match_index.of_variants([of_b.variant]) == [of_b]
-        assert not set(await tx.match_index.numbers(5)) & set(numbers)
-        found = await tx.match_index.listed(["halden", "white", "nobody", ALL])
+        assert sorted(await tx[MatchIndexStore].numbered(numbers), key=_number) == sorted(items, key=_number)
+        assert await tx[MatchIndexStore].of_variants([of_b.variant]) == [of_b]
+        assert not set(await tx[MatchIndexStore].numbers(5)) & set(numbers)
+        found = await tx[MatchIndexStore].listed(["halden", "white", "nobody", ALL])
     assert _plain(found["halden"]) == {A: (2, [n for n in numbers if n != of_b.number]), B: (1, [of_b.number])}
     assert found["white"][A].items == 1 and "nobody" not in found
     assert _plain(found[ALL]) == {A: (2, None), B: (1, None)}
@@ -148,14 +150,14 @@ async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: 
     [product] = await add(uow, tenant, made)
     await _indexed(uow, tenant)
     async with uow.read(tenant) as tx:
-        found = await tx.match_index.listed(["#rxv663", "#rxv663bk"])
+        found = await tx[MatchIndexStore].listed(["#rxv663", "#rxv663bk"])
     counted = {key: (row[A].items, row[A].codes, row[A].stems) for key, row in found.items()}
     assert counted == {"#rxv663": (2, 1, 2), "#rxv663bk": (1, 1, 0)}
     product.variants[1].data = {"description": "fits RXV663"}
     await store(uow, tenant, Batch(changed_variants=product.variants[1:], touched={product.id: product}), whole(A))
     await _indexed(uow, tenant)
     async with uow.read(tenant) as tx:
-        [row] = (await tx.match_index.listed(["#rxv663"])).values()
+        [row] = (await tx[MatchIndexStore].listed(["#rxv663"])).values()
     assert (row[A].items, row[A].codes, row[A].stems) == (1, 0, 1)
 
 
@@ -169,7 +171,7 @@ async def test_keys_follow_what_an_item_says(uow: UnitOfWork, tenant: Tenant) ->
     [other] = [one for one in before if one.variant != item.variant]
     assert item.number == next(one.number for one in before if one.variant == item.variant)
     async with uow.read(tenant) as tx:
-        found = await tx.match_index.listed(["white", "green", "halden", "black"])
+        found = await tx[MatchIndexStore].listed(["white", "green", "halden", "black"])
     shared = {name: _plain(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
     [was] = next(one.facts.colours for one in before if one.variant == item.variant)
     assert shared["green"] == (1, [item.number]) and shared[was] == (0, [])
@@ -182,23 +184,23 @@ async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
         return {("oak", A): KeyChange(len(added), added), ("#x1", A): KeyChange(len(added), added)}
 
     async with uow.begin(tenant, CALL) as tx:
-        await tx.match_index.index([], by(1, LISTED - 1))
-        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A] == (LISTED - 1, list(range(1, LISTED)))
-        await tx.match_index.index([], by(LISTED, LISTED))
-        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A][1] == list(range(1, LISTED + 1))
-        await tx.match_index.index([], by(LISTED + 1, LISTED + 1))
-        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A] == (LISTED + 1, None)
-        await tx.match_index.index([], {("oak", A): KeyChange(-2, [], [1, 2])})
-        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A] == (LISTED - 1, None), "it stays one"
+        await tx[MatchIndexStore].index([], by(1, LISTED - 1))
+        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A] == (LISTED - 1, list(range(1, LISTED)))
+        await tx[MatchIndexStore].index([], by(LISTED, LISTED))
+        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A][1] == list(range(1, LISTED + 1))
+        await tx[MatchIndexStore].index([], by(LISTED + 1, LISTED + 1))
+        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A] == (LISTED + 1, None)
+        await tx[MatchIndexStore].index([], {("oak", A): KeyChange(-2, [], [1, 2])})
+        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A] == (LISTED - 1, None), "it stays one"
 
 
 async def test_the_model_is_kept(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.match_index.model() is None
+        assert await tx[MatchIndexStore].model() is None
         for items in (7, 9):
-            await tx.match_index.keep_model(MatchModel(items, SHIPPED, builders.MOMENT))
+            await tx[MatchIndexStore].keep_model(MatchModel(items, SHIPPED, builders.MOMENT))
     async with uow.read(tenant) as tx:
-        assert await tx.match_index.model() == MatchModel(9, SHIPPED, builders.MOMENT)
+        assert await tx[MatchIndexStore].model() == MatchModel(9, SHIPPED, builders.MOMENT)
 
 
 def _plain(found: Any) -> dict[str, tuple[int, list[int] | None]]:
@@ -225,7 +227,7 @@ async def _keys(backend: Backend, tenant: Tenant, told: Told) -> dict[tuple[str,
     keys: dict[str, tuple[str, str]] = {}
     async with backend.uow.read(tenant) as tx:
         for id in ids:
-            item = await tx.catalogue.item(id)
+            item = await tx[CatalogueStore].item(id)
             assert item is not None
             keys[id] = (item.source, item.variant_key)
     made = {}
@@ -402,8 +404,8 @@ async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: 
     await _vendors(backend, tenant)
     first = await _keys(backend, tenant, await match(backend, tenant))
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.match_index.requeue_all() == 240 and await tx.match_index.model() is None
-        assert await tx.match_index.requeue_all() == 0, "what waits waits once"
+        assert await tx[MatchIndexStore].requeue_all() == 240 and await tx[MatchIndexStore].model() is None
+        assert await tx[MatchIndexStore].requeue_all() == 0, "what waits waits once"
     again = await match(backend, tenant)
     assert sum(map(len, again.batches)) == 240
     assert (await _keys(backend, tenant, again)).keys() == first.keys()

@@ -19,6 +19,9 @@ from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, store, whole
+from domain.catalogue.ports import CatalogueStore
+from domain.media.ports import MediaStore
+from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -37,16 +40,16 @@ def _named(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
 async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
     """Register what the source's products name, as the job does; the keys to be freed."""
     async with uow.begin(tenant, CALL) as tx:
-        page = await tx.media.named(SOURCE, builders.MOMENT, None, 100)
+        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 100)
         addresses = addresses_of((url for one in page for url in one.pictures()), run)
         known = {one.url: one.address for one in addresses}
         uses = {one.product: [known[url] for url in one.pictures()] for one in page}
-        return list(await tx.media.register(uses, addresses, tx.now - FRESH))
+        return list(await tx[MediaStore].register(uses, addresses, tx.now - FRESH))
 
 
 async def _due(uow: UnitOfWork, tenant: Tenant) -> dict[str, Address]:
     async with uow.begin(tenant, CALL) as tx:
-        return {one.url: one for one in await tx.media.due(HOST, 100)}
+        return {one.url: one for one in await tx[MediaStore].due(HOST, 100)}
 
 
 def _image(tx: Tx, content: str) -> Image:
@@ -56,22 +59,22 @@ def _image(tx: Tx, content: str) -> Image:
 async def _stored(uow: UnitOfWork, tenant: Tenant, address: Address, content: str) -> tuple[str, list[str]]:
     """Have the address lead to an image of that content; its id, and the keys to be freed."""
     async with uow.begin(tenant, CALL) as tx:
-        image = await tx.media.by_content(content)
+        image = await tx[MediaStore].by_content(content)
         if image is None:
             image = _image(tx, content)
-            assert await tx.media.add(image)
-        return image.id, list(await tx.media.found(address, image.id))
+            assert await tx[MediaStore].add(image)
+        return image.id, list(await tx[MediaStore].found(address, image.id))
 
 
 async def _shown(uow: UnitOfWork, tenant: Tenant) -> int:
     async with uow.begin(tenant, CALL) as tx:
-        return await tx.media.show(100)
+        return await tx[MediaStore].show(100)
 
 
 async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any]:
     """The images of a product's document, by address."""
     async with uow.read(tenant) as tx:
-        document = await tx.catalogue.product(product)
+        document = await tx[CatalogueStore].product(product)
     assert document is not None
     told = json.loads(document.body)
     parts = [told["data"], *(variant["data"] for variant in told["variants"])]
@@ -85,13 +88,13 @@ async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) 
     other.source = "src_0000000000000000000002"
     await add(uow, tenant, other)
     async with uow.read(tenant) as tx:
-        page = await tx.media.named(SOURCE, builders.MOMENT, None, 2)
+        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 2)
         assert [(one.product, {url for url, _ in one.items}) for one in page] == [
             (third.id, {C}), (second.id, set()),
         ]  # fmt: skip
-        page = await tx.media.named(SOURCE, builders.MOMENT, second.id, 2)
+        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, second.id, 2)
         assert [(one.product, {url for url, _ in one.items}) for one in page] == [(first.id, {A, B})]
-        assert not await tx.media.named(SOURCE, builders.MOMENT + timedelta(seconds=1), None, 9)
+        assert not await tx[MediaStore].named(SOURCE, builders.MOMENT + timedelta(seconds=1), None, 9)
 
 
 async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -106,21 +109,21 @@ async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
     assert (await _due(uow, tenant)).keys() == {B}
     before = await _document(uow, tenant, first.id)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.media.unshown()
-        assert [await tx.media.show(1), await tx.media.show(1), await tx.media.show(1)] == [1, 1, 0]
-        assert not await tx.media.unshown()
+        assert await tx[MediaStore].unshown()
+        assert [await tx[MediaStore].show(1), await tx[MediaStore].show(1), await tx[MediaStore].show(1)] == [1, 1, 0]
+        assert not await tx[MediaStore].unshown()
     assert await _media(uow, tenant, first.id) == {A: image, B: None}
     assert await _media(uow, tenant, second.id) == {A: image}
     after = await _document(uow, tenant, first.id)
     assert after.etag != before.etag and json.loads(after.body)["updated_at"] == json.loads(before.body)["updated_at"]
     async with uow.read(tenant) as tx:
-        found = await tx.media.image(image)
+        found = await tx[MediaStore].image(image)
         assert found is not None and (found.content, found.width, found.height, found.bytes) == ("aa", 30, 20, 7)
 
 
 async def _document(uow: UnitOfWork, tenant: Tenant, product: str) -> Any:
     async with uow.read(tenant) as tx:
-        return await tx.catalogue.product(product)
+        return await tx[CatalogueStore].product(product)
 
 
 async def test_a_run_that_writes_the_product_again_keeps_its_images(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -143,7 +146,7 @@ async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) ->
     other, _ = await _stored(uow, tenant, due[B], "aa")
     assert one == other
     async with uow.begin(tenant, CALL) as tx:
-        assert not await tx.media.add(_image(tx, "aa")), "content is stored once"
+        assert not await tx[MediaStore].add(_image(tx, "aa")), "content is stored once"
     third = _named("3", A)
     await add(uow, tenant, third)
     await _registered(uow, tenant)
@@ -163,13 +166,13 @@ async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) 
     await store(uow, tenant, Batch(changed_products=[second], touched={second.id: second}), whole(SOURCE))
     assert await _registered(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.media.image(own) is None and await tx.media.image(shared) is not None
-        assert not await tx.media.knows(due[B].address)
+        assert await tx[MediaStore].image(own) is None and await tx[MediaStore].image(shared) is not None
+        assert not await tx[MediaStore].knows(due[B].address)
     async with uow.begin(tenant, CALL) as tx:
         late = _image(tx, "late")
-        assert await tx.media.add(late)
-        assert await tx.media.found(due[B], late.id) == [late.key], "found after nobody wanted it"
-        assert await tx.media.by_content("late") is None
+        assert await tx[MediaStore].add(late)
+        assert await tx[MediaStore].found(due[B], late.id) == [late.key], "found after nobody wanted it"
+        assert await tx[MediaStore].by_content("late") is None
 
 
 async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -190,17 +193,17 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
     due = await _due(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
         again = tx.now + timedelta(minutes=5)
-        await tx.media.failed(due[A].address, 1, "no answer", again)
-        await tx.media.failed(due[B].address, 6, "no answer", None)
-        await tx.media.unchanged(due[C].address)
-        assert await tx.media.next_due(HOST) == again
-        assert not await tx.media.due(HOST, 9)
-        await tx.media.postpone(HOST, later := tx.now + timedelta(hours=1))
-        assert await tx.media.next_due(HOST) == later
-        await tx.media.postpone(HOST, tx.now)
-        assert await tx.media.next_due(HOST) == later, "later stays later"
-        assert await tx.media.next_due("b.example") is None
-        await tx.media.failed(due[A].address, 2, "no answer", tx.now)
+        await tx[MediaStore].failed(due[A].address, 1, "no answer", again)
+        await tx[MediaStore].failed(due[B].address, 6, "no answer", None)
+        await tx[MediaStore].unchanged(due[C].address)
+        assert await tx[MediaStore].next_due(HOST) == again
+        assert not await tx[MediaStore].due(HOST, 9)
+        await tx[MediaStore].postpone(HOST, later := tx.now + timedelta(hours=1))
+        assert await tx[MediaStore].next_due(HOST) == later
+        await tx[MediaStore].postpone(HOST, tx.now)
+        assert await tx[MediaStore].next_due(HOST) == later, "later stays later"
+        assert await tx[MediaStore].next_due("b.example") is None
+        await tx[MediaStore].failed(due[A].address, 2, "no answer", tx.now)
     assert (await _due(uow, tenant))[A].tries == 2
     await _registered(uow, tenant)
     assert (await _due(uow, tenant)).keys() == {A}, "given up for now"
@@ -213,16 +216,16 @@ async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant
     due = await _due(uow, tenant)
     delays = (timedelta(minutes=5), timedelta(minutes=20))
     async with uow.begin(tenant, CALL) as tx:
-        await tx.media.failed(due[B].address, 2, "no answer", tx.now)
-        await tx.media.failed(due[C].address, 1, "no answer", later := tx.now + timedelta(hours=1))
-        assert await tx.media.origin_failed(HOST, f"ftp://{HOST}/", "it has no address", delays) == {}
-        assert await tx.media.origin_failed("b.example", "https://b.example/", "it has no address", delays) == {}
-        assert await tx.media.origin_failed(HOST, ORIGIN, "it has no address", delays) == {due[B].run: 1}
-        assert await tx.media.next_due(HOST) == tx.now + timedelta(minutes=5) < later
-        assert await tx.media.origin_failed(HOST, ORIGIN, "it has no address", delays) == {}, "nothing is due"
-        await tx.media.failed(due[A].address, 1, "no answer", tx.now)
-        assert await tx.media.origin_failed(HOST, ORIGIN, "it has no address", delays) == {}
-        assert await tx.media.next_due(HOST) == tx.now + timedelta(minutes=20)
+        await tx[MediaStore].failed(due[B].address, 2, "no answer", tx.now)
+        await tx[MediaStore].failed(due[C].address, 1, "no answer", later := tx.now + timedelta(hours=1))
+        assert await tx[MediaStore].origin_failed(HOST, f"ftp://{HOST}/", "it has no address", delays) == {}
+        assert await tx[MediaStore].origin_failed("b.example", "https://b.example/", "it has no address", delays) == {}
+        assert await tx[MediaStore].origin_failed(HOST, ORIGIN, "it has no address", delays) == {due[B].run: 1}
+        assert await tx[MediaStore].next_due(HOST) == tx.now + timedelta(minutes=5) < later
+        assert await tx[MediaStore].origin_failed(HOST, ORIGIN, "it has no address", delays) == {}, "nothing is due"
+        await tx[MediaStore].failed(due[A].address, 1, "no answer", tx.now)
+        assert await tx[MediaStore].origin_failed(HOST, ORIGIN, "it has no address", delays) == {}
+        assert await tx[MediaStore].next_due(HOST) == tx.now + timedelta(minutes=20)
 
 
 async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -231,9 +234,11 @@ async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tena
     [address] = (await _due(uow, tenant)).values()
     image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
     async with uow.begin(tenant, CALL) as tx:
-        page = await tx.media.named(SOURCE, builders.MOMENT, None, 9)
+        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 9)
         stale = tx.now + timedelta(seconds=1)  # a week has passed, and a little more
-        assert not await tx.media.register({page[0].product: [address.address]}, [replace(address, run="run_2")], stale)
+        assert not await tx[MediaStore].register(
+            {page[0].product: [address.address]}, [replace(address, run="run_2")], stale
+        )
     found = (await _due(uow, tenant))[A]
     assert (found.image, found.etag, found.last_modified, found.run, found.tries) == (image, '"1"', "Mon", "run_2", 0)
 
@@ -245,9 +250,9 @@ async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> Non
     image, _ = await _stored(backend.uow, tenant, address, "aa")
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx.media.image(image) is None and await tx.media.by_content("aa") is None
-            assert not await tx.media.due(HOST, 9) and not await tx.media.unshown()
-            assert not await tx.media.named(SOURCE, builders.MOMENT, None, 9) and not await tx.media.knows(
+            assert await tx[MediaStore].image(image) is None and await tx[MediaStore].by_content("aa") is None
+            assert not await tx[MediaStore].due(HOST, 9) and not await tx[MediaStore].unshown()
+            assert not await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 9) and not await tx[MediaStore].knows(
                 address.address
             )
 
@@ -260,11 +265,11 @@ async def test_a_product_that_somebody_holds_is_passed_by(backend: Backend, tena
     [address] = (await _due(backend.uow, tenant)).values()
     image, _ = await _stored(backend.uow, tenant, address, "aa")
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.catalogue.load(SOURCE, ["1"])
+        await tx[CatalogueStore].load(SOURCE, ["1"])
         async with asyncio.timeout(5):
             assert await _shown(backend.uow, tenant) == 0
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.media.unshown()
+        assert await tx[MediaStore].unshown()
     assert await _shown(backend.uow, tenant) == 1 and await _media(backend.uow, tenant, product.id) == {A: image}
 
 
@@ -272,15 +277,15 @@ async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, ten
     async with uow.begin(tenant, CALL) as tx:
         entry = StoredObject(image_key(tenant, "aa", "1"), StoredKind.IMAGE, 30, tx.now)
         other = replace(entry, key=image_key(tenant, "aa", "2"))
-        assert await tx.storage.keep(entry) == entry and await tx.storage.keep(other) == other
-        assert await tx.storage.settle(entry.key)
+        assert await tx[StorageLedger].keep(entry) == entry and await tx[StorageLedger].keep(other) == other
+        assert await tx[StorageLedger].settle(entry.key)
     async with uow.begin(tenant, CALL) as tx:
         keys = [entry.key, other.key]
-        assert await tx.storage.free_due(keys, tx.now + timedelta(days=1)) == 30
-        assert [await tx.storage.get(key) is not None for key in keys] == [True, False]
-        assert not await tx.storage.settle(other.key) and not await tx.storage.settle("images/unknown")
-        await tx.storage.free(entry.key)
-        assert await tx.storage.used() == 0
+        assert await tx[StorageLedger].free_due(keys, tx.now + timedelta(days=1)) == 30
+        assert [await tx[StorageLedger].get(key) is not None for key in keys] == [True, False]
+        assert not await tx[StorageLedger].settle(other.key) and not await tx[StorageLedger].settle("images/unknown")
+        await tx[StorageLedger].free(entry.key)
+        assert await tx[StorageLedger].used() == 0
 
 
 async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -291,11 +296,11 @@ async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: 
     async with uow.begin(tenant, CALL) as tx:
         small = (Rendition("images/x/live/1-320", 3, 320, 200), Rendition("images/x/live/1-960", 5, 960, 600))
         image = replace(_image(tx, "aa"), renditions=small)
-        assert await tx.media.add(image)
-        assert list(await tx.media.found(address, image.id)) == []
+        assert await tx[MediaStore].add(image)
+        assert list(await tx[MediaStore].found(address, image.id)) == []
     async with uow.read(tenant) as tx:
-        assert await tx.media.image(image.id) == image
+        assert await tx[MediaStore].image(image.id) == image
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.media.by_content("aa") == image
-        assert sorted(await tx.media.register({product.id: []}, [], tx.now)) == sorted(image.keys)
+        assert await tx[MediaStore].by_content("aa") == image
+        assert sorted(await tx[MediaStore].register({product.id: []}, [], tx.now)) == sorted(image.keys)
         assert len(image.keys) == 3

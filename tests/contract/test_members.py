@@ -40,6 +40,7 @@ from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 BASE = "https://api.joinery.test"
@@ -83,7 +84,7 @@ class House:
         id_ = new_id("usr")
         user = await self.backend.people.add(User(id_, f"{id_}@fjord.example", "", builders.MOMENT, builders.MOMENT))
         async with self.backend.uow.begin(Tenant(self.org.id, True), builders.CALL) as tx:
-            await tx.orgs.add_member(Member(user.id, self.org.id, user.email, role, builders.MOMENT))
+            await tx[OrgStore].add_member(Member(user.id, self.org.id, user.email, role, builders.MOMENT))
         self.people[name or role] = user
         return user
 
@@ -97,7 +98,7 @@ class House:
     async def roles(self) -> dict[str, str]:
         """Who is what, by name."""
         async with self.backend.uow.read(Tenant(self.org.id, True)) as tx:
-            found = {member.user: member.role for member in (await tx.orgs.members(PageRequest(100))).items}
+            found = {member.user: member.role for member in (await tx[OrgStore].members(PageRequest(100))).items}
         return {name: found[user.id] for name, user in self.people.items() if user.id in found}
 
     async def secret_mailed_to(self, email: str) -> str:
@@ -153,7 +154,7 @@ async def test_what_people_let_apps_do_ends_with_them(house: House) -> None:
         assert "oauth_grant" in [change.object for change in tx.recorded.changes]
     await _refused(house, "viewer", lambda tx: GrantService.agree(tx, app, viewer.id, SCOPES), PermissionDenied)
     async with house.acts("owner") as tx:
-        await tx.orgs.add_member(Member(viewer.id, house.org.id, viewer.email, "owner", builders.MOMENT))
+        await tx[OrgStore].add_member(Member(viewer.id, house.org.id, viewer.email, "owner", builders.MOMENT))
     back = (await proofs([token.digest])).get(token.digest)
     assert back is None or back[0].revoked_at is not None, "who comes back gets no old sign-in back"
 
@@ -174,7 +175,7 @@ async def test_two_owners_who_go_at_once_do_not_both(house: House) -> None:
 
     async def demote(by: str, whom: str) -> None:
         async with house.acts(by) as tx:
-            await tx.orgs.members(PageRequest())  # so that both have begun
+            await tx[OrgStore].members(PageRequest())  # so that both have begun
             await asyncio.sleep(0.05)
             await house.members.change_role(tx, people[whom].id, "viewer")
 
@@ -213,7 +214,7 @@ async def test_removing_a_member_ends_their_keys_in_both_modes(house: House) -> 
     assert [await _proved(house, secret) for secret in secrets] == [None, None]
     async with house.backend.uow.begin(Tenant(house.org.id, True), builders.CALL) as tx:
         member = house.people["developer"]
-        await tx.orgs.add_member(Member(member.id, house.org.id, member.email, "owner", builders.MOMENT))
+        await tx[OrgStore].add_member(Member(member.id, house.org.id, member.email, "owner", builders.MOMENT))
     assert [await _proved(house, secret) for secret in secrets] == [None, None], "they come back without their keys"
 
 

@@ -31,6 +31,11 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import pictured
 from tests.support.merged_catalogues import MERGING, Shop, any_two
+from domain.catalogue.ports import CatalogueStore
+from domain.jobs.ports import JobStore
+from domain.matching.ports import MergeStore
+from domain.media.ports import MediaStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -66,7 +71,7 @@ async def test_two_products_become_one_and_two_again(shop: Shop) -> None:
     assert {offer["source"] for offer in variant["offers"]} == {shop.sources[0].id, shop.sources[1].id}
     assert set((await shop.offers(product=ours.id)).values()) == {(ours.variants[0].id, ours.id)}
     async with shop.uow.read(shop.tenant) as tx:
-        survivor = await tx.catalogue.product(theirs.id)
+        survivor = await tx[CatalogueStore].product(theirs.id)
         assert survivor is not None and survivor.id == ours.id
 
     undone = await shop.undo(merge)
@@ -102,7 +107,7 @@ async def test_it_is_found_by_what_each_source_calls_it(shop: Shop) -> None:
         )
     assert len(await shop.offers(sku=["B-red"])) == len(await shop.offers(external_id=["B"])) == 2
     async with shop.uow.read(shop.tenant) as tx:
-        page = await tx.catalogue.offers(OfferFilter(source=shop.sources[1].id), PageRequest(limit=9))
+        page = await tx[CatalogueStore].offers(OfferFilter(source=shop.sources[1].id), PageRequest(limit=9))
     [line] = page.items
     assert (line.product_key, line.variant_key, line.product_title) == ("B", "B/red", "Title of A")
 
@@ -219,7 +224,7 @@ async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
 
 async def _applied(shop: Shop) -> list[Merge]:
     async with shop.uow.read(shop.tenant) as tx:
-        page = await tx.merges.matching(MergeFilter(status="applied"), PageRequest(limit=1000))
+        page = await tx[MergeStore].matching(MergeFilter(status="applied"), PageRequest(limit=1000))
     return list(page.items)[::-1]
 
 
@@ -245,7 +250,7 @@ async def test_pictures_of_what_is_merged(shop: Shop) -> None:
     await shop.merge(ours.variants[0], theirs.variants[0])
     image = await pictured(shop.uow, shop.tenant, theirs.id, url)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await tx.media.show(100)
+        await tx[MediaStore].show(100)
     assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
     await shop.state(shop.sources[0], "A", collection="Other")
     assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
@@ -316,8 +321,8 @@ async def test_what_says_nothing_new_is_no_fresher(shop: Shop) -> None:
     await shop.state(another, "B", title="New")
     merge = await shop.merge(ours.variants[0], theirs.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await tx.catalogue.take_turn()
-        loaded = await tx.catalogue.load(shop.sources[1].id, ["A"])
+        await tx[CatalogueStore].take_turn()
+        loaded = await tx[CatalogueStore].load(shop.sources[1].id, ["A"])
         reconciler = shop.reconciler(shop.sources[1], tx.now, loaded)
         reconciler.status(reconciler.products["A"], ProductStatus.PROBABLY_DISCONTINUED)
         await write(tx, KeyRange(shop.sources[1].id, Stream.CATALOGUE, 0, 0), reconciler)
@@ -334,7 +339,7 @@ async def test_pictures_stay_after_collecting_anew(shop: Shop) -> None:
     await shop.state_variant(shop.sources[1], "B", media=[{"url": "https://a.example/1.jpg"}])
     await shop.merge(ours.variants[0], theirs.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        named = await tx.media.named(shop.sources[1].id, builders.MOMENT, None, 10)
+        named = await tx[MediaStore].named(shop.sources[1].id, builders.MOMENT, None, 10)
     assert [item for one in named for item in one.items], "its own source still names it"
 
 
@@ -345,7 +350,7 @@ async def test_products_follow_variants_that_move(shop: Shop) -> None:
     await shop.move(shop.sources[0], "A", "A/red", "A2")
     seen = await shop.documents()
     async with shop.uow.read(shop.tenant) as tx:
-        survivor = await tx.catalogue.product(theirs.id)
+        survivor = await tx[CatalogueStore].product(theirs.id)
     assert survivor is not None and seen[survivor.id]["external_id"] == "A2"
     assert len(seen[survivor.id]["variants"][0]["offers"]) == 2
 
@@ -366,8 +371,8 @@ async def test_whom_one_believes_may_change(shop: Shop, backend: Backend) -> Non
     await shop.merge(ours.variants[0], theirs.variants[0])
     before = shop.sources[1]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await tx.sources.save(replace(before, first_party=True))
-        await tx.jobs.add(ranking(shop.tenant, before))
+        await tx[SourceStore].save(replace(before, first_party=True))
+        await tx[JobStore].add(ranking(shop.tenant, before))
     drain = Drain(backend.dispatch, {RANK: Ranking(shop.uow)}, lease=timedelta(seconds=30))
     await drain.drain(lane_of(shop.tenant.org, "match"))
     document = (await shop.documents())[ours.id]

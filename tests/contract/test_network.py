@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogPosition, View, network_of
+from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, View, network_of
+from domain.events.model import LogPosition
 from domain.changes.usecases import network as relaying
 from domain.changes.usecases.network import NetworkRelay
 from domain.events.model import LoggedEvent
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from ports.events import Published
+from domain.changes.ports import Published
 from ports.signals import Channel, Signal
 from tests.contract.grants import grant, revoke
 from tests.contract.losses import forget

@@ -13,6 +13,8 @@ from domain.oauth.model import App, AppKind, Audience, Code, Consent, Device, Fa
 from domain.orgs.model import Member
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.oauth.ports import AppStore
+from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)
@@ -35,9 +37,9 @@ async def _signed_in(backend: Backend, role: str = "editor") -> tuple[App, Conse
     app, user = _app(org), new_id("usr")
     grant = Grant(new_id("grt"), org, app.id, app.name, user, SCOPES, builders.MOMENT, builders.MOMENT)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.orgs.add_member(Member(user, org, f"{user}@fjord.example", role, builders.MOMENT))
-        await tx.oauth.add(app)
-        await tx.oauth.put_grant(grant)
+        await tx[OrgStore].add_member(Member(user, org, f"{user}@fjord.example", role, builders.MOMENT))
+        await tx[AppStore].add(app)
+        await tx[AppStore].put_grant(grant)
     return app, Consent(user, org, grant.id)
 
 
@@ -56,19 +58,19 @@ async def test_apps_are_their_organisations(backend: Backend) -> None:
     org, other = (await backend.organisation()).id, (await backend.organisation()).id
     app, machine = _app(org), _app(org, kind=AppKind.MACHINE, redirect_uris=(), digest=None, home=None)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.oauth.add(app)
-        await tx.oauth.add(machine)
-        assert list(await tx.oauth.all()) == [app, machine]
+        await tx[AppStore].add(app)
+        await tx[AppStore].add(machine)
+        assert list(await tx[AppStore].all()) == [app, machine]
     async with backend.uow.begin(Tenant(other, True), builders.CALL) as tx:
-        assert await tx.oauth.get(app.id) is None and list(await tx.oauth.all()) == []
-        await tx.oauth.save(replace(app, name="Theirs"))
-        assert not await tx.oauth.remove(app.id)
+        assert await tx[AppStore].get(app.id) is None and list(await tx[AppStore].all()) == []
+        await tx[AppStore].save(replace(app, name="Theirs"))
+        assert not await tx[AppStore].remove(app.id)
     assert await backend.token_store.app(app.client_id) == app == await backend.token_store.app_of(app.id)
     renamed = replace(app, name="Renamed", redirect_uris=("https://app.example/new",), digest=b"other")
     async with backend.uow.begin(Tenant(org, False), builders.CALL) as tx:
-        await tx.oauth.save(renamed)
-        assert await tx.oauth.get(app.id) == renamed
-        assert await tx.oauth.remove(machine.id) and not await tx.oauth.remove(machine.id)
+        await tx[AppStore].save(renamed)
+        assert await tx[AppStore].get(app.id) == renamed
+        assert await tx[AppStore].remove(machine.id) and not await tx[AppStore].remove(machine.id)
     assert await backend.token_store.app(machine.id) is None
 
 
@@ -88,17 +90,17 @@ async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Bac
 async def test_one_grant_is_in_force(backend: Backend) -> None:
     app, consent = await _signed_in(backend)
     async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
-        grant = await tx.oauth.grant(app.id, consent.user)
-        assert grant is not None and list(await tx.oauth.grants()) == [grant]
-        assert list(await tx.oauth.grants(new_id("usr"))) == []
-        await tx.oauth.put_grant(replace(grant, revoked_at=tx.now))
-        assert await tx.oauth.grant(app.id, consent.user) is None
-        await tx.oauth.put_grant(again := replace(grant, id=new_id("grt")))
+        grant = await tx[AppStore].grant(app.id, consent.user)
+        assert grant is not None and list(await tx[AppStore].grants()) == [grant]
+        assert list(await tx[AppStore].grants(new_id("usr"))) == []
+        await tx[AppStore].put_grant(replace(grant, revoked_at=tx.now))
+        assert await tx[AppStore].grant(app.id, consent.user) is None
+        await tx[AppStore].put_grant(again := replace(grant, id=new_id("grt")))
     with pytest.raises(Conflict):
         async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
-            await tx.oauth.put_grant(replace(again, id=new_id("grt")))
+            await tx[AppStore].put_grant(replace(again, id=new_id("grt")))
     async with backend.uow.read(Tenant((await backend.organisation()).id, True)) as tx:
-        assert list(await tx.oauth.grants()) == []
+        assert list(await tx[AppStore].grants()) == []
 
 
 async def test_a_code_is_used_once(backend: Backend) -> None:
@@ -166,14 +168,14 @@ async def test_a_machine_app_proves_itself(backend: Backend) -> None:
     org = (await backend.organisation()).id
     app = _app(org, kind=AppKind.MACHINE, redirect_uris=())
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.oauth.add(app)
+        await tx[AppStore].add(app)
     family = _family(backend, app, None)
     token = _token(backend, family, audience=None)
     await backend.token_store.issue(family, [token])
     _, principal = (await backend.token_proofs.proofs([token.digest]))[token.digest]
     assert principal.actor == Actor("app", app.id) and not principal.person and principal.role == "admin"
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.oauth.remove(app.id)
+        await tx[AppStore].remove(app.id)
     assert await backend.token_proofs.proofs([token.digest]) == {}
 
 
@@ -188,9 +190,9 @@ async def test_what_a_token_stands_on_may_go(backend: Backend, what: str) -> Non
     await backend.token_store.issue(family, [token, access])
     async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
         if what == "app":
-            await tx.oauth.remove(app.id)
-        elif what == "grant" and (grant := await tx.oauth.grant(app.id, consent.user)):
-            await tx.oauth.put_grant(replace(grant, revoked_at=tx.now))
+            await tx[AppStore].remove(app.id)
+        elif what == "grant" and (grant := await tx[AppStore].grant(app.id, consent.user)):
+            await tx[AppStore].put_grant(replace(grant, revoked_at=tx.now))
     held = await backend.token_store.token(token.digest)
     assert held is not None and not held.may_refresh(backend.now())
     proof = (await backend.token_proofs.proofs([access.digest])).get(access.digest)

@@ -28,6 +28,8 @@ from domain.matching.usecases.offering import Offering
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.merged_catalogues import MERGING, Shop
+from domain.matching.ports import MergeStore
+from domain.matching.ports import PairStore
 
 pytestmark = pytest.mark.asyncio
 EVIDENCE = (
@@ -55,7 +57,7 @@ async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = (
     ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await Offering().offer(tx, ids, pairs)
-        page = await tx.pairs.matching(PairFilter(), PageRequest(limit=100))
+        page = await tx[PairStore].matching(PairFilter(), PageRequest(limit=100))
     return {(pair.left, pair.right): pair for pair in page.items}
 
 
@@ -82,7 +84,7 @@ async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: Shop) -> N
     merged, kept = found[key_of(a.id, b.id)], found[key_of(a.id, c.id)]
     assert (merged.status, kept.status) == (PairStatus.MERGED, PairStatus.OPEN)
     async with shop.uow.read(shop.tenant) as tx:
-        page = await tx.merges.matching(MergeFilter(), PageRequest(limit=9))
+        page = await tx[MergeStore].matching(MergeFilter(), PageRequest(limit=9))
     assert {(merge.kind, merge.decided_by) for merge in page.items} == {("variant", "rules"), ("product", "rules")}
     assert len(await shop.documents()) == 2
 
@@ -113,7 +115,7 @@ async def test_what_was_taken_back_waits_for_a_person(shop: Shop) -> None:
     merge = str((await offer(shop, scored(shop, a, b, 0.999)))[key_of(a.id, b.id)].merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.undo(tx, merge)
-        assert list(await tx.pairs.unjudged(10)) == []
+        assert list(await tx[PairStore].unjudged(10)) == []
     again = await offer(shop, scored(shop, a, b, 0.9999))
     assert again[key_of(a.id, b.id)].status == PairStatus.OPEN
     assert len(await shop.documents()) == 3
@@ -135,9 +137,9 @@ async def test_pairs_are_found(shop: Shop) -> None:
     }  # fmt: skip
     async with shop.uow.read(shop.tenant) as tx:
         for name, (filter, number) in asked.items():
-            page = await tx.pairs.matching(PairFilter(**filter), PageRequest(limit=1))
+            page = await tx[PairStore].matching(PairFilter(**filter), PageRequest(limit=1))
             assert (len(page.items), page.has_more) == (min(number, 1), number > 1), name
-        assert [pair.probability for pair in await tx.pairs.unjudged(1)] == [0.9]
+        assert [pair.probability for pair in await tx[PairStore].unjudged(1)] == [0.9]
 
 
 async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
@@ -230,4 +232,4 @@ async def test_not_even_a_person_ties_more_together(shop: Shop, monkeypatch: pyt
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         with pytest.raises(Conflict, match=r"2 products with 4 variants together; 9 with 3 are the most"):
             await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
-        assert (await tx.pairs.open_of([pair.left])) == [pair]
+        assert (await tx[PairStore].open_of([pair.left])) == [pair]

@@ -13,6 +13,7 @@ from domain.orgs.model import INVITATION_LASTS, Invitation, Invited, Member, Org
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways
+from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -28,16 +29,16 @@ async def test_own_organisation(backend: Backend) -> None:
     await backend.organisation()
     for livemode in (True, False):
         async with backend.uow.read(Tenant(org.id, livemode)) as tx:
-            assert await tx.orgs.own() == org
+            assert await tx[OrgStore].own() == org
 
 
 async def test_another_name_and_version(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     for version in ("2026-10-04", None):
         async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-            await tx.orgs.change("Fjord & Söhne", version)
+            await tx[OrgStore].change("Fjord & Söhne", version)
         async with backend.uow.read(Tenant(org.id, False)) as tx:
-            assert await tx.orgs.own() == replace(org, name="Fjord & Söhne", api_version=version)
+            assert await tx[OrgStore].own() == replace(org, name="Fjord & Söhne", api_version=version)
     assert await backend.registry.find(other.id) == other
 
 
@@ -65,7 +66,7 @@ async def test_named_ones_and_every_one(backend: Backend) -> None:
 async def test_another_plan(backend: Backend) -> None:
     org = await backend.organisation()
     async with backend.uow.read(Tenant(org.id, True)) as tx:
-        plan = next((plan for plan in await tx.orgs.plans() if plan != org.plan), None)
+        plan = next((plan for plan in await tx[OrgStore].plans() if plan != org.plan), None)
     if plan is None:  # in memory only what somebody has is on offer
         plan = replace(org.plan, code="larger", monthly=org.plan.monthly + 1)
     await backend.registry.change_plan(org.id, plan)
@@ -73,7 +74,7 @@ async def test_another_plan(backend: Backend) -> None:
     changed = await backend.registry.find(org.id)
     assert changed is not None and (changed.plan, changed.catalogues) == (plan, org.catalogues)
     async with backend.uow.read(Tenant(org.id, True)) as tx:
-        assert (await tx.orgs.own()).plan == plan
+        assert (await tx[OrgStore].own()).plan == plan
 
 
 async def test_plans(backend: Backend) -> None:
@@ -81,7 +82,7 @@ async def test_plans(backend: Backend) -> None:
     assert await backend.registry.plan(org.plan.code) == org.plan
     assert await backend.registry.plan("no such plan") is None
     async with backend.uow.read(Tenant(org.id, True)) as tx:
-        plans = await tx.orgs.plans()
+        plans = await tx[OrgStore].plans()
     assert org.plan in plans
     shipped = [
         plan for plan in plans if plan.code in ("free", "standard", "high", "max")
@@ -93,15 +94,15 @@ async def test_members_by_address(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     member = _member(org.id, "Anna.Öst@Fjord.example")
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-        await tx.orgs.add_member(member)
+        await tx[OrgStore].add_member(member)
         with pytest.raises(Conflict):
             async with tx.savepoint():
-                await tx.orgs.add_member(_member(org.id, "anna.Öst@fjord.EXAMPLE"))
-        assert await tx.orgs.member("ANNA.ÖST@FJORD.example") == member
-        assert await tx.orgs.member("bo@fjord.example") is None
+                await tx[OrgStore].add_member(_member(org.id, "anna.Öst@fjord.EXAMPLE"))
+        assert await tx[OrgStore].member("ANNA.ÖST@FJORD.example") == member
+        assert await tx[OrgStore].member("bo@fjord.example") is None
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
-        assert await tx.orgs.member(member.email) is None
-        await tx.orgs.add_member(_member(other.id, member.email, user=member.user))
+        assert await tx[OrgStore].member(member.email) is None
+        await tx[OrgStore].add_member(_member(other.id, member.email, user=member.user))
 
 
 async def test_organisations_of_a_user(backend: Backend) -> None:
@@ -109,8 +110,8 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
     orgs = [await backend.organisation() for _ in range(5)]
     for org in orgs:
         async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-            await tx.orgs.add_member(_member(org.id, "anna@fjord.example", user=user))
-            await tx.orgs.add_member(_member(org.id, "bo@fjord.example"))
+            await tx[OrgStore].add_member(_member(org.id, "anna@fjord.example", user=user))
+            await tx[OrgStore].add_member(_member(org.id, "bo@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Organisation]:
         return await backend.memberships.of_user(user, page_request)
@@ -124,27 +125,27 @@ async def test_members_are_listed_changed_and_taken_away(backend: Backend) -> No
     members = [_member(org.id, f"{n}@fjord.example", role=role) for n, role in enumerate(("owner", "viewer", "editor"))]
     async with backend.uow.begin(tenant, CALL) as tx:
         for member in members:
-            await tx.orgs.add_member(member)
+            await tx[OrgStore].add_member(member)
     async with backend.uow.begin(Tenant(other.id, True), CALL) as tx:
-        await tx.orgs.add_member(stranger := _member(other.id, "0@fjord.example"))
+        await tx[OrgStore].add_member(stranger := _member(other.id, "0@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Member]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.orgs.members(page_request)
+            return await tx[OrgStore].members(page_request)
 
     await check_both_ways(fetch, members, lambda member: member.user)
     async with backend.uow.begin(tenant, CALL) as tx:
-        held = await tx.orgs.hold_members([members[1].user, stranger.user])
+        held = await tx[OrgStore].hold_members([members[1].user, stranger.user])
         assert held == {member.user: member for member in members[:2]}
-        await tx.orgs.change_role(members[1].user, "billing")
-        await tx.orgs.remove_member(members[2].user)
-        await tx.orgs.change_role(stranger.user, "viewer")
-        await tx.orgs.remove_member(stranger.user)
+        await tx[OrgStore].change_role(members[1].user, "billing")
+        await tx[OrgStore].remove_member(members[2].user)
+        await tx[OrgStore].change_role(stranger.user, "viewer")
+        await tx[OrgStore].remove_member(stranger.user)
     async with backend.uow.read(tenant) as tx:
-        page = await tx.orgs.members(PageRequest())
+        page = await tx[OrgStore].members(PageRequest())
     assert list(page.items) == [members[0], replace(members[1], role="billing")]
     async with backend.uow.read(Tenant(other.id, True)) as tx:
-        assert (await tx.orgs.members(PageRequest())).items == (stranger,)
+        assert (await tx[OrgStore].members(PageRequest())).items == (stranger,)
 
 
 def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
@@ -160,22 +161,22 @@ async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> No
     over = _invitation(backend, org.id, expires_at=now - timedelta(hours=1))
     async with backend.uow.begin(tenant, CALL) as tx:
         for one in (*made, over):
-            await tx.orgs.invite(one)
-        assert await tx.orgs.invitation(made[0].id) == made[0]
+            await tx[OrgStore].invite(one)
+        assert await tx[OrgStore].invitation(made[0].id) == made[0]
 
     async def fetch(page_request: PageRequest) -> Page[Invitation]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.orgs.invitations(now, page_request)
+            return await tx[OrgStore].invitations(now, page_request)
 
     await check_both_ways(fetch, made[::-1], lambda one: one.id)
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
-        assert await tx.orgs.invitation(made[0].id) is None
-        await tx.orgs.settle_invitation(made[0].id, revoked_at=now)
-        assert (await tx.orgs.invitations(now, PageRequest())).items == ()
+        assert await tx[OrgStore].invitation(made[0].id) is None
+        await tx[OrgStore].settle_invitation(made[0].id, revoked_at=now)
+        assert (await tx[OrgStore].invitations(now, PageRequest())).items == ()
     at = now.replace(microsecond=0)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.orgs.settle_invitation(made[0].id, accepted_at=at)
-        await tx.orgs.settle_invitation(made[1].id, revoked_at=at)
+        await tx[OrgStore].settle_invitation(made[0].id, accepted_at=at)
+        await tx[OrgStore].settle_invitation(made[1].id, revoked_at=at)
     assert [one.id for one in (await fetch(PageRequest())).items] == [made[2].id]
     assert await backend.memberships.invited(made[0].digest) == Invited(replace(made[0], accepted_at=at), org)
     assert await backend.memberships.invited(over.digest) == Invited(over, org)
@@ -189,8 +190,8 @@ async def test_invitations_long_over_are_forgotten(backend: Backend) -> None:
     kept = [_invitation(backend, org.id), _invitation(backend, org.id, expires_at=now - day)]
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         for one in (*gone, *kept):
-            await tx.orgs.invite(one)
-        await tx.orgs.settle_invitation(gone[1].id, accepted_at=now - 3 * day)
+            await tx[OrgStore].invite(one)
+        await tx[OrgStore].settle_invitation(gone[1].id, accepted_at=now - 3 * day)
     assert await backend.memberships.forget_invitations(now - 2 * day) >= 2
     found = [await backend.memberships.invited(one.digest) for one in (*gone, *kept)]
     assert [one is None for one in found] == [True, True, False, False]

@@ -9,7 +9,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.clock import SettableClock
 from domain.outbox.model import OutgoingMessage
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
-from ports.mailer import Letter, MailRefused, MailUnsent
+from domain.outbox.ports import Letter, MailRefused, MailUnsent
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio

@@ -14,6 +14,8 @@ from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Ses
 from domain.sso.model import Connection, Domain
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.orgs.ports import OrgStore
+from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)
@@ -27,7 +29,7 @@ async def _user(backend: Backend) -> User:
 async def _member(backend: Backend, user: User, role: str = "editor") -> str:
     org = await backend.organisation()
     async with backend.uow.begin(Tenant(org.id, True), builders.CALL) as tx:
-        await tx.orgs.add_member(Member(user.id, org.id, user.email, role, builders.MOMENT))
+        await tx[OrgStore].add_member(Member(user.id, org.id, user.email, role, builders.MOMENT))
     return org.id
 
 
@@ -88,12 +90,12 @@ async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -
 async def _leaves(backend: Backend, user: User, org: str) -> None:
     """The membership ends, and the process is killed before it does anything more."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.orgs.remove_member(user.id)
+        await tx[OrgStore].remove_member(user.id)
 
 
 async def _joins(backend: Backend, user: User, org: str, role: str = "editor") -> None:
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.orgs.add_member(Member(user.id, org, user.email, role, tx.now))
+        await tx[OrgStore].add_member(Member(user.id, org, user.email, role, tx.now))
 
 
 async def test_a_token_ends_with_the_membership_that_it_was_made_for(backend: Backend) -> None:
@@ -119,7 +121,7 @@ async def _provider(backend: Backend, org: str, domain: str, **changes: bool) ->
     """The organisation has the people of a domain come in by its provider."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         flags = {"enforced": True, "enabled": True} | changes
-        await tx.sso.save(
+        await tx[SsoStore].save(
             Connection(
                 org,
                 "https://id.example",
@@ -132,7 +134,7 @@ async def _provider(backend: Backend, org: str, domain: str, **changes: bool) ->
                 updated_at=tx.now,
             )
         )
-        await tx.sso.put_domain(Domain(org, domain, "token", tx.now, None, tx.now, tx.now))
+        await tx[SsoStore].put_domain(Domain(org, domain, "token", tx.now, None, tx.now, tx.now))
 
 
 PASSWORD, CODE, PASSKEY, SSO, OPERATOR = (
@@ -165,13 +167,13 @@ async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherw
     await _provider(backend, org, domain)
     assert await let_in() == {CODE, PASSKEY, SSO, OPERATOR}
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.orgs.change_role(user.id, "admin")
+        await tx[OrgStore].change_role(user.id, "admin")
     assert await let_in() == {SSO, OPERATOR}
     await _provider(backend, org, domain, enabled=False)
     assert await let_in() == set(made)
     await _provider(backend, org, domain)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx.sso.remove_domain(domain)
+        await tx[SsoStore].remove_domain(domain)
     assert await let_in() == set(made), "nobody of that domain is asked to"
 
 

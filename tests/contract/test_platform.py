@@ -10,7 +10,7 @@ from adapters.postgres.platform import PostgresIncidents
 from domain.kernel.paging import PageRequest
 from domain.platform.incidents import OpenedBy, opened
 from domain.platform.model import ComponentState
-from ports.platform import Incidents
+from domain.platform.ports import Incidents
 from tests.support.builders import MOMENT
 from tests.support.postgres import database
 

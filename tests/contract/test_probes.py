@@ -23,6 +23,7 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE
+from domain.jobs.ports import JobStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -97,7 +98,7 @@ async def test_a_probe_is_carried_out_once(backend: Backend, tenant: Tenant) -> 
     assert await _claimed(backend, tenant) == []
     with pytest.raises(LeaseLost):
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.jobs.hold(job, LEASE)
+            await tx[JobStore].hold(job, LEASE)
 
 
 async def test_a_site_without_an_answer(backend: Backend, tenant: Tenant) -> None:

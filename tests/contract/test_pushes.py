@@ -10,6 +10,9 @@ from domain.runs.model import PushInput
 from domain.storage.model import push_key
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
+from domain.runs.ports import PushStore
+from domain.runs.ports import RunStore
+from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -17,8 +20,8 @@ CALL = builders.CALL
 
 async def add(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
     """A part of a batch, in a tenant that has an account already."""
-    assert await tx.storage.make_room(0)
-    return await tx.pushes.add_part(run, sequence, records, builders.MOMENT)
+    assert await tx[StorageLedger].make_room(0)
+    return await tx[PushStore].add_part(run, sequence, records, builders.MOMENT)
 
 
 async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -26,17 +29,17 @@ async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
         for sequence in (10, 2, 0):
             assert await add(tx, "run_1", sequence, f"[{sequence}]".encode())
         assert await add(tx, "run_2", 0, b"[]")
-        parts = [await tx.pushes.part("run_1", sequence) for sequence in (0, 1, 2, 10)]
+        parts = [await tx[PushStore].part("run_1", sequence) for sequence in (0, 1, 2, 10)]
         assert parts == [b"[0]", None, b"[2]", b"[10]"]
         with pytest.raises(Conflict):
             async with tx.savepoint():
                 await add(tx, "run_1", 2, b"[]")
-        await tx.pushes.forget("run_1")
-        await tx.pushes.forget("run_3")
-        assert await tx.pushes.part("run_1", 0) is None
-        assert await tx.pushes.part("run_2", 0) == b"[]"
+        await tx[PushStore].forget("run_1")
+        await tx[PushStore].forget("run_3")
+        assert await tx[PushStore].part("run_1", 0) is None
+        assert await tx[PushStore].part("run_2", 0) == b"[]"
     async with uow.read(replace(tenant, livemode=False)) as tx:
-        assert await tx.pushes.part("run_2", 0) is None
+        assert await tx[PushStore].part("run_2", 0) is None
 
 
 async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -50,11 +53,11 @@ async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) ->
     ]
     async with uow.begin(tenant, CALL) as tx:
         for one in (*others, run):
-            await tx.runs.add(one)
-        assert await tx.pushes.collecting("src_1", "monday") == run
-        assert await tx.pushes.collecting("src_1", "friday") is None
-        await tx.runs.save(replace(run, input=replace(waiting, open=False)))
-        assert await tx.pushes.collecting("src_1", "monday") is None
+            await tx[RunStore].add(one)
+        assert await tx[PushStore].collecting("src_1", "monday") == run
+        assert await tx[PushStore].collecting("src_1", "friday") is None
+        await tx[RunStore].save(replace(run, input=replace(waiting, open=False)))
+        assert await tx[PushStore].collecting("src_1", "monday") is None
 
 
 async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -63,24 +66,24 @@ async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Ten
         await add(tx, "run_1", 1, b"[22]")
         await add(tx, "run_2", 0, b"[]")
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.used() == 4 + 5 + 3
-        entry = await tx.storage.get(push_key(tenant, "run_1"))
+        assert await tx[StorageLedger].used() == 4 + 5 + 3
+        entry = await tx[StorageLedger].get(push_key(tenant, "run_1"))
         assert entry is not None and (entry.bytes, entry.run, entry.free_after) == (0, "run_1", builders.MOMENT)
-        assert await tx.pushes.add_part("run_3", 0, b"[333]")
-        assert await tx.storage.get(push_key(tenant, "run_3")) is None, "no batch, so nothing that may expire"
-        await tx.pushes.forget("run_3")
-        await tx.pushes.forget("run_1")
-        assert await tx.storage.used() == 3
-        await tx.pushes.forget("run_1")
-        assert await tx.storage.used() == 3
-        assert await tx.storage.get(push_key(tenant, "run_1")) is None
+        assert await tx[PushStore].add_part("run_3", 0, b"[333]")
+        assert await tx[StorageLedger].get(push_key(tenant, "run_3")) is None, "no batch, so nothing that may expire"
+        await tx[PushStore].forget("run_3")
+        await tx[PushStore].forget("run_1")
+        assert await tx[StorageLedger].used() == 3
+        await tx[PushStore].forget("run_1")
+        assert await tx[StorageLedger].used() == 3
+        assert await tx[StorageLedger].get(push_key(tenant, "run_1")) is None
 
 
 async def test_the_newest_run_of_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
     runs = [builders.run("src_1", trigger="push", status="cancelled", input=PushInput(batch)) for batch in "aab"]
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:
-            await tx.runs.add(run)
-        assert await tx.pushes.newest("src_1", "a") == runs[1]
-        assert await tx.pushes.newest("src_1", "c") is None
-        assert await tx.pushes.newest("src_2", "a") is None
+            await tx[RunStore].add(run)
+        assert await tx[PushStore].newest("src_1", "a") == runs[1]
+        assert await tx[PushStore].newest("src_1", "c") is None
+        assert await tx[PushStore].newest("src_2", "a") is None

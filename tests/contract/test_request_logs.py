@@ -15,6 +15,7 @@ from domain.request_logs.model import RequestLog, RequestLogFilter
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import walk
+from domain.request_logs.ports import RequestLogStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.asyncio
 async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.request_logs.page(page_request, RequestLogFilter())
+            return await tx[RequestLogStore].page(page_request, RequestLogFilter())
 
     return await walk(fetch, limit)
 
@@ -40,9 +41,9 @@ async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
     bare = builders.request_log(tenant, route=None, ip=None, user_agent=None)
     await backend.sink.write([full, bare])
     async with backend.uow.read(tenant) as tx:
-        assert await tx.request_logs.get(full.id) == full
-        assert await tx.request_logs.get(bare.id) == bare
-        assert await tx.request_logs.get(new_id("req")) is None
+        assert await tx[RequestLogStore].get(full.id) == full
+        assert await tx[RequestLogStore].get(bare.id) == bare
+        assert await tx[RequestLogStore].get(new_id("req")) is None
 
 
 @pytest.mark.parametrize(
@@ -55,11 +56,11 @@ async def test_any_text_from_outside(backend: Backend, tenant: Tenant, text: str
     neighbours = [builders.request_log(await backend.tenant()), builders.request_log(tenant)]
     await backend.sink.write([neighbours[0], odd, neighbours[1]])
     async with backend.uow.read(tenant) as tx:
-        kept = await tx.request_logs.get(odd.id)
-        assert await tx.request_logs.get(neighbours[1].id) == neighbours[1]
+        kept = await tx[RequestLogStore].get(odd.id)
+        assert await tx[RequestLogStore].get(neighbours[1].id) == neighbours[1]
     assert kept is not None and kept.user_agent in (text, text.replace("\0", "").replace("\ud800", ""))
     async with backend.uow.read(neighbours[0].tenant) as tx:
-        assert await tx.request_logs.get(neighbours[0].id) == neighbours[0]
+        assert await tx[RequestLogStore].get(neighbours[0].id) == neighbours[0]
 
 
 async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> None:
@@ -67,7 +68,7 @@ async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> No
     second = first._replace(path="/v1/second", created_at=first.created_at + timedelta(seconds=1))
     await backend.sink.write([second, first])
     async with backend.uow.read(tenant) as tx:
-        assert await tx.request_logs.get(first.id) == second
+        assert await tx[RequestLogStore].get(first.id) == second
     assert len(await _all(backend, tenant)) == 2
 
 
@@ -78,7 +79,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     for one, log in logs.items():
         assert await _all(backend, one) == [log]
     async with backend.uow.read(test) as tx:
-        assert await tx.request_logs.get(logs[tenant].id) is None
+        assert await tx[RequestLogStore].get(logs[tenant].id) is None
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 100])
@@ -96,7 +97,7 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
 
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.request_logs.page(page_request, RequestLogFilter())
+            return await tx[RequestLogStore].page(page_request, RequestLogFilter())
 
     page = await fetch(PageRequest(5))
     assert page.next_key is not None
@@ -153,7 +154,7 @@ async def test_filters_over_many_days(
 
         async def fetch(page_request: PageRequest, wanted: RequestLogFilter = wanted) -> Page[RequestLog]:
             async with backend.uow.read(tenant) as tx:
-                return await tx.request_logs.page(page_request, wanted)
+                return await tx[RequestLogStore].page(page_request, wanted)
 
         expected = [log for log in logs if wanted.matches(log)]
         assert await walk(fetch, 7, full=not few) == expected, wanted

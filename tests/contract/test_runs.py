@@ -29,6 +29,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -42,7 +43,7 @@ def _id(run: Run) -> str:
 async def _add(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:
-            await tx.runs.add(run)
+            await tx[RunStore].add(run)
 
 
 def _ended(source: str, **changes: object) -> Run:
@@ -78,8 +79,8 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     )
     await _add(uow, tenant, run)
     async with uow.read(tenant) as tx:
-        assert await tx.runs.get(run.id) == run
-        assert await tx.runs.get("run_0000000000000000000000") is None
+        assert await tx[RunStore].get(run.id) == run
+        assert await tx[RunStore].get("run_0000000000000000000000") is None
 
 
 async def test_keeps_what_was_pushed(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -88,7 +89,7 @@ async def test_keeps_what_was_pushed(uow: UnitOfWork, tenant: Tenant) -> None:
     )
     await _add(uow, tenant, run)
     async with uow.read(tenant) as tx:
-        assert await tx.runs.get(run.id) == run
+        assert await tx[RunStore].get(run.id) == run
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
@@ -96,9 +97,9 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await _add(backend.uow, tenant, run)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.read(other) as tx:
-            assert await tx.runs.get(run.id) is None
-            assert await tx.runs.open("src_1") is None
-            assert (await tx.runs.page(PageRequest(), RunFilter("src_1"))).items == ()
+            assert await tx[RunStore].get(run.id) is None
+            assert await tx[RunStore].open("src_1") is None
+            assert (await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items == ()
         await _add(backend.uow, other, builders.run("src_1"))
 
 
@@ -110,7 +111,7 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
         await _add(uow, tenant, builders.run("src_1"))
     await _add(uow, tenant, builders.run("src_1", stream="stock"), builders.run("src_2"))
     async with uow.begin(tenant, CALL) as tx:
-        await tx.runs.save(first.ended("failed", NOW, RunError("fetch_failed", "No.")))
+        await tx[RunStore].save(first.ended("failed", NOW, RunError("fetch_failed", "No.")))
     await _add(uow, tenant, builders.run("src_1"))
 
 
@@ -118,7 +119,7 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
 async def test_what_is_handed_in_queues_up(uow: UnitOfWork, tenant: Tenant, trigger: str) -> None:
     await _add(uow, tenant, *(builders.run("src_1", trigger=trigger) for _ in range(3)))
     async with uow.read(tenant) as tx:
-        assert len((await tx.runs.page(PageRequest(), RunFilter("src_1"))).items) == 3
+        assert len((await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items) == 3
 
 
 async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -126,18 +127,18 @@ async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, run)
     changed = replace(run.started(NOW), stage="map", stats={"rows": 3}, served_by="rest", snapshot="snapshots/1")
     async with uow.begin(tenant, CALL) as tx:
-        await tx.runs.save(changed)
-        assert await tx.runs.get(run.id) == changed
+        await tx[RunStore].save(changed)
+        assert await tx[RunStore].get(run.id) == changed
 
 
 async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
     stock = builders.run("src_1", stream="stock", status="running")
     await _add(uow, tenant, _ended("src_1"), stock, builders.run("src_2"))
     async with uow.read(tenant) as tx:
-        assert await tx.runs.open("src_1") == stock
-        assert await tx.runs.open("src_1", "stock") == stock
-        assert await tx.runs.open("src_1", "catalogue") is None
-        assert await tx.runs.open("src_3") is None
+        assert await tx[RunStore].open("src_1") == stock
+        assert await tx[RunStore].open("src_1", "stock") == stock
+        assert await tx[RunStore].open("src_1", "catalogue") is None
+        assert await tx[RunStore].open("src_3") is None
 
 
 async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -150,11 +151,11 @@ async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None
     open_run = builders.run("src_1", id=ids["open"])
     await _add(uow, tenant, good, _ended("src_1", id=ids["unread"]), failed, cancelled, open_run, other)
     async with uow.read(tenant) as tx:
-        assert await tx.runs.last_good("src_1", "catalogue") == good
-        assert await tx.runs.last_ended("src_1", "catalogue") == failed
-        assert await tx.runs.last_good("src_1", "stock") == other
-        assert await tx.runs.last_ended("src_2", "stock") is None
-        assert await tx.runs.last_good("src_2", "catalogue") is None
+        assert await tx[RunStore].last_good("src_1", "catalogue") == good
+        assert await tx[RunStore].last_ended("src_1", "catalogue") == failed
+        assert await tx[RunStore].last_good("src_1", "stock") == other
+        assert await tx[RunStore].last_ended("src_2", "stock") is None
+        assert await tx[RunStore].last_good("src_2", "catalogue") is None
 
 
 async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -166,15 +167,15 @@ async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
     failed = _ended("src_1", id=ids[4], status="failed", snapshot="snapshots/4")
     await _add(uow, tenant, before)
     async with uow.read(tenant) as tx:
-        assert list(await tx.runs.replayable("src_1", "catalogue")) == [before]
+        assert list(await tx[RunStore].replayable("src_1", "catalogue")) == [before]
     await _add(uow, tenant, good, unread)
     async with uow.read(tenant) as tx:
-        assert list(await tx.runs.replayable("src_1", "catalogue")) == [good], "what was asked before is over"
+        assert list(await tx[RunStore].replayable("src_1", "catalogue")) == [good], "what was asked before is over"
     await _add(uow, tenant, asking, failed)
     async with uow.read(tenant) as tx:
-        assert list(await tx.runs.replayable("src_1", "catalogue")) == [asking, good]
-        assert list(await tx.runs.replayable("src_1", "stock")) == []
-        assert list(await tx.runs.replayable("src_2", "catalogue")) == []
+        assert list(await tx[RunStore].replayable("src_1", "catalogue")) == [asking, good]
+        assert list(await tx[RunStore].replayable("src_1", "stock")) == []
+        assert list(await tx[RunStore].replayable("src_2", "catalogue")) == []
 
 
 async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -184,12 +185,12 @@ async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
     unread = _ended("src_1", id=ids[1], status="failed", error=error)
     await _add(uow, tenant, refused, unread)
     async with uow.read(tenant) as tx:
-        assert await tx.runs.refused("src_1", "catalogue") == refused
-        assert await tx.runs.refused("src_1", "stock") is None
-        assert await tx.runs.refused("src_2", "catalogue") is None
+        assert await tx[RunStore].refused("src_1", "catalogue") == refused
+        assert await tx[RunStore].refused("src_1", "stock") is None
+        assert await tx[RunStore].refused("src_2", "catalogue") is None
     await _add(uow, tenant, _ended("src_1", id=ids[2], snapshot="snapshots/2"))
     async with uow.read(tenant) as tx:
-        assert await tx.runs.refused("src_1", "catalogue") is None, "a good run came after it"
+        assert await tx[RunStore].refused("src_1", "catalogue") is None, "a good run came after it"
 
 
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -198,7 +199,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
 
     async def fetch(page_request: PageRequest) -> Page[Run]:
         async with uow.read(tenant) as tx:
-            return await tx.runs.page(page_request, RunFilter("src_1"))
+            return await tx[RunStore].page(page_request, RunFilter("src_1"))
 
     async def insert() -> None:
         await _add(uow, tenant, _ended("src_1"), _ended("src_2"))
@@ -216,16 +217,16 @@ async def test_stock_checks_stand_beside_the_runs_of_a_stream(uow: UnitOfWork, t
     ended = _ended("src_1", trigger="stock_check", stream="stock")
     await _add(uow, tenant, *checks, ended, builders.run("src_2", trigger="stock_check", stream="stock"))
     async with uow.read(tenant) as tx:
-        assert await tx.runs.get(checks[0].id) == checks[0]
-        assert await tx.runs.open("src_1") is None and await tx.runs.open("src_1", "stock") is None
-        assert list(await tx.runs.open_checks("src_1", 10)) == checks
-        assert list(await tx.runs.open_checks("src_1", 2)) == checks[:2]
-        assert await tx.runs.last_ended("src_1", "stock") is None
+        assert await tx[RunStore].get(checks[0].id) == checks[0]
+        assert await tx[RunStore].open("src_1") is None and await tx[RunStore].open("src_1", "stock") is None
+        assert list(await tx[RunStore].open_checks("src_1", 10)) == checks
+        assert list(await tx[RunStore].open_checks("src_1", 2)) == checks[:2]
+        assert await tx[RunStore].last_ended("src_1", "stock") is None
     pull = builders.run("src_1", stream="stock")
     await _add(uow, tenant, pull)
     async with uow.read(tenant) as tx:
-        assert await tx.runs.open("src_1", "stock") == pull
-        assert list(await tx.runs.open_checks("src_1", 10)) == checks
+        assert await tx[RunStore].open("src_1", "stock") == pull
+        assert list(await tx[RunStore].open_checks("src_1", 10)) == checks
 
 
 async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -238,4 +239,4 @@ async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
     old = _ended("src_2", id=ids[3], created_at=noon - timedelta(days=1))
     await _add(uow, tenant, older, newer, check, old)
     async with uow.read(tenant) as tx:
-        assert list(await tx.runs.newest(["src_1", "src_2"], noon)) == [NewestRun("src_1", newer.id, newer.status)]
+        assert list(await tx[RunStore].newest(["src_1", "src_2"], noon)) == [NewestRun("src_1", newer.id, newer.status)]

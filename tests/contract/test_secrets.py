@@ -25,12 +25,17 @@ from domain.secrets.usecases import resealing
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.secrets.usecases.resealing import Resealing
 from domain.secrets.usecases.status import secret_status
-from domain.sources.destination import destination
+from domain.ingestion.destination import destination
 from domain.sso.model import Connection, owner_of
 from domain.webhooks.model import Rotation, SealedSecrets
 from ports.idempotency import StoredAnswer
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.audit.ports import AuditLog
+from domain.sources.ports import SourceStore
+from domain.sso.ports import SsoStore
+from domain.webhooks.ports import WebhookStore
+from ports.idempotency import IdempotencyStore
 
 pytestmark = pytest.mark.asyncio
 FIRST, SECOND, THIRD = (f"the {word} secret, of more than thirty-two characters" for word in ("1st", "2nd", "3rd"))
@@ -60,10 +65,10 @@ class Sealed:
     async def boxes(self) -> dict[SealedKind, bytes]:
         """What is in store."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            credentials = await tx.sources.sealed(self.source)
-            secrets = await tx.webhooks.secrets(self.endpoint)
-            answer, kept = await tx.idempotency.hold("once"), await tx.audit.kept(self.entry)
-            connection = await tx.sso.connection()
+            credentials = await tx[SourceStore].sealed(self.source)
+            secrets = await tx[WebhookStore].secrets(self.endpoint)
+            answer, kept = await tx[IdempotencyStore].hold("once"), await tx[AuditLog].kept(self.entry)
+            connection = await tx[SsoStore].connection()
         (mail,) = (one for one in await self.backend.outbox.latest(1000) if one.id == self.mail)
         app = await self.backend.factors.authenticator(self.user)
         assert app and credentials and secrets and secrets.previous and answer and kept and connection
@@ -113,17 +118,17 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
     tenant, source = await backend.tenant(), builders.source(**changes)
     endpoint = builders.endpoint(rotation=Rotation(backend.now() + timedelta(hours=1), "abc="))
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.sources.add(source)
-        await tx.sources.seal(source.id, vault.seal(CREDENTIALS, source.id, BOUND))
+        await tx[SourceStore].add(source)
+        await tx[SourceStore].seal(source.id, vault.seal(CREDENTIALS, source.id, BOUND))
         boxes = [vault.seal(SIGNING, endpoint.id) for _ in range(2)]
-        await tx.webhooks.add(endpoint, SealedSecrets(*boxes), FeedPosition())
+        await tx[WebhookStore].add(endpoint, SealedSecrets(*boxes), FeedPosition())
         for key, body in (("once", vault.seal(ANSWER, "once")), ("plain", b"{}"), ("empty", b"")):
-            await tx.idempotency.hold(key)
-            await tx.idempotency.keep(key, StoredAnswer(b"f", 200, (), body))
-        entry = await tx.audit.add(Change("source", source.id, "update", {}, {}))
-        await tx.audit.keep(entry, vault.seal(CREDENTIALS, entry))
+            await tx[IdempotencyStore].hold(key)
+            await tx[IdempotencyStore].keep(key, StoredAnswer(b"f", 200, (), body))
+        entry = await tx[AuditLog].add(Change("source", source.id, "update", {}, {}))
+        await tx[AuditLog].keep(entry, vault.seal(CREDENTIALS, entry))
         secret, now = vault.seal(SIGNING, owner_of(tenant.org, ISSUER)), builders.MOMENT
-        await tx.sso.save(Connection(tenant.org, ISSUER, "joinery", secret, None, False, True, None, now, now))
+        await tx[SsoStore].save(Connection(tenant.org, ISSUER, "joinery", secret, None, False, True, None, now, now))
     now, mail = builders.MOMENT, new_id("mail")
     await backend.outbox.add(OutgoingMessage(mail, "a@fjord.example", "A", "test", vault.seal(ANSWER, mail), now, None))
     user = new_id("usr")
@@ -248,7 +253,7 @@ async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> N
         async def replace(self, value: SealedValue, fresh: bytes) -> bool:
             if value.owner == one.source:
                 async with backend.uow.begin(one.tenant, builders.CALL) as tx:
-                    await tx.sources.seal(one.source, both.seal({"token": "newer"}, one.source, BOUND))
+                    await tx[SourceStore].seal(one.source, both.seal({"token": "newer"}, one.source, BOUND))
             return await backend.sealed_values.replace(value, fresh)
 
     keyring = Keyring(MemoryKeyRings(MemoryDatabase(), clock), both, WorkingKeys((SECOND, FIRST)), clock)
@@ -263,13 +268,13 @@ async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(back
     secret, clock = "the first secret, at least 32 characters", SettableClock()
     tenant, source = await backend.tenant(), builders.source(id="src_1")
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.sources.add(source)
-        await tx.sources.seal("src_1", bytes.fromhex(EARLIER))
+        await tx[SourceStore].add(source)
+        await tx[SourceStore].seal("src_1", bytes.fromhex(EARLIER))
     keyring, ticking = worker(backend, MemoryKeyRings(MemoryDatabase(), clock), secret, clock=clock)
     await keyring.load()
     assert await ticking.tick() >= 1
     async with backend.uow.read(tenant) as tx:
-        box = await tx.sources.sealed("src_1")
+        box = await tx[SourceStore].sealed("src_1")
     assert box is not None and AesGcmVault(secret).open(box, "src_1", BOUND) == {"token": "t"}
     with pytest.raises(ValueError, match="address"):
         AesGcmVault(secret).open(box, "src_1", "elsewhere")
@@ -281,7 +286,7 @@ async def test_what_cannot_be_opened_stays_and_is_told(backend: Backend, caplog:
     broken = await sealed(backend, AesGcmVault(FIRST))
     box = AesGcmVault(FIRST).seal(CREDENTIALS, "src_other", BOUND)
     async with backend.uow.begin(broken.tenant, builders.CALL) as tx:
-        await tx.sources.seal(broken.source, box)
+        await tx[SourceStore].seal(broken.source, box)
     rings = MemoryKeyRings(MemoryDatabase(), clock)
     keyring = Keyring(rings, both, WorkingKeys((SECOND, FIRST)), clock)
     await keyring.load()

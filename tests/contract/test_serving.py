@@ -11,9 +11,10 @@ from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import shard_of
-from ports.webhooks import DeliveryLog, Progress, Shards, Subscriber
+from domain.webhooks.ports import DeliveryLog, Progress, Shards, Subscriber
 from tests.contract.desk import CALL, Desk, settled, until
 from tests.support.backend import Backend
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -125,7 +126,7 @@ async def test_a_change_that_could_not_be_taken_up_at_first(desk: Desk) -> None:
         [delivery] = await settled(desk, endpoint, 1)
         log.endpoint, log.fails["open"] = endpoint.id, 1
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx.webhooks.resend(delivery, tx.now)
+            await tx[WebhookStore].resend(delivery, tx.now)
         await until(lambda: len(desk.receivers.at(endpoint.url)) == 2)
         await desk.publish(desk.changed("ofr_2"))
         await until(lambda: len(desk.receivers.at(endpoint.url)) == 3)

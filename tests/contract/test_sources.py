@@ -15,6 +15,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -27,7 +28,7 @@ def _id(source: Source) -> str:
 async def _add(uow: UnitOfWork, tenant: Tenant, *sources: Source) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for source in sources:
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
 
 
 async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -49,26 +50,26 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     )
     await _add(uow, tenant, source)
     async with uow.read(tenant) as tx:
-        assert await tx.sources.get(source.id) == source
-        assert (await tx.sources.page(PageRequest())).items == (source,)
+        assert await tx[SourceStore].get(source.id) == source
+        assert (await tx[SourceStore].page(PageRequest())).items == (source,)
 
 
 async def test_counts_what_counts_against_the_plan(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.sources.count() == 0
+        assert await tx[SourceStore].count() == 0
     await _add(backend.uow, tenant, *(builders.source(status=status) for status in SourceStatus))
     await _add(backend.uow, replace(tenant, livemode=False), builders.source())
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.sources.count() == len(SourceStatus) - 1, "what the service disabled never runs again"
+        assert await tx[SourceStore].count() == len(SourceStatus) - 1, "what the service disabled never runs again"
 
 
 async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend, tenant: Tenant) -> None:
     async def add() -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
-            if await tx.sources.count(lock=True) >= 3:
+            if await tx[SourceStore].count(lock=True) >= 3:
                 return False
             await asyncio.sleep(0.01)
-            await tx.sources.add(builders.source())
+            await tx[SourceStore].add(builders.source())
             return True
 
     assert sum(await asyncio.gather(*(add() for _ in range(8)))) == 3
@@ -76,7 +77,7 @@ async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend,
 
 async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.read(tenant) as tx:
-        assert await tx.sources.get("src_0000000000000000000000") is None
+        assert await tx[SourceStore].get("src_0000000000000000000000") is None
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
@@ -84,10 +85,10 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await _add(backend.uow, tenant, source)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx.sources.get(source.id) is None
-            assert await tx.sources.get(source.id, lock=True) is None
-            assert (await tx.sources.page(PageRequest())).items == ()
-            assert await tx.sources.sealed(source.id) is None
+            assert await tx[SourceStore].get(source.id) is None
+            assert await tx[SourceStore].get(source.id, lock=True) is None
+            assert (await tx[SourceStore].page(PageRequest())).items == ()
+            assert await tx[SourceStore].sealed(source.id) is None
 
 
 async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -95,12 +96,12 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, source)
     changed = source.changed(builders.MOMENT, name="changed")
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.save(changed, expected_version=3)
+        await tx[SourceStore].save(changed, expected_version=3)
         with pytest.raises(PreconditionFailed):
             async with tx.savepoint():
-                await tx.sources.save(changed, expected_version=3)
-        await tx.sources.save(replace(changed, name="again"))
-        found = await tx.sources.get(source.id)
+                await tx[SourceStore].save(changed, expected_version=3)
+        await tx[SourceStore].save(replace(changed, name="again"))
+        found = await tx[SourceStore].get(source.id)
     assert found is not None and (found.name, found.version) == ("again", 4)
 
 
@@ -108,18 +109,18 @@ async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) ->
     source = builders.source()
     await _add(uow, tenant, source)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.seal(source.id, b"\x00sealed\xff")
-        await tx.sources.save(source.changed(tx.now, has_credentials=True))
+        await tx[SourceStore].seal(source.id, b"\x00sealed\xff")
+        await tx[SourceStore].save(source.changed(tx.now, has_credentials=True))
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx.sources.get(source.id)
+        found = await tx[SourceStore].get(source.id)
         assert found is not None and found.has_credentials
-        assert await tx.sources.sealed(source.id) == b"\x00sealed\xff"
-        await tx.sources.save(found.changed(tx.now, name="still sealed"))
-        assert await tx.sources.sealed(source.id) == b"\x00sealed\xff"
-        await tx.sources.seal(source.id, None)
-        found = await tx.sources.get(source.id)
+        assert await tx[SourceStore].sealed(source.id) == b"\x00sealed\xff"
+        await tx[SourceStore].save(found.changed(tx.now, name="still sealed"))
+        assert await tx[SourceStore].sealed(source.id) == b"\x00sealed\xff"
+        await tx[SourceStore].seal(source.id, None)
+        found = await tx[SourceStore].get(source.id)
         assert found is not None and not found.has_credentials
-        assert await tx.sources.sealed(source.id) is None
+        assert await tx[SourceStore].sealed(source.id) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
@@ -129,7 +130,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
     await _add(uow, replace(tenant, livemode=False), builders.source())
     async with uow.read(tenant) as tx:
         expected = sorted(sources, key=_id, reverse=True)
-        await check_both_ways(tx.sources.page, expected, _id)
+        await check_both_ways(tx[SourceStore].page, expected, _id)
 
 
 async def test_pages_stand_while_sources_come(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -138,7 +139,7 @@ async def test_pages_stand_while_sources_come(uow: UnitOfWork, tenant: Tenant) -
 
     async def fetch(page_request: PageRequest) -> Page[Source]:
         async with uow.read(tenant) as tx:
-            return await tx.sources.page(page_request)
+            return await tx[SourceStore].page(page_request)
 
     async def insert() -> None:
         await _add(uow, tenant, builders.source())

@@ -12,6 +12,8 @@ from domain.orgs.model import Member
 from domain.sso.model import Connection, Domain, Subject
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.orgs.ports import OrgStore
+from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)
@@ -40,14 +42,14 @@ async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> Non
         tried_at=THEN,
     )
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        assert await tx.sso.connection() is None
-        await tx.sso.save(made)
-        assert await tx.sso.connection() == made
-        await tx.sso.save(later)
+        assert await tx[SsoStore].connection() is None
+        await tx[SsoStore].save(made)
+        assert await tx[SsoStore].connection() == made
+        await tx[SsoStore].save(later)
     async with backend.uow.begin(Tenant(tenant.org, False), builders.CALL) as tx:
-        assert await tx.sso.connection() == later, "no mode has one of its own"
-        await tx.sso.remove()
-        assert await tx.sso.connection() is None
+        assert await tx[SsoStore].connection() == later, "no mode has one of its own"
+        await tx[SsoStore].remove()
+        assert await tx[SsoStore].connection() is None
 
 
 async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None:
@@ -56,25 +58,25 @@ async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None
     proven = replace(waiting, proven_at=THEN, looked_at=THEN)
     for tenant in (first, second):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx.sso.save(_connection(tenant.org))
-            await tx.sso.put_domain(replace(waiting, org=tenant.org))
+            await tx[SsoStore].save(_connection(tenant.org))
+            await tx[SsoStore].put_domain(replace(waiting, org=tenant.org))
     assert await backend.sso.of_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
-        await tx.sso.put_domain(proven)
-        assert list(await tx.sso.domains()) == [proven]
+        await tx[SsoStore].put_domain(proven)
+        assert list(await tx[SsoStore].domains()) == [proven]
     assert await backend.sso.of_domain(waiting.domain) == _connection(first.org)
     with pytest.raises(Conflict):
         async with backend.uow.begin(second, builders.CALL) as tx:
-            await tx.sso.put_domain(replace(proven, org=second.org))
+            await tx[SsoStore].put_domain(replace(proven, org=second.org))
     async with backend.uow.begin(first, builders.CALL) as tx:
-        await tx.sso.save(_connection(first.org, enabled=False))
+        await tx[SsoStore].save(_connection(first.org, enabled=False))
     assert await backend.sso.of_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
-        assert await tx.sso.remove_domain(waiting.domain)
-        assert not await tx.sso.remove_domain(waiting.domain)
-        assert list(await tx.sso.domains()) == []
+        assert await tx[SsoStore].remove_domain(waiting.domain)
+        assert not await tx[SsoStore].remove_domain(waiting.domain)
+        assert list(await tx[SsoStore].domains()) == []
     async with backend.uow.read(second) as tx:
-        assert [one.domain for one in await tx.sso.domains()] == [waiting.domain]
+        assert [one.domain for one in await tx[SsoStore].domains()] == [waiting.domain]
 
 
 async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
@@ -85,7 +87,7 @@ async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
     ]  # fmt: skip
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for one in made:
-            await tx.sso.put_domain(one)
+            await tx[SsoStore].put_domain(one)
     due = [one for one in await backend.sso.due(THEN + 2 * HOUR, 10_000) if one.org == tenant.org]
     assert due == made[:2]
 
@@ -95,22 +97,22 @@ async def test_a_subject_is_one_user_and_a_user_one_subject(backend: Backend) ->
     user = new_id("usr")
     made = Subject(tenant.org, "https://id.example", "s-1", user, "a@x.example", THEN, THEN)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.sso.bind(made)
-        assert await tx.sso.subject(made.issuer, "s-1") == made
-        assert await tx.sso.subject_of(made.issuer, user) == made
-        assert await tx.sso.subject("https://else.example", "s-1") is None
-        await tx.sso.bind(seen := replace(made, email="b@x.example", seen_at=THEN + HOUR))
-        assert await tx.sso.subject(made.issuer, "s-1") == seen
-        await tx.sso.bind(moved := replace(made, subject="s-2"))
-        assert await tx.sso.subject(made.issuer, "s-1") is None
-        assert await tx.sso.subject_of(made.issuer, user) == moved
+        await tx[SsoStore].bind(made)
+        assert await tx[SsoStore].subject(made.issuer, "s-1") == made
+        assert await tx[SsoStore].subject_of(made.issuer, user) == made
+        assert await tx[SsoStore].subject("https://else.example", "s-1") is None
+        await tx[SsoStore].bind(seen := replace(made, email="b@x.example", seen_at=THEN + HOUR))
+        assert await tx[SsoStore].subject(made.issuer, "s-1") == seen
+        await tx[SsoStore].bind(moved := replace(made, subject="s-2"))
+        assert await tx[SsoStore].subject(made.issuer, "s-1") is None
+        assert await tx[SsoStore].subject_of(made.issuer, user) == moved
     async with backend.uow.begin(other, builders.CALL) as tx:
-        assert await tx.sso.subject(made.issuer, "s-2") is None
-        await tx.sso.bind(replace(moved, org=other.org))
-        await tx.sso.remove()
-        assert await tx.sso.subject(made.issuer, "s-2") is None
+        assert await tx[SsoStore].subject(made.issuer, "s-2") is None
+        await tx[SsoStore].bind(replace(moved, org=other.org))
+        await tx[SsoStore].remove()
+        assert await tx[SsoStore].subject(made.issuer, "s-2") is None
     async with backend.uow.read(tenant) as tx:
-        assert await tx.sso.subject(made.issuer, "s-2") == moved
+        assert await tx[SsoStore].subject(made.issuer, "s-2") == moved
 
 
 async def test_members_of_domains(backend: Backend) -> None:
@@ -122,7 +124,7 @@ async def test_members_of_domains(backend: Backend) -> None:
     ]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for member in made:
-            await tx.orgs.add_member(member)
+            await tx[OrgStore].add_member(member)
     async with backend.uow.read(tenant) as tx:
-        assert list(await tx.sso.members_of([domain])) == made[:1]
-        assert await tx.sso.member(made[1].user) == made[1] and await tx.sso.member(new_id("usr")) is None
+        assert list(await tx[SsoStore].members_of([domain])) == made[:1]
+        assert await tx[SsoStore].member(made[1].user) == made[1] and await tx[SsoStore].member(new_id("usr")) is None

@@ -18,6 +18,9 @@ from domain.storage.model import StoredKind, StoredObject, push_key, snapshot_ke
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.runs.ports import PushStore
+from domain.runs.ports import RunStore
+from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -47,7 +50,7 @@ async def kept(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta
     keys = []
     async with uow.begin(tenant, CALL) as tx:
         for content, bytes, age in made:
-            entry = await tx.storage.keep(snapshot(tx, content, bytes, age=age))
+            entry = await tx[StorageLedger].keep(snapshot(tx, content, bytes, age=age))
             assert entry is not None
             keys.append(entry.key)
     return keys
@@ -56,46 +59,46 @@ async def kept(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta
 async def ran(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:
-            await tx.runs.add(run)
+            await tx[RunStore].add(run)
 
 
 async def live(uow: UnitOfWork, tenant: Tenant, keys: Sequence[str]) -> list[bool]:
     """Which of the entries count still."""
     async with uow.read(tenant) as tx:
-        return [await tx.storage.get(key) is not None for key in keys]
+        return [await tx[StorageLedger].get(key) is not None for key in keys]
 
 
 async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.read(tenant) as tx:
-        assert await tx.storage.used() == 0
+        assert await tx[StorageLedger].used() == 0
     async with uow.begin(tenant, CALL) as tx:
         wanted = upload(tx, "upl_1", 70)
-        assert await tx.storage.keep(wanted) == wanted
-        assert await tx.storage.keep(snapshot(tx, "aa", 30)) is not None
-        assert await tx.storage.get(wanted.key) == wanted
+        assert await tx[StorageLedger].keep(wanted) == wanted
+        assert await tx[StorageLedger].keep(snapshot(tx, "aa", 30)) is not None
+        assert await tx[StorageLedger].get(wanted.key) == wanted
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.used() == 100
-        assert await tx.storage.count(StoredKind.UPLOAD) == 1
-        await tx.storage.assign(wanted.key, "run_1")
-        assert await tx.storage.count(StoredKind.UPLOAD) == 0
+        assert await tx[StorageLedger].used() == 100
+        assert await tx[StorageLedger].count(StoredKind.UPLOAD) == 1
+        await tx[StorageLedger].assign(wanted.key, "run_1")
+        assert await tx[StorageLedger].count(StoredKind.UPLOAD) == 0
         for _ in range(2):
-            await tx.storage.free(wanted.key)
-            assert await tx.storage.used() == 30
-        await tx.storage.free("uploads/unknown")
-        assert await tx.storage.get(wanted.key) is None
+            await tx[StorageLedger].free(wanted.key)
+            assert await tx[StorageLedger].used() == 30
+        await tx[StorageLedger].free("uploads/unknown")
+        assert await tx[StorageLedger].get(wanted.key) is None
 
 
 async def test_the_same_content_is_kept_once(uow: UnitOfWork, tenant: Tenant) -> None:
     [key] = await kept(uow, tenant, ("aa", 30, 3 * DAY))
     async with uow.begin(tenant, CALL) as tx:
-        again = await tx.storage.keep(snapshot(tx, "aa", 30, run="run_2"))
+        again = await tx[StorageLedger].keep(snapshot(tx, "aa", 30, run="run_2"))
         assert again is not None and again.key == key and again.run == "run_2"
         assert again.free_after > tx.now + retention.SNAPSHOTS - DAY
-        assert await tx.storage.used() == 30
-        await tx.storage.free(key)
-        anew = await tx.storage.keep(snapshot(tx, "aa", 30))
+        assert await tx[StorageLedger].used() == 30
+        await tx[StorageLedger].free(key)
+        anew = await tx[StorageLedger].keep(snapshot(tx, "aa", 30))
         assert anew is not None and anew.key != key, "no key is used twice"
-        assert await tx.storage.used() == 30
+        assert await tx[StorageLedger].used() == 30
 
 
 async def test_nothing_is_shared_with_others(backend: Backend, tenant: Tenant) -> None:
@@ -104,53 +107,53 @@ async def test_nothing_is_shared_with_others(backend: Backend, tenant: Tenant) -
         [key] = await kept(backend.uow, other, ("aa", 30, DAY))
         assert key.startswith(f"snapshots/{other.org}/{'live' if other.livemode else 'test'}/") and key.endswith("-aa")
         async with backend.uow.read(other) as tx:
-            assert await tx.storage.used() == 30
+            assert await tx[StorageLedger].used() == 30
 
 
 async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend) -> None:
     tenant = await tenant_of_plan(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        given = await tx.storage.keep(upload(tx, "upl_1", 80))
+        given = await tx[StorageLedger].keep(upload(tx, "upl_1", 80))
         assert given is not None
     for _ in range(2):  # the second time, a worker has died in between
         async with backend.uow.begin(tenant, CALL) as tx:
-            assert await tx.storage.keep(snapshot(tx, "aa", 80), given.key) is not None
-            assert await tx.storage.used() == 80
+            assert await tx[StorageLedger].keep(snapshot(tx, "aa", 80), given.key) is not None
+            assert await tx[StorageLedger].used() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.storage.free(given.key)
-        assert await tx.storage.used() == 80
+        await tx[StorageLedger].free(given.key)
+        assert await tx[StorageLedger].used() == 80
 
 
 @pytest.mark.parametrize("batch", [True, False])
 async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batch: bool) -> None:
     tenant = await tenant_of_plan(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.make_room(0)
+        assert await tx[StorageLedger].make_room(0)
         for sequence in range(2):
-            assert await tx.pushes.add_part("run_1", sequence, b"x" * 39, tx.now if batch else None)
+            assert await tx[PushStore].add_part("run_1", sequence, b"x" * 39, tx.now if batch else None)
     for _ in range(2):  # the second time, a worker has died in between
         async with backend.uow.begin(tenant, CALL) as tx:
-            assert await tx.storage.keep(snapshot(tx, "aa", 80), push_key(tenant, "run_1")) is not None
-            assert await tx.storage.used() == 80
+            assert await tx[StorageLedger].keep(snapshot(tx, "aa", 80), push_key(tenant, "run_1")) is not None
+            assert await tx[StorageLedger].used() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert [await tx.pushes.part("run_1", number) is None for number in range(3)] == [False, False, True]
-        await tx.pushes.forget("run_1")
-        assert await tx.storage.used() == 80
+        assert [await tx[PushStore].part("run_1", number) is None for number in range(3)] == [False, False, True]
+        await tx[PushStore].forget("run_1")
+        assert await tx[StorageLedger].used() == 80
 
 
 async def test_refuses_what_does_not_fit(backend: Backend) -> None:
     tenant = await tenant_of_plan(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.keep(upload(tx, "upl_1", 60)) is not None
-        assert await tx.storage.keep(upload(tx, "upl_2", 40)) is not None
+        assert await tx[StorageLedger].keep(upload(tx, "upl_1", 60)) is not None
+        assert await tx[StorageLedger].keep(upload(tx, "upl_2", 40)) is not None
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.keep(upload(tx, "upl_3", 1)) is None
-        assert not await tx.storage.make_room(1)
-        assert await tx.storage.make_room(0)
-        assert not await tx.pushes.add_part("run_1", 0, b"[]", tx.now)
-        assert await tx.storage.used() == 100
+        assert await tx[StorageLedger].keep(upload(tx, "upl_3", 1)) is None
+        assert not await tx[StorageLedger].make_room(1)
+        assert await tx[StorageLedger].make_room(0)
+        assert not await tx[PushStore].add_part("run_1", 0, b"[]", tx.now)
+        assert await tx[StorageLedger].used() == 100
     async with backend.uow.begin(replace(tenant, livemode=False), CALL) as tx:
-        assert await tx.storage.make_room(100), "each mode has the plan's amount"
+        assert await tx[StorageLedger].make_room(100), "each mode has the plan's amount"
 
 
 async def test_a_plan_that_says_nothing_includes_any_amount(backend: Backend) -> None:
@@ -159,8 +162,8 @@ async def test_a_plan_that_says_nothing_includes_any_amount(backend: Backend) ->
     organisation = builders.organisation(plan=plan)
     await backend.registry.create(organisation)
     async with backend.uow.begin(Tenant(organisation.id, True), CALL) as tx:
-        assert await tx.storage.make_room(10**15)
-        assert await tx.pushes.add_part("run_1", 0, b"[]", tx.now)
+        assert await tx[StorageLedger].make_room(10**15)
+        assert await tx[PushStore].add_part("run_1", 0, b"[]", tx.now)
 
 
 async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> None:
@@ -168,18 +171,18 @@ async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> N
 
     async def announce(number: int) -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
-            return await tx.storage.keep(upload(tx, f"upl_{number}", 30)) is not None
+            return await tx[StorageLedger].keep(upload(tx, f"upl_{number}", 30)) is not None
 
     async def push(number: int) -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
-            return await tx.pushes.add_part(f"run_{number}", 0, b"x" * 29, tx.now)
+            return await tx[PushStore].add_part(f"run_{number}", 0, b"x" * 29, tx.now)
 
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.make_room(0)
+        assert await tx[StorageLedger].make_room(0)
     let_in = await asyncio.gather(*(announce(number) if number % 2 else push(number) for number in range(8)))
     assert sum(let_in) == 3
     async with backend.uow.read(tenant) as tx:
-        assert await tx.storage.used() == 90
+        assert await tx[StorageLedger].used() == 90
 
 
 async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
@@ -187,25 +190,25 @@ async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
 
     async def keep(run: int) -> str:
         async with backend.uow.begin(tenant, CALL) as tx:
-            entry = await tx.storage.keep(snapshot(tx, "aa", 30, run=f"run_{run}"))
+            entry = await tx[StorageLedger].keep(snapshot(tx, "aa", 30, run=f"run_{run}"))
         assert entry is not None
         return entry.key
 
     assert len(set(await asyncio.gather(*map(keep, range(6))))) == 1
     async with backend.uow.read(tenant) as tx:
-        assert await tx.storage.used() == 30
+        assert await tx[StorageLedger].used() == 30
 
 
 async def test_what_is_undone_does_not_count(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await tx.storage.keep(upload(tx, "upl_1", 70))
+        await tx[StorageLedger].keep(upload(tx, "upl_1", 70))
         tx.dry = True
     with pytest.raises(RuntimeError):
         async with uow.begin(tenant, CALL) as tx:
-            await tx.storage.keep(upload(tx, "upl_1", 70))
+            await tx[StorageLedger].keep(upload(tx, "upl_1", 70))
             raise RuntimeError
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.used() == 0
+        assert await tx[StorageLedger].used() == 0
 
 
 def runs_of(key: str, **changes: Any) -> Run:
@@ -221,13 +224,13 @@ async def test_makes_room_of_what_no_run_needs(backend: Backend) -> None:
     older, last = runs_of(keys[0]), runs_of(keys[1])
     await ran(uow, tenant, older, last, runs_of(keys[2], status="running", trigger="push"))
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.make_room(20)
+        assert await tx[StorageLedger].make_room(20)
     assert await live(uow, tenant, keys) == [False, True, True, True, True], "the longest unused first"
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.keep(upload(tx, "upl_1", 40)) is not None
+        assert await tx[StorageLedger].keep(upload(tx, "upl_1", 40)) is not None
     assert await live(uow, tenant, keys) == [False, True, True, False, True]
     async with uow.begin(tenant, CALL) as tx:
-        assert not await tx.storage.make_room(20), "the last good one, one that is worked on, one just fetched"
+        assert not await tx[StorageLedger].make_room(20), "the last good one, one that is worked on, one just fetched"
         tx.dry = True
     assert await live(uow, tenant, keys) == [False, True, True, False, True]
 
@@ -242,11 +245,11 @@ async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: T
         runs_of(failed, status="failed"),
     )  # fmt: skip
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.storage.free_due(keys, tx.now + DAY) == 20
-        assert await tx.storage.used() == 50
-        postponed = await tx.storage.get(good)
+        assert await tx[StorageLedger].free_due(keys, tx.now + DAY) == 20
+        assert await tx[StorageLedger].used() == 50
+        postponed = await tx[StorageLedger].get(good)
         assert postponed is not None and postponed.free_after == tx.now + DAY
-        assert await tx.storage.free_due(keys, tx.now + DAY) == 0
+        assert await tx[StorageLedger].free_due(keys, tx.now + DAY) == 0
     assert await live(uow, tenant, keys) == [False, True, True, True, True, False, True]
 
 
@@ -256,10 +259,10 @@ async def test_handed_in_bytes_stay_while_a_run_reads_them(uow: UnitOfWork, tena
     async with uow.begin(tenant, CALL) as tx:
         entries = [upload(tx, f"upl_{number}", 10, age=DAY) for number in range(3)]
         for entry in entries:
-            await tx.storage.keep(entry)
-        await tx.storage.assign(entries[0].key, reading.id)
-        await tx.storage.assign(entries[1].key, over.id)
-        await tx.storage.free_due([entry.key for entry in entries], tx.now + DAY)
+            await tx[StorageLedger].keep(entry)
+        await tx[StorageLedger].assign(entries[0].key, reading.id)
+        await tx[StorageLedger].assign(entries[1].key, over.id)
+        await tx[StorageLedger].free_due([entry.key for entry in entries], tx.now + DAY)
     assert await live(uow, tenant, [entry.key for entry in entries]) == [True, False, False]
 
 
@@ -270,7 +273,7 @@ async def test_upkeep_lists_what_is_due_and_what_was_freed(backend: Backend, ten
     assert due == keys[:2]
     assert not [whose for whose, _ in await upkeep.due({StoredKind.PUSH}, backend.now(), 10**6) if whose == tenant]
     async with uow.begin(tenant, CALL) as tx:
-        await tx.storage.free_due(due, tx.now)
+        await tx[StorageLedger].free_due(due, tx.now)
     freed = [key for whose, key in await upkeep.freed("", 10**6) if whose == tenant]
     assert freed == sorted(keys[:2])
     assert freed[0] not in [key for _, key in await upkeep.freed(freed[0], 10**6)]
@@ -283,7 +286,7 @@ async def test_orphans_are_named_by_nothing(backend: Backend, tenant: Tenant) ->
     uow = backend.uow
     [held, freed] = await kept(uow, tenant, ("a", 10, DAY), ("b", 10, DAY))
     async with uow.begin(tenant, CALL) as tx:
-        await tx.storage.free(freed)
+        await tx[StorageLedger].free(freed)
     unlisted, orphan = snapshot_key(tenant, "c", "0"), snapshot_key(tenant, "d", "0")
     run = runs_of(unlisted, status="failed")
     announced = builders.upload("src_1", key=upload_key(tenant, "x"), run=run.id)
@@ -306,9 +309,9 @@ async def test_sums_for_the_operator(backend: Backend, tenant: Tenant) -> None:
     waiting = await backend.storage.waiting()
     _, freed, _ = await kept(backend.uow, tenant, ("a", 10, 9 * DAY), ("b", 20, DAY), ("c", 40, DAY))
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.storage.free(freed)
-        await tx.storage.make_room(0)
-        await tx.pushes.add_part("run_1", 0, b"[]", tx.now + DAY)
+        await tx[StorageLedger].free(freed)
+        await tx[StorageLedger].make_room(0)
+        await tx[PushStore].add_part("run_1", 0, b"[]", tx.now + DAY)
     after = {holding.kind: holding for holding in await backend.storage.holdings(backend.now())}
     was, now = before.get(StoredKind.SNAPSHOT), after[StoredKind.SNAPSHOT]
     counts = (was.count, was.bytes, was.due_count, was.due_bytes) if was else (0, 0, 0, 0)

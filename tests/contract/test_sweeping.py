@@ -27,6 +27,10 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
+from domain.runs.ports import PushStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -80,7 +84,9 @@ class Fetch:
         """Its key."""
         self.path.write_bytes(content.encode())
         async with self.uow.begin(self.tenant, CALL) as tx:
-            entry = await tx.storage.keep(new_snapshot(self.tenant, "run_1", content, len(content), tx.now - ago))
+            entry = await tx[StorageLedger].keep(
+                new_snapshot(self.tenant, "run_1", content, len(content), tx.now - ago)
+            )
         assert entry is not None
         if write:
             await self.objects.put_file(entry.key, self.path)
@@ -94,7 +100,7 @@ class Fetch:
 
     async def used(self) -> int:
         async with self.uow.read(self.tenant) as tx:
-            return await tx.storage.used()
+            return await tx[StorageLedger].used()
 
 
 async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Fetch) -> None:
@@ -220,19 +226,19 @@ async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **chan
     source = builders.source(kind="push", connector="push")
     run = builders.run(source.id, **{"trigger": "push", "input": PushInput("monday", parts=1), **changes})
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(source)
-        await tx.runs.add(run)
-        assert await tx.storage.make_room(0)
-        assert await tx.pushes.add_part(run.id, 0, b"[1]", tx.now - ago + retention.OPEN_BATCHES)
+        await tx[SourceStore].add(source)
+        await tx[RunStore].add(run)
+        assert await tx[StorageLedger].make_room(0)
+        assert await tx[PushStore].add_part(run.id, 0, b"[1]", tx.now - ago + retention.OPEN_BATCHES)
     return run
 
 
 async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, int]:
     """The run's status, whether its parts are there, and what counts."""
     async with uow.read(tenant) as tx:
-        found = await tx.runs.get(run.id)
+        found = await tx[RunStore].get(run.id)
         assert found is not None
-        return found.status, await tx.pushes.part(run.id, 0) is not None, await tx.storage.used()
+        return found.status, await tx[PushStore].part(run.id, 0) is not None, await tx[StorageLedger].used()
 
 
 async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
@@ -249,7 +255,7 @@ async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
     for (tenant, _, expected), run in zip(batches, runs, strict=True):
         assert await _state(uow, tenant, run) == expected
     async with uow.read(batches[0][0]) as tx:
-        given_up = await tx.runs.get(runs[0].id)
+        given_up = await tx[RunStore].get(runs[0].id)
     assert given_up is not None and given_up.error is not None and given_up.finished_at is not None
     assert given_up.error.code == RunErrorCode.BATCH_EXPIRED and "24 hours" in given_up.error.message
     assert await expiry.expire() == 0

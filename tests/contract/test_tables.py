@@ -9,11 +9,12 @@ from adapters.memory.table import TableStore as MemoryTableStore
 from adapters.memory.table import table_of
 from adapters.postgres.table import Table, TableStore
 from adapters.postgres.tables import TABLES
+from adapters.postgres.unit_of_work import STORES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from ports.store import Store
-from ports.unit_of_work import KEPT_BY, Tx, UnitOfWork
+from ports.unit_of_work import Store
+from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.samples import FROM_LATER, sample
@@ -29,10 +30,11 @@ def _id(row: Any) -> str:
 
 def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
     """The kind's store: its own if it is one of the plain questions as well, else a plain one."""
-    own = getattr(tx, KEPT_BY.get(table.kind, ""), None)
-    if own is None:
+    port = STORES.port_of(table.kind)
+    if port is None:
         plain: Store[Any] = tx.store(table.kind)
         return plain
+    own = tx[port]
     if isinstance(own, TableStore | MemoryTableStore):
         return own
     if hasattr(tx, "session"):
@@ -181,8 +183,8 @@ async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table:
 
 async def test_a_kind_has_one_store(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     async with uow.read(tenant) as tx:
-        if table.kind in KEPT_BY:
-            with pytest.raises(TypeError, match=KEPT_BY[table.kind]):
+        if port := STORES.port_of(table.kind):
+            with pytest.raises(TypeError, match=port.__name__):
                 tx.store(table.kind)
         else:
             assert tx.store(table.kind) is not None

@@ -15,10 +15,13 @@ from domain.kernel.trace_context import context_of
 from domain.webhooks.payload import run_of
 from domain.webhooks.usecases.observing import WITHIN, DeliveryObserver
 from entrypoints.worker.metrics import WorkerMetrics
-from ports.tracing import SpanKind
-from ports.webhooks import Sent, Subscriber
+from ports.telemetry import SpanKind
+from domain.webhooks.ports import Sent, Subscriber
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.jobs.ports import JobStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -31,15 +34,15 @@ async def test_a_jobs_attempts_are_parts_of_what_queued_it(backend: Backend, ten
     with backend.tracing.span("request", SpanKind.SERVER):
         queued_by = backend.tracing.current()
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.jobs.add(NewJob("work", lane, tenant, {"run": "run_1"}))
+            await tx[JobStore].add(NewJob("work", lane, tenant, {"run": "run_1"}))
 
     async def handler(job: ClaimedJob, _: asyncio.Event) -> None:
         seen.append(job)
         async with backend.uow.begin(tenant, CALL) as tx:
             if len(seen) == 1:
-                return await tx.jobs.put_off(job, tx.now)
-            await tx.jobs.add(further)
-            await tx.jobs.finish(job)
+                return await tx[JobStore].put_off(job, tx.now)
+            await tx[JobStore].add(further)
+            await tx[JobStore].finish(job)
         raise OSError("after all")
 
     metrics = WorkerMetrics()
@@ -61,14 +64,14 @@ async def test_a_jobs_attempts_are_parts_of_what_queued_it(backend: Backend, ten
 async def test_without_tracing_nothing_is_kept(backend: Backend, tenant: Tenant) -> None:
     lane = f"source:{new_id('src')}"
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.jobs.add(NewJob("work", lane, tenant))
+        await tx[JobStore].add(NewJob("work", lane, tenant))
     [job] = await backend.dispatch.claim(lane_of(tenant.org, lane), 1, LEASE)
     assert job.trace is None and job.args == {}
     source = builders.source()
     run = builders.run(source.id)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(source)
-        await tx.runs.add(run)
+        await tx[SourceStore].add(source)
+        await tx[RunStore].add(run)
     assert await backend.delivery_log.trace(tenant, run.id) is None
 
 
@@ -79,14 +82,14 @@ async def test_a_run_is_found_as_it_was_traced_last_and_by_its_own_tenant_alone(
     run = builders.run(source.id)
     with backend.tracing.span("request", SpanKind.SERVER) as request:
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.sources.add(source)
-            await tx.runs.add(run)
+            await tx[SourceStore].add(source)
+            await tx[RunStore].add(run)
     assert context_of(await backend.delivery_log.trace(tenant, run.id)) == request.context
     with backend.tracing.span("runs.execute", SpanKind.CONSUMER) as attempt:
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.runs.save(run)
+            await tx[RunStore].save(run)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.runs.save(run)
+        await tx[RunStore].save(run)
     assert context_of(await backend.delivery_log.trace(tenant, run.id)) == attempt.context
     assert await backend.delivery_log.trace(await backend.tenant(), run.id) is None
 
@@ -103,8 +106,8 @@ async def test_deliveries_are_parts_of_their_run_up_to_a_bound(backend: Backend,
     run = builders.run(source.id)
     with backend.tracing.span("runs.execute", SpanKind.CONSUMER) as attempt:
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.sources.add(source)
-            await tx.runs.add(run)
+            await tx[SourceStore].add(source)
+            await tx[RunStore].add(run)
     body = (
         b'{"data":{"title":"a \\"correlation_id\\":\\"run_x\\""},"correlation_id":"%s","causation_id":null}'
         % run.id.encode()
@@ -146,10 +149,10 @@ async def test_what_waits_is_counted_by_kinds_of_lanes(backend: Backend, tenant:
     kind = new_id("src")
     async with backend.uow.begin(tenant, CALL) as tx:
         for number in range(3):
-            await tx.jobs.add(NewJob("k", f"{kind}:{number}", tenant))
-        await tx.jobs.add(NewJob("k", f"{kind}:later", tenant, run_at=backend.now() + timedelta(hours=1)))
+            await tx[JobStore].add(NewJob("k", f"{kind}:{number}", tenant))
+        await tx[JobStore].add(NewJob("k", f"{kind}:later", tenant, run_at=backend.now() + timedelta(hours=1)))
     [job] = await backend.dispatch.claim(lane_of(tenant.org, f"{kind}:0"), 1, LEASE)
     [found] = [one for one in await backend.dispatch.backlog() if one.lanes == kind]
     assert (found.waiting, found.held) == (2, 1) and found.oldest is not None and found.oldest <= backend.now()
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.jobs.finish(job)
+        await tx[JobStore].finish(job)

@@ -10,6 +10,10 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
+from domain.audit.ports import AuditLog
+from domain.events.ports import EventLog
+from domain.jobs.ports import JobStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -17,13 +21,13 @@ CALL = builders.CALL
 
 async def _names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
     async with uow.read(tenant) as tx:
-        return {source.name for source in (await tx.sources.page(PageRequest(100))).items}
+        return {source.name for source in (await tx[SourceStore].page(PageRequest(100))).items}
 
 
 async def test_commits_on_leaving(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(builders.source(name="kept"))
-        assert (await tx.sources.page(PageRequest())).items[0].name == "kept"
+        await tx[SourceStore].add(builders.source(name="kept"))
+        assert (await tx[SourceStore].page(PageRequest())).items[0].name == "kept"
         assert await _names(uow, tenant) == set()
     assert await _names(uow, tenant) == {"kept"}
 
@@ -32,9 +36,9 @@ async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> No
     source = builders.source()
     with pytest.raises(LookupError):
         async with uow.begin(tenant, CALL) as tx:
-            await tx.sources.add(source)
-            await tx.events.append([builders.event(source.id)])
-            await tx.jobs.add(NewJob("runs.execute", f"source:{source.id}", tenant))
+            await tx[SourceStore].add(source)
+            await tx[EventLog].append([builders.event(source.id)])
+            await tx[JobStore].add(NewJob("runs.execute", f"source:{source.id}", tenant))
             raise LookupError
     assert await _names(uow, tenant) == set()
 
@@ -42,30 +46,30 @@ async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> No
 async def test_a_dry_one_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         tx.dry = True
-        await tx.sources.add(builders.source())
+        await tx[SourceStore].add(builders.source())
     assert await _names(uow, tenant) == set()
 
 
 async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     async with uow.scratch(tenant, CALL) as tx:
-        await tx.sources.add(source)
-        assert await tx.sources.get(source.id) == source
+        await tx[SourceStore].add(source)
+        assert await tx[SourceStore].get(source.id) == source
     assert await _names(uow, tenant) == set()
 
 
 async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(builders.source(name="before"))
+        await tx[SourceStore].add(builders.source(name="before"))
         with pytest.raises(LookupError):
             async with tx.savepoint():
-                await tx.sources.add(builders.source(name="undone"))
-                await tx.audit.add(Change("source", "src_x", "create", {}, {}))
+                await tx[SourceStore].add(builders.source(name="undone"))
+                await tx[AuditLog].add(Change("source", "src_x", "create", {}, {}))
                 tx.recorded.warnings.append("undone as well")
                 raise LookupError
         async with tx.savepoint():
-            await tx.sources.add(builders.source(name="kept"))
-        await tx.sources.add(builders.source(name="after"))
+            await tx[SourceStore].add(builders.source(name="kept"))
+        await tx[SourceStore].add(builders.source(name="after"))
         assert tx.recorded.changes == []
         assert tx.recorded.warnings == []
     assert await _names(uow, tenant) == {"before", "kept", "after"}
@@ -76,21 +80,21 @@ async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
         with pytest.raises(LookupError):
             async with tx.savepoint():
                 async with tx.savepoint():
-                    await tx.sources.add(builders.source(name="inner"))
+                    await tx[SourceStore].add(builders.source(name="inner"))
                 raise LookupError
-        await tx.sources.add(builders.source(name="outer"))
+        await tx[SourceStore].add(builders.source(name="outer"))
     assert await _names(uow, tenant) == {"outer"}
 
 
 async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(source)
+        await tx[SourceStore].add(source)
         with pytest.raises(LookupError):
             async with tx.savepoint():
-                await tx.sources.save(source.changed(tx.now, name="changed"))
+                await tx[SourceStore].save(source.changed(tx.now, name="changed"))
                 raise LookupError
-        again = await tx.sources.get(source.id)
+        again = await tx[SourceStore].get(source.id)
         assert again is not None and again.name == source.name
 
 
@@ -100,9 +104,9 @@ async def test_remembers_what_it_did(uow: UnitOfWork, tenant: Tenant) -> None:
     event, job = builders.event(source.id), NewJob("runs.execute", f"source:{source.id}", tenant, {"run": "run_x"})
     async with uow.begin(tenant, CALL) as tx:
         tx.dry = True
-        await tx.audit.add(change)
-        await tx.events.append([event])
-        await tx.jobs.add(job)
+        await tx[AuditLog].add(change)
+        await tx[EventLog].append([event])
+        await tx[JobStore].add(job)
         assert tx.recorded.changes == [change]
         assert [one.subject for one in tx.recorded.events] == [source.id]
         assert tx.recorded.jobs == [job]
@@ -112,17 +116,17 @@ async def test_remembers_what_it_did(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_a_lock_makes_others_wait(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     async with uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(source)
+        await tx[SourceStore].add(source)
 
     async def rename(name: str) -> None:
         async with uow.begin(tenant, CALL) as tx:
-            found = await tx.sources.get(source.id, lock=True)
+            found = await tx[SourceStore].get(source.id, lock=True)
             assert found is not None
             await asyncio.sleep(0.01)
-            await tx.sources.save(found.changed(tx.now, name=f"{found.name} {name}"))
+            await tx[SourceStore].save(found.changed(tx.now, name=f"{found.name} {name}"))
 
     await asyncio.gather(*(rename(str(number)) for number in range(5)))
     async with uow.read(tenant) as tx:
-        found = await tx.sources.get(source.id)
+        found = await tx[SourceStore].get(source.id)
     assert found is not None and found.version == 6
     assert sorted(found.name.split()[2:]) == ["0", "1", "2", "3", "4"]

@@ -16,6 +16,8 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add as add_products
 from tests.support.catalogues import random_product
+from domain.events.ports import EventLog
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -117,7 +119,7 @@ async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) 
     for _ in range(6):
         batch = _random_events(dice, products, sources, 50)
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.events.append(batch)
+            await tx[EventLog].append(batch)
             told += [(tx.now, event) for event in batch]
         await backend.pass_time(timedelta(seconds=dice.choice([0.2, 0.5])))
     filed = sorted({one for category in category_of.values() for one in categories.above(category)})
@@ -125,14 +127,14 @@ async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) 
     for _ in range(60):
         endpoint = _random_endpoint(dice, sources, filed)
         async with backend.uow.read(tenant) as tx:
-            found = await tx.webhooks.forecast(endpoint, since)
+            found = await tx[WebhookStore].forecast(endpoint, since)
         wanted = [(at, event) for at, event in told if _plainly_wanted(endpoint, event, category_of)]
         minutes = [at.replace(second=0, microsecond=0) for at, _ in wanted]
         peak = max((minutes.count(minute) for minute in set(minutes)), default=0)
         posts = _plain_posts(wanted, endpoint.coalesce_seconds)
         assert (found.events, found.peak_per_minute, found.deliveries) == (len(wanted), peak, posts), endpoint
     async with backend.uow.read(tenant) as tx:
-        late = await tx.webhooks.forecast(builders.endpoint(), backend.now() + timedelta(seconds=1))
+        late = await tx[WebhookStore].forecast(builders.endpoint(), backend.now() + timedelta(seconds=1))
         assert (late.events, late.peak_per_minute, late.deliveries) == (0, 0, 0)
 
 
@@ -140,7 +142,7 @@ async def test_forecasts_own_events_alone(backend: Backend, tenant: Tenant) -> N
     other = await backend.tenant()
     for place in (other, replace(tenant, livemode=False)):
         async with backend.uow.begin(place, CALL) as tx:
-            await tx.events.append([builders.event("src_1")])
+            await tx[EventLog].append([builders.event("src_1")])
     async with backend.uow.read(tenant) as tx:
-        found = await tx.webhooks.forecast(builders.endpoint(), tx.now - timedelta(days=7))
+        found = await tx[WebhookStore].forecast(builders.endpoint(), tx.now - timedelta(days=7))
     assert (found.days, found.events, found.deliveries) == (7, 0, 0)

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.model import FeedPosition
+from domain.events.model import LogPosition
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
@@ -25,6 +26,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -35,13 +37,13 @@ SECRETS = SealedSecrets(b"\x00sealed\xff")
 async def _add(uow: UnitOfWork, tenant: Tenant, *endpoints: Endpoint) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for endpoint in endpoints:
-            await tx.webhooks.add(endpoint, SECRETS, FeedPosition())
+            await tx[WebhookStore].add(endpoint, SECRETS, FeedPosition())
 
 
 async def _deliver(uow: UnitOfWork, tenant: Tenant, *deliveries: Delivery) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for delivery in deliveries:
-            await tx.webhooks.add_delivery(delivery)
+            await tx[WebhookStore].add_delivery(delivery)
 
 
 async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -61,11 +63,11 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     )
     await _add(uow, tenant, endpoint)
     async with uow.read(tenant) as tx:
-        assert await tx.webhooks.get(endpoint.id) == endpoint
-        assert (await tx.webhooks.page(PageRequest())).items == (endpoint,)
-        assert await tx.webhooks.secrets(endpoint.id) == SECRETS
-        assert await tx.webhooks.get("whe_0000000000000000000000") is None
-        assert await tx.webhooks.secrets("whe_0000000000000000000000") is None
+        assert await tx[WebhookStore].get(endpoint.id) == endpoint
+        assert (await tx[WebhookStore].page(PageRequest())).items == (endpoint,)
+        assert await tx[WebhookStore].secrets(endpoint.id) == SECRETS
+        assert await tx[WebhookStore].get("whe_0000000000000000000000") is None
+        assert await tx[WebhookStore].secrets("whe_0000000000000000000000") is None
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
@@ -75,21 +77,21 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await _deliver(backend.uow, tenant, delivery)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx.webhooks.count() == 0
-            assert await tx.webhooks.get(endpoint.id) is None
-            assert await tx.webhooks.get(endpoint.id, lock=True) is None
-            assert await tx.webhooks.secrets(endpoint.id) is None
-            assert await tx.webhooks.delivery(endpoint.id, delivery.id) is None
-            assert (await tx.webhooks.page(PageRequest())).items == ()
-            assert (await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items == ()
+            assert await tx[WebhookStore].count() == 0
+            assert await tx[WebhookStore].get(endpoint.id) is None
+            assert await tx[WebhookStore].get(endpoint.id, lock=True) is None
+            assert await tx[WebhookStore].secrets(endpoint.id) is None
+            assert await tx[WebhookStore].delivery(endpoint.id, delivery.id) is None
+            assert (await tx[WebhookStore].page(PageRequest())).items == ()
+            assert (await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items == ()
             far = MOMENT + timedelta(days=9)
-            assert await tx.webhooks.recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT, 9) == Recovery(
+            assert await tx[WebhookStore].recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT, 9) == Recovery(
                 0, False
             )
-            assert await tx.webhooks.fail_open(endpoint.id, MOMENT) == 0
-            await tx.webhooks.remove(endpoint.id)
+            assert await tx[WebhookStore].fail_open(endpoint.id, MOMENT) == 0
+            await tx[WebhookStore].remove(endpoint.id)
     async with backend.uow.read(tenant) as tx:
-        assert await tx.webhooks.get(endpoint.id) == endpoint
+        assert await tx[WebhookStore].get(endpoint.id) == endpoint
 
 
 async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -97,21 +99,23 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, endpoint)
     changed = replace(endpoint, version=4, filters=Filters(("src_1",)), status="disabled", disabled_for="failing")
     async with uow.begin(tenant, CALL) as tx:
-        await tx.webhooks.save(changed, expected_version=3)
+        await tx[WebhookStore].save(changed, expected_version=3)
         with pytest.raises(PreconditionFailed):
             async with tx.savepoint():
-                await tx.webhooks.save(changed, expected_version=3)
-        await tx.webhooks.save(replace(changed, coalesce_seconds=9), checkpoint=FeedPosition(LogPosition(position=12)))
-        assert await tx.webhooks.get(endpoint.id, lock=True) == replace(changed, coalesce_seconds=9)
+                await tx[WebhookStore].save(changed, expected_version=3)
+        await tx[WebhookStore].save(
+            replace(changed, coalesce_seconds=9), checkpoint=FeedPosition(LogPosition(position=12))
+        )
+        assert await tx[WebhookStore].get(endpoint.id, lock=True) == replace(changed, coalesce_seconds=9)
 
 
 async def test_secrets_are_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     await _add(uow, tenant, endpoint)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.webhooks.seal(endpoint.id, SealedSecrets(b"new", SECRETS.current))
+        await tx[WebhookStore].seal(endpoint.id, SealedSecrets(b"new", SECRETS.current))
     async with uow.read(tenant) as tx:
-        assert await tx.webhooks.secrets(endpoint.id) == SealedSecrets(b"new", SECRETS.current)
+        assert await tx[WebhookStore].secrets(endpoint.id) == SealedSecrets(b"new", SECRETS.current)
 
 
 async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> None:
@@ -128,7 +132,7 @@ async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> No
     assert sorted(found, key=repr) == sorted([(tenant, lapsed.id) for tenant in tenants], key=repr)
     assert len(await backend.delivery_log.lapsed_rotations(now, 1)) == 1
     async with backend.uow.begin(tenants[0], CALL) as tx:
-        await tx.webhooks.save(replace(lapsed, rotation=None))
+        await tx[WebhookStore].save(replace(lapsed, rotation=None))
     found = [one for one in await backend.delivery_log.lapsed_rotations(now, 1000) if one[0] in tenants]
     assert found == [(tenants[1], lapsed.id)]
 
@@ -138,15 +142,15 @@ async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> No
 
     async def second() -> None:
         async with backend.uow.begin(tenant, CALL) as tx:
-            assert await tx.webhooks.count() == 1
+            assert await tx[WebhookStore].count() == 1
             order.append("second")
 
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx.webhooks.count() == 0
+        assert await tx[WebhookStore].count() == 0
         waiting = asyncio.create_task(second())
         await asyncio.sleep(0.05)
         order.append("first")
-        await tx.webhooks.add(builders.endpoint(), SECRETS, FeedPosition())
+        await tx[WebhookStore].add(builders.endpoint(), SECRETS, FeedPosition())
     await waiting
     assert order == ["first", "second"]
 
@@ -156,7 +160,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
     endpoints = [builders.endpoint() for _ in range(count)]
     await _add(uow, tenant, *endpoints)
     async with uow.read(tenant) as tx:
-        await check_both_ways(tx.webhooks.page, endpoints[::-1], lambda endpoint: endpoint.id)
+        await check_both_ways(tx[WebhookStore].page, endpoints[::-1], lambda endpoint: endpoint.id)
 
 
 async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -166,12 +170,12 @@ async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWo
     await _deliver(uow, tenant, waiting)
     async with uow.begin(tenant, CALL) as tx:
         now = tx.now
-        await tx.webhooks.remove(endpoint.id)
+        await tx[WebhookStore].remove(endpoint.id)
     async with uow.read(tenant) as tx:
-        assert await tx.webhooks.get(endpoint.id) is None
-        assert await tx.webhooks.secrets(endpoint.id) is None
+        assert await tx[WebhookStore].get(endpoint.id) is None
+        assert await tx[WebhookStore].secrets(endpoint.id) is None
         expected = replace(waiting, status="failed", next_attempt_at=None, completed_at=now)
-        assert await tx.webhooks.delivery(endpoint.id, waiting.id) == expected
+        assert await tx[WebhookStore].delivery(endpoint.id, waiting.id) == expected
 
 
 async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -190,10 +194,10 @@ async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, endpoint)
     await _deliver(uow, tenant, delivery)
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx.webhooks.delivery(endpoint.id, delivery.id, lock=True)
+        found = await tx[WebhookStore].delivery(endpoint.id, delivery.id, lock=True)
         assert found == delivery
-        assert await tx.webhooks.delivery("whe_0000000000000000000000", delivery.id) is None
-        assert await tx.webhooks.delivery(endpoint.id, "dlv_0000000000000000000000") is None
+        assert await tx[WebhookStore].delivery("whe_0000000000000000000000", delivery.id) is None
+        assert await tx[WebhookStore].delivery(endpoint.id, "dlv_0000000000000000000000") is None
 
 
 def _various(endpoint: str) -> list[Delivery]:
@@ -228,7 +232,7 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.read(tenant) as tx:
-            return await tx.webhooks.deliveries(replace(wanted, endpoint=endpoint.id), page_request)
+            return await tx[WebhookStore].deliveries(replace(wanted, endpoint=endpoint.id), page_request)
 
     expected = [delivery for delivery in reversed(made) if wanted.matches(delivery)]
     await check_both_ways(fetch, expected, lambda delivery: delivery.id)
@@ -242,7 +246,7 @@ async def test_pages_of_deliveries_stand_while_others_come(uow: UnitOfWork, tena
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.read(tenant) as tx:
-            return await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
+            return await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
 
     await check_inserts(
         fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
@@ -263,10 +267,10 @@ async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) ->
     await _add(uow, tenant, endpoint)
     await _deliver(uow, tenant, done)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.webhooks.resend(done, at)
+        await tx[WebhookStore].resend(done, at)
     async with uow.read(tenant) as tx:
         expected = replace(done, status="pending", tries=0, next_attempt_at=at, completed_at=None)
-        assert await tx.webhooks.delivery(endpoint.id, done.id) == expected
+        assert await tx[WebhookStore].delivery(endpoint.id, done.id) == expected
 
 
 async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -279,18 +283,18 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
     await _deliver(uow, tenant, *failed, fine, elsewhere)
     at = MOMENT + timedelta(days=1)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(3, False)
-        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(0, False)
+        assert await tx[WebhookStore].recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(3, False)
+        assert await tx[WebhookStore].recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(0, False)
     async with uow.read(tenant) as tx:
         now = {
             one.id: one
-            for one in (await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items
+            for one in (await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items
         }
         for delivery in failed[1:4]:
             expected = replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)
             assert now[delivery.id] == expected
         assert [now[one.id] for one in (failed[0], failed[4], fine)] == [failed[0], failed[4], fine]
-        assert await tx.webhooks.delivery(other.id, elsewhere.id) == elsewhere
+        assert await tx[WebhookStore].delivery(other.id, elsewhere.id) == elsewhere
 
 
 async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -307,8 +311,8 @@ async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant
             (6, Recovery(1, True)),
             (9, Recovery(1, False)),
         ):
-            assert await tx.webhooks.recover(endpoint.id, MOMENT, MOMENT, MOMENT, most) == recovery
-            states = [(await tx.webhooks.delivery(endpoint.id, one.id)).status for one in failed]  # type: ignore[union-attr]
+            assert await tx[WebhookStore].recover(endpoint.id, MOMENT, MOMENT, MOMENT, most) == recovery
+            states = [(await tx[WebhookStore].delivery(endpoint.id, one.id)).status for one in failed]  # type: ignore[union-attr]
             assert states == sorted(states, reverse=True), "the oldest first"
 
 
@@ -320,9 +324,9 @@ async def test_open_deliveries_fail(uow: UnitOfWork, tenant: Tenant) -> None:
     await _deliver(uow, tenant, fine, waiting, sending)
     at = MOMENT + timedelta(minutes=1)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.webhooks.fail_open(endpoint.id, at) == 2
-        assert await tx.webhooks.fail_open(endpoint.id, at) == 0
-        assert await tx.webhooks.delivery(endpoint.id, fine.id) == fine
+        assert await tx[WebhookStore].fail_open(endpoint.id, at) == 2
+        assert await tx[WebhookStore].fail_open(endpoint.id, at) == 0
+        assert await tx[WebhookStore].delivery(endpoint.id, fine.id) == fine
         for one in (waiting, sending):
             expected = replace(one, status="failed", next_attempt_at=None, completed_at=at)
-            assert await tx.webhooks.delivery(endpoint.id, one.id) == expected
+            assert await tx[WebhookStore].delivery(endpoint.id, one.id) == expected

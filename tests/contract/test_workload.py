@@ -11,6 +11,10 @@ from domain.runs.model import RunStatus
 from domain.sources.model import SourceStatus, StatusReason
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.jobs.ports import JobStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+from domain.usage.ports import UsageMeters
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,9 +26,9 @@ async def test_slow_and_troubled_sources(backend: Backend) -> None:
     slow, idle = builders.source(id=new_id("src"), name="Slow"), builders.source(id=new_id("src"))
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for source in (sick, slow, idle):
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
         for days, source in ((40_000, slow), (4, sick)):
-            await tx.runs.add(
+            await tx[RunStore].add(
                 builders.run(
                     source.id, id=new_id("run"), status=RunStatus.SUCCEEDED,
                     started_at=now - timedelta(days=days), finished_at=now,
@@ -44,9 +48,9 @@ async def test_tenants_by_what_they_had_done(backend: Backend) -> None:
     tenant, now = Tenant(org.id, True), backend.now()
     await backend.sink.write([builders.request_log(tenant, created_at=now - timedelta(minutes=n)) for n in (1, 59, 61)])
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.usage.count("records", 7, "run_1")
+        await tx[UsageMeters].count("records", 7, "run_1")
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.usage.fold()
+        await tx[UsageMeters].fold()
     loads = {(one.org, one.livemode): one for one in await backend.workload.tenants(now)}
     found = loads[org.id, True]
     assert (found.name, found.records, found.requests, found.deliveries) == ("Busy", 7, 2, 0)
@@ -56,7 +60,7 @@ async def test_open_work_is_looked_at_within_bounds(backend: Backend) -> None:
     tenant, lane = await backend.tenant(), f"backlog{new_id('src')}"
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for number in range(3):
-            await tx.jobs.add(NewJob("runs.execute", f"{lane}:{number}", tenant))
+            await tx[JobStore].add(NewJob("runs.execute", f"{lane}:{number}", tenant))
     (found,) = (one for one in await backend.dispatch.backlog() if one.lanes == lane)
     assert (found.waiting, found.held) == (3, 0) and found.oldest is not None
     assert sum(one.waiting + one.held for one in await backend.dispatch.backlog(2)) == 2

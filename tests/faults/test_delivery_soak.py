@@ -25,6 +25,7 @@ from tests.faults.ground import Ground, ground
 from tests.flows.stage import Tenancy
 from tests.support import builders
 from tests.support.receiver import Hook, hook, receiver
+from domain.events.ports import EventLog
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 CALM = 180.0
@@ -94,7 +95,7 @@ class Load:
             events = publisher.next(dice.randint(1, 12))
             try:
                 async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
-                    await tx.events.append(events)
+                    await tx[EventLog].append(events)
                     await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
                     if dice.random() < 0.05:
                         raise _Regret

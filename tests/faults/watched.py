@@ -24,7 +24,7 @@ from entrypoints.container import Container, opened
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
-from ports.feed_readers import ReadingOrder, Told
+from domain.ingestion.ports import ReadingOrder, Told
 
 EVERY = 0.01
 

@@ -16,6 +16,7 @@ from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
 from tests.flows.stage import Tenancy, eventually
 from tests.support import builders
+from domain.events.ports import EventLog
 
 WRITERS: Final = 2
 """Of each organisation."""
@@ -123,7 +124,7 @@ class Writers:
         ids, book = [event.id for event in events], self.books[publisher.tenant]
         try:
             async with container.uow().begin(publisher.tenant, builders.CALL) as tx:
-                await tx.events.append(events)
+                await tx[EventLog].append(events)
                 await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
                 if dice.random() < 0.05:
                     raise _Regret

@@ -18,6 +18,7 @@ from entrypoints.container import Container
 from tests.flows.stage import Stage, Tenancy
 from tests.support.console_person import Asked, Tab, signed_in
 from tests.support import builders
+from domain.orgs.ports import OrgStore
 
 T = TypeVar("T")
 PASSWORDS = ("four walnut drawers and a lamp", "seven oak shelves and a chair", "two ash stools and a mirror")
@@ -47,7 +48,7 @@ async def _invited(container: Container, tenancy: Tenancy, email: str) -> str:
         User(new_id("usr"), f"{new_id('usr').lower()}@fjord.test", "Ada", clock.now(), clock.now())
     )
     async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
-        await tx.orgs.add_member(Member(owner.id, tenancy.tenant.org, owner.email, "owner", clock.now()))
+        await tx[OrgStore].add_member(Member(owner.id, tenancy.tenant.org, owner.email, "owner", clock.now()))
     service = InvitationService(
         container.memberships(),
         container.people(),

@@ -25,6 +25,8 @@ from tests.http.streams import Reader
 from tests.postgres.databases import fresh_database
 from tests.postgres.test_positions import Writers
 from tests.support import builders
+from domain.events.ports import EventLog
+from domain.sources.ports import SourceStore
 
 SECONDS = 4.0
 READERS = 4
@@ -79,7 +81,7 @@ async def write(container: Container, tenant: Tenant, count: int) -> list[str]:
     """Events of that tenant."""
     events = [builders.event(new_id("src")) for _ in range(count)]
     async with container.uow().begin(tenant, builders.CALL) as tx:
-        await tx.events.append(events)
+        await tx[EventLog].append(events)
     return [event.id for event in events]
 
 
@@ -131,7 +133,7 @@ def test_every_reader_sees_every_event_once_and_in_order(stage: Stage, fjord: Te
         sources = [builders.source() for _ in range(5)]
         async with container.uow().begin(fjord.tenant, builders.CALL) as tx:
             for source in sources:
-                await tx.sources.add(source)
+                await tx[SourceStore].add(source)
         writers = Writers(container.uow(), fjord.tenant, [source.id for source in sources])
         done, until = asyncio.Event(), asyncio.get_running_loop().time() + SECONDS
         headers = {"Authorization": f"Bearer {fjord.api.secret}"}

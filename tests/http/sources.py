@@ -14,6 +14,7 @@ from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, running
 from tests.support.readers import in_process
 from tests.support.services import Outside
+from domain.sources.ports import SourceStore
 
 URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
 PUSH_SOURCE = {"name": "Our system", "kind": "push", "config": {"currency": "usd"}}
@@ -51,15 +52,15 @@ class Shop:
     async def stored(self, id: str) -> Source:
         """The source as it is stored."""
         async with self.world.uow.read(self.tenant) as tx:
-            found: Source | None = await tx.sources.get(id)
+            found: Source | None = await tx[SourceStore].get(id)
         assert found is not None
         return found
 
     async def change(self, id: str, **changes: Any) -> None:
         """Change the stored source, as the service itself would."""
         async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
-            found = await tx.sources.get(id, lock=True)
-            await tx.sources.save(found.changed(tx.now, **changes))
+            found = await tx[SourceStore].get(id, lock=True)
+            await tx[SourceStore].save(found.changed(tx.now, **changes))
 
     def jobs(self) -> list[Any]:
         """The open jobs, oldest first."""

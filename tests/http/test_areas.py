@@ -12,9 +12,10 @@ from domain.orgs.model import Member
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService
 from tests.support.table import whole
-from ports.platform import Check
+from domain.platform.ports import Check
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
+from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -48,7 +49,7 @@ async def test_my_organisations_for_a_person(world: World) -> None:
         org = world.orgs[name]
         tenant = (await world.key(org))[0].tenant
         async with world.uow.begin(tenant, OPERATOR) as tx:
-            await tx.orgs.add_member(Member(user, org.id, f"{name}@example.org", "owner", world.clock.now()))
+            await tx[OrgStore].add_member(Member(user, org.id, f"{name}@example.org", "owner", world.clock.now()))
     key, secret = await world.key(world.orgs["Oak"])
     world.credentials.changed[key.id] = {"person": True, "actor": Actor("user", user)}
     client = Client(world.app, secret)

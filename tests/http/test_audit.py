@@ -10,6 +10,7 @@ from domain.kernel.ids import new_id
 from tests.http.client import Answer, Client
 from tests.http.sources import Shop, shop
 from tests.http.webhooks import ENDPOINT
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 EVENTS = "/v1/audit-events"
@@ -152,7 +153,7 @@ async def test_credentials_come_back_and_are_never_shown() -> None:
 async def opened(here: Shop, source: str) -> Any:
     """The credentials as a run would get them."""
     async with here.world.uow.read(here.tenant) as tx:
-        sealed, found = await tx.sources.sealed(source), await tx.sources.get(source)
+        sealed, found = await tx[SourceStore].sealed(source), await tx[SourceStore].get(source)
     info = here.services.connectors.info(found.connector)
     return here.world.dependencies.vault.open(sealed, source, info.destination(found.config)) if sealed else None
 

@@ -14,6 +14,7 @@ from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, Shop, shop
 from tests.support import builders
 from tests.support.catalogues import add
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 CHAIRS, SOFAS = (
@@ -58,8 +59,8 @@ async def _get(shop: Shop, source: Any) -> Any:
 
 async def _end(shop: Shop, id: str) -> None:
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
-        run = await tx.runs.get(id)
-        await tx.runs.save(run.ended("succeeded", tx.now))
+        run = await tx[RunStore].get(id)
+        await tx[RunStore].save(run.ended("succeeded", tx.now))
 
 
 async def test_paths_with_suggestions(shop: Shop) -> None:
@@ -140,7 +141,7 @@ async def test_rules_wait_for_the_end_of_a_run_of_any_stream(shop: Shop) -> None
     source = await _source(shop)
     run = builders.run(source["id"], stream="stock", status="running")
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
-        await tx.runs.add(run)
+        await tx[RunStore].add(run)
     await _post(shop, source, _rule(CHAIRS, "Furniture"), status=409)
     await _end(shop, run.id)
     first = await _post(shop, source, _rule(CHAIRS, "Furniture"))

@@ -18,6 +18,7 @@ from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
 from tests.support import builders
 from tests.support.network import relay
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 
@@ -33,7 +34,7 @@ class Log:
         """That many events in one transaction; answers their ids."""
         events = [builders.event(new_id("src"), **changes) for _ in range(count)]
         async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
-            await tx.events.append(events)
+            await tx[EventLog].append(events)
         return [event.id for event in events]
 
 

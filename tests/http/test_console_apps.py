@@ -10,6 +10,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.usecases.grants import GrantService
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
+from domain.oauth.ports import AppStore
 
 pytestmark = pytest.mark.asyncio
 APPS = "/console/developers/apps"
@@ -86,7 +87,7 @@ async def test_grants_are_listed_and_taken_back(world: World) -> None:
     _, id_, _ = await _made(owner)
     user, org = viewer.user.id, world.orgs["Fjord"].id
     async with world.uow.begin(Tenant(org, True), AuditContext(Actor("user", user), "tests")) as tx:
-        app = await tx.oauth.get(id_)
+        app = await tx[AppStore].get(id_)
         grant = await GrantService.agree(tx, app, user, frozenset({"products:read"}))
     place = f"{APPS}/grants/{grant.id}/revoke"
     assert place in (await owner.get(APPS)).text and place not in (await other.get(APPS)).text

@@ -23,6 +23,7 @@ from entrypoints.areas.registry import AREAS
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import Tenancy, World, serving
+from domain.exports.ports import ExportStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -192,9 +193,9 @@ async def test_expired_files_are_gone(desk: Desk) -> None:
     made = await desk.made({"kind": "products"})
     dependencies = desk.world.container.assembled()
     async with dependencies.uow.begin(desk.tenant, builders.CALL) as tx:
-        stored = await tx.exports.get(made["id"])
+        stored = await tx[ExportStore].get(made["id"])
         assert stored is not None
-        await tx.exports.save(replace(stored, expires_at=tx.now))
+        await tx[ExportStore].save(replace(stored, expires_at=tx.now))
     [expired] = [tick for area in AREAS for tick in area.ticks(dependencies) if tick.name == "expired exports"]
     [freed] = [tick for area in AREAS for tick in area.ticks(dependencies) if tick.name == "free storage"]
     await expired.run()

@@ -9,6 +9,7 @@ from adapters.memory.objects import MemoryObjects
 from domain.kernel.tenancy import Tenant
 from tests.http.fakes import running
 from tests.support import catalogues
+from domain.media.ports import MediaStore
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "/v1/media/img_0000000000000000000000"
@@ -51,7 +52,7 @@ async def test_an_image_that_nobody_names_is_unknown() -> None:
         path = f"/v1/media/{image.id}"
         clients = [await world.client("Oak"), await world.client(livemode=False)]
         async with world.uow.begin(tenant, catalogues.builders.CALL) as tx:
-            assert await tx.media.register({"prod_1": []}, [], tx.now) == list(image.keys)
+            assert await tx[MediaStore].register({"prod_1": []}, [], tx.now) == list(image.keys)
         clients.append(await world.client())
         for client in clients:
             answer, unknown = await client.get(path), await client.get(UNKNOWN)

@@ -13,6 +13,8 @@ from domain.runs.model import PushInput, RunError, Waiting
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
 from tests.support import builders
+from domain.runs.ports import PushStore
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 RECORD = {
@@ -36,8 +38,8 @@ async def running_shop() -> AsyncIterator[Shop]:
 
 async def _end(shop: Shop, id: str, status: str = "succeeded") -> None:
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
-        run = await tx.runs.get(id)
-        await tx.runs.save(run.ended(status, tx.now))
+        run = await tx[RunStore].get(id)
+        await tx[RunStore].save(run.ended(status, tx.now))
 
 
 async def _push(shop: Shop, source: Any, status: int = 202, **body: Any) -> Any:
@@ -48,13 +50,13 @@ async def _push(shop: Shop, source: Any, status: int = 202, **body: Any) -> Any:
 
 async def _parts(shop: Shop, run: Any) -> list[Any]:
     async with shop.world.uow.read(shop.tenant) as tx:
-        parts = [await tx.pushes.part(run["id"], sequence) for sequence in range(10)]
+        parts = [await tx[PushStore].part(run["id"], sequence) for sequence in range(10)]
         return [json.loads(part) for part in parts if part is not None]
 
 
 async def _input(shop: Shop, run: Any) -> Any:
     async with shop.world.uow.read(shop.tenant) as tx:
-        return (await tx.runs.get(run["id"])).input
+        return (await tx[RunStore].get(run["id"])).input
 
 
 async def test_start(shop: Shop) -> None:
@@ -92,7 +94,7 @@ async def test_start_of_a_stream(shop: Shop) -> None:
     run = (await shop.client.post(path, {"stream": "stock", "accept_shrink": True})).json()
     assert run["stream"] == "stock"
     async with shop.world.uow.read(shop.tenant) as tx:
-        assert (await tx.runs.get(run["id"])).accept_shrink is True
+        assert (await tx[RunStore].get(run["id"])).accept_shrink is True
     assert (await shop.client.post(path, {"stream": "stock"})).code == "conflict"
     assert (await shop.client.post(path, {"stream": "catalogue"})).status == 202
     await _end(shop, run["id"])
@@ -157,7 +159,7 @@ async def test_a_run_shows_everything(shop: Shop) -> None:
         finished_at=moment,
     )
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
-        await tx.runs.add(run)
+        await tx[RunStore].add(run)
     told = (await shop.client.get(f"/v1/runs/{run.id}")).json()
     assert told["waiting"] == {
         "reason": "rate_limited",
@@ -177,7 +179,7 @@ async def test_list_pages_both_ways(shop: Shop) -> None:
     source = await shop.create()
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
         for _ in range(5):
-            await tx.runs.add(builders.run(source["id"]).ended("succeeded", tx.now))
+            await tx[RunStore].add(builders.run(source["id"]).ended("succeeded", tx.now))
     path = f"/v1/sources/{source['id']}/runs?limit=2"
     first = (await shop.client.get(path)).json()
     second = (await shop.client.get(f"{path}&starting_after={first['next_cursor']}")).json()
@@ -233,7 +235,7 @@ async def test_records_keep_their_exact_numbers(shop: Shop) -> None:
     )
     assert answer.status == 202
     async with shop.world.uow.read(shop.tenant) as tx:
-        part = await tx.pushes.part(answer.json()["id"], 0)
+        part = await tx[PushStore].part(answer.json()["id"], 0)
     assert b"499.90000000000000001" in part and b'"31 1/2"' in part
 
 
@@ -304,8 +306,8 @@ async def test_ended_runs_stay_readable(shop: Shop) -> None:
     source = await shop.create()
     run = (await shop.client.post(f"/v1/sources/{source['id']}/runs")).json()
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
-        found = await tx.runs.get(run["id"])
-        await tx.runs.save(replace(found.started(tx.now), stage="store").ended("cancelled", tx.now))
+        found = await tx[RunStore].get(run["id"])
+        await tx[RunStore].save(replace(found.started(tx.now), stage="store").ended("cancelled", tx.now))
     told = (await shop.client.get(f"/v1/runs/{run['id']}")).json()
     assert (told["status"], told["stage"]) == ("cancelled", "store")
 
@@ -324,7 +326,7 @@ async def test_values_are_judged_by_the_run_and_null_is_a_value(shop: Shop) -> N
     run = await _push(shop, source, records=given, accept_shrink=True)
     assert await _parts(shop, run) == [given]
     async with shop.world.uow.read(shop.tenant) as tx:
-        stored = await tx.runs.get(run["id"])
+        stored = await tx[RunStore].get(run["id"])
     assert stored is not None and stored.accept_shrink
     unnamed = await _push(shop, source, status=400, records=[{"product": {"external_id": None}}])
     assert unnamed["code"] == "invalid_request"

@@ -17,6 +17,7 @@ from domain.kernel.tenancy import Tenant
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.support import builders, catalogues
+from domain.exports.ports import ExportStore
 
 pytestmark = pytest.mark.asyncio
 EXPORT = builders.export(
@@ -37,7 +38,7 @@ async def _reads(world: World) -> tuple[Client, dict[str, Any]]:
     tenant = Tenant(world.orgs["Elm"].id, True)
     image = await catalogues.pictured(world.uow, tenant, "prod_1")
     async with world.uow.begin(tenant, builders.CALL) as tx:
-        await tx.exports.add(EXPORT)
+        await tx[ExportStore].add(EXPORT)
     client = await world.client("Elm")
     return client, {
         f"/v1/media/{image.id}": lambda body: (body["download"]["url"], image.key),

@@ -10,8 +10,9 @@ import pytest_asyncio
 
 from domain.kernel.ids import is_id
 from domain.sources.model import Schedule, StatusReason
-from ports.connectors import FetchFailed, ResponseHead
+from domain.ingestion.ports import FetchFailed, ResponseHead
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
@@ -336,7 +337,7 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     assert answer.status == 200 and answer.json()["has_credentials"] is True and answer.json()["version"] == 2
     assert (await shop.stored(source["id"])).next_pull == shop.world.clock.now()
     async with shop.world.uow.read(shop.tenant) as tx:
-        sealed = await tx.sources.sealed(source["id"])
+        sealed = await tx[SourceStore].sealed(source["id"])
     assert b"Geheim" not in sealed
     assert shop.world.dependencies.vault.open(
         sealed, source["id"], shop.services.connectors.info("api").destination({})
@@ -350,7 +351,7 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     assert gone.json()["has_credentials"] is False and gone.json()["version"] == 3
     assert (await shop.client.send_json("DELETE", path)).json()["version"] == 3
     async with shop.world.uow.read(shop.tenant) as tx:
-        assert await tx.sources.sealed(source["id"]) is None
+        assert await tx[SourceStore].sealed(source["id"]) is None
 
 
 async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: Shop) -> None:
@@ -370,7 +371,7 @@ async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: 
     change = shop.audited(source["id"])[-1].change
     assert (change.before["has_credentials"], change.after["has_credentials"]) == (True, False)
     async with shop.world.uow.read(shop.tenant) as tx:
-        assert await tx.sources.sealed(source["id"]) is None
+        assert await tx[SourceStore].sealed(source["id"]) is None
     again = (await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
     assert (await shop.patch(again, connector="shopify")).json()["has_credentials"] is False
 

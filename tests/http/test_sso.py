@@ -17,6 +17,7 @@ from domain.sso.usecases.settings import Wanted
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
 from tests.support.identity_provider import CLIENT, ISSUER, SECRET
+from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 PLACE = "/console/organisation/single-sign-on"
@@ -38,7 +39,7 @@ async def connected(
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
         await world.dependencies.sso.settings.set(tx, Wanted(ISSUER, CLIENT, SECRET, joins_as))
         now = world.clock.now()
-        await tx.sso.put_domain(Domain(org, domain, "token", now, None, now, now))
+        await tx[SsoStore].put_domain(Domain(org, domain, "token", now, None, now, now))
     return org
 
 
@@ -155,7 +156,7 @@ async def test_what_does_not_hold_lets_nobody_in(world: World) -> None:
         vars(world.provider).update({name: honest[name] for name in cheat})
         world.clock.advance(timedelta(seconds=7))
     async with world.uow.read(Tenant(org, True)) as tx:
-        assert not await tx.sso.members_of(["fjord.example"])
+        assert not await tx[SsoStore].members_of(["fjord.example"])
     assert (await came_in(world, org)).status == 303, "the honest provider"
 
 
@@ -290,7 +291,7 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     await owner.submit(page, f"{PLACE}/domains", domain="@Fjord.Example.")
     assert (await owner.submit(page, f"{PLACE}/domains", domain="localhost")).status == 400
     async with world.uow.read(Tenant(org, True)) as tx:
-        (domain,) = await tx.sso.domains()
+        (domain,) = await tx[SsoStore].domains()
     assert domain.domain == "fjord.example" and domain.record in (await owner.get(PLACE)).text
     world.names.put("fjord.example", "TXT", "v=spf1 -all", "joinery-verification=another")
     missing = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
@@ -302,7 +303,7 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     assert (await came_in(world, org)).status == 303
     assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 303
     async with world.uow.read(Tenant(org, True)) as tx:
-        connection = await tx.sso.connection()
+        connection = await tx[SsoStore].connection()
     assert connection.enforced and connection.joins_as == "editor"
     kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", joins_as="")
     assert kept.status == 303
@@ -351,7 +352,7 @@ async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: W
     }
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
         settings = world.dependencies.sso.settings
-        await tx.sso.save(replace(await tx.sso.connection(), tried_at=now))
+        await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=now))
         await settings.enforce(tx, True)
         affected = await settings.affected(tx)
     assert await world.sso_rules.barred(org, affected) == 2
@@ -382,7 +383,7 @@ async def test_a_record_that_is_gone_is_told_and_counts_for_two_weeks(world: Wor
             async with world.uow.begin(tenant, OPERATOR) as tx:
                 await proofs.keep(tx, one.domain, there)
         async with world.uow.read(tenant) as tx:
-            return [one.state for one in await tx.sso.domains()]
+            return [one.state for one in await tx[SsoStore].domains()]
 
     assert await looked() == ["proven"] and not world.names.asked, "looked at a moment ago"
     world.clock.advance(timedelta(hours=25))

@@ -5,7 +5,7 @@ import pytest
 from adapters.memory.tracing import MemorySpan, MemoryTracing
 from domain.kernel.ids import new_id
 from domain.kernel.trace_context import context_of
-from ports.tracing import SpanKind
+from ports.telemetry import SpanKind
 from tests.http.client import Answer
 from tests.http.fakes import running
 

@@ -12,6 +12,7 @@ from domain.runs.model import SNAPSHOT_LIMIT, UploadInput
 from domain.uploads.model import Upload
 from tests.http.client import Answer
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 FILE = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}
@@ -81,7 +82,7 @@ async def test_complete(shop: Shop, tmp_path: Path) -> None:
     run = (await shop.client.get(f"/v1/runs/{completed['run']}")).json()
     assert (run["trigger"], run["status"], run["source"]) == ("upload", "queued", source["id"])
     async with shop.world.uow.read(shop.tenant) as tx:
-        assert (await tx.runs.get(run["id"])).input.upload == upload["id"]
+        assert (await tx[RunStore].get(run["id"])).input.upload == upload["id"]
     assert [job.key for job in shop.jobs()] == [run["id"]]
     shop.world.clock.advance(timedelta(hours=1))
     assert (await shop.client.post(f"/v1/uploads/{upload['id']}/complete")).json() == completed

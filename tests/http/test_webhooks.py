@@ -14,6 +14,9 @@ from domain.kernel.ids import is_id, new_id
 from tests.http.fakes import OPERATOR, plan_of
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 from tests.support import builders
+from domain.events.ports import EventLog
+from domain.sources.ports import SourceStore
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = f"{PLACE}/whe_0000000000000000000000"
@@ -35,7 +38,7 @@ async def _refused(desk: Desk, status: int, fields: Any) -> Any:
 async def _source(desk: Desk) -> str:
     source = builders.source()
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
-        await tx.sources.add(source)
+        await tx[SourceStore].add(source)
     return source.id
 
 
@@ -96,10 +99,10 @@ async def test_the_version_is_the_requests(desk: Desk) -> None:
 
 async def test_it_begins_at_the_ends_of_both_logs(desk: Desk) -> None:
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
-        await tx.events.append([builders.event("src_1"), builders.event("src_2")])
-        high_watermark = await tx.events.high_watermark()
+        await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
+        high_watermark = await tx[EventLog].high_watermark()
     async with desk.world.uow.read(desk.tenant()) as tx:
-        high_watermark = await tx.events.high_watermark()
+        high_watermark = await tx[EventLog].high_watermark()
     made = await desk.create()
     assert desk.kept(made["id"]).checkpoint.own.position == high_watermark > 0
 
@@ -283,12 +286,12 @@ async def test_enabling_starts_anew(desk: Desk) -> None:
     assert disabled["status_reason"] == {"code": "failing"}
     kept = desk.kept(made["id"])
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
-        await tx.webhooks.save(replace(kept.endpoint, failing_since=tx.now))
+        await tx[WebhookStore].save(replace(kept.endpoint, failing_since=tx.now))
     enabled = (await desk.patch(disabled, status="enabled")).json()
     assert enabled["status"] == "enabled"
     assert "status_reason" not in enabled and "failing_since" not in enabled
     async with desk.world.uow.read(desk.tenant()) as tx:
-        assert desk.kept(made["id"]).checkpoint.own.position == await tx.events.high_watermark() > 0
+        assert desk.kept(made["id"]).checkpoint.own.position == await tx[EventLog].high_watermark() > 0
 
 
 async def test_delete(desk: Desk) -> None:

@@ -17,6 +17,9 @@ from entrypoints.areas.area import Area
 from entrypoints.http.operation import Operation, Read, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
+from domain.audit.ports import AuditLog
+from domain.jobs.ports import JobStore
+from domain.orgs.ports import OrgStore
 
 THING = schema.record("thing", {"id": schema.id_of("src"), "name": schema.text("oak"), "version": schema.integer(1)})
 CREATE = schema.strict_object(
@@ -81,9 +84,9 @@ async def create(call: WriteContext[None]) -> Reply:
     name, tenant, tx = call.command["name"], call.principal.tenant, call.tx
     thing = Kept(tenant.org, tenant.livemode, new_id("src"), name)
     member = Member(new_id("usr"), tenant.org, f"{name}@example.org", "viewer", datetime(2026, 1, 1, tzinfo=UTC))
-    await tx.orgs.add_member(member)
-    await tx.audit.add(Change("thing", thing.id, "create", {}, {"name": name}))
-    await tx.jobs.add(NewJob("things.check", f"thing:{thing.id}", tenant))
+    await tx[OrgStore].add_member(member)
+    await tx[AuditLog].add(Change("thing", thing.id, "create", {}, {"name": name}))
+    await tx[JobStore].add(NewJob("things.check", f"thing:{thing.id}", tenant))
     if DOINGS.get("then"):
         raise DOINGS["then"]
     if isinstance(call.command.get("size"), float):

@@ -20,6 +20,7 @@ from domain.webhooks.usecases.posting import signing_keys
 from domain.webhooks.usecases.service import WebhookService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, running
+from domain.webhooks.ports import WebhookStore
 
 ENDPOINT = {"url": "https://receiver.example/hooks", "event_types": ["offer.changed"]}
 AREAS = ("webhooks",)
@@ -63,7 +64,7 @@ class Desk:
         """Keep deliveries."""
         async with self.world.uow.begin(self.tenant(), OPERATOR) as tx:
             for delivery in deliveries:
-                await tx.webhooks.add_delivery(delivery)
+                await tx[WebhookStore].add_delivery(delivery)
 
     async def delivery(self, endpoint: str, id: str) -> Any:
         """The delivery as it is answered."""

@@ -15,7 +15,7 @@ import pytest
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from ports.names import NameRecord, RecordKind
+from domain.sso.ports import NameRecord, RecordKind
 from tests.mail.office import Office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
 from tests.support.postgres import database

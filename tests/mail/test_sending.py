@@ -15,7 +15,7 @@ from aiosmtpd.smtp import SMTP, AuthResult
 from adapters.memory.clock import SettableClock
 from adapters.smtp.mailer import Relay, SmtpMailer
 from entrypoints.settings import SettingsError, from_environment
-from ports.mailer import Letter, MailRefused, MailUnsent
+from domain.outbox.ports import Letter, MailRefused, MailUnsent
 
 pytestmark = pytest.mark.asyncio
 LETTER = Letter(

@@ -25,6 +25,7 @@ from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.forkserver import joinery
 from tests.tenancy.world import World, ask, OPERATIONS, serving
+from domain.audit.ports import AuditLog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]
@@ -46,7 +47,7 @@ class Place:
         tenant = Tenant((await self.world.organisation()).id, True)
         for number in range(entries):
             async with self.world.container.uow().begin(tenant, CALL) as tx:
-                await tx.audit.add(
+                await tx[AuditLog].add(
                     Change("source", "src_1", "update", {"name": f"N{number}"}, {"name": f"N{number + 1}"})
                 )
         return tenant
@@ -192,8 +193,8 @@ async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
     tenant = await place.tenant(4)
     old = datetime.now(UTC) - retention.AUDIT_ENTRIES - timedelta(days=1)
     async with place.world.container.uow().begin(tenant, CALL) as tx:
-        entry = await tx.audit.add(Change("source", "src_1", "update", {}, {}))
-        await tx.audit.keep(entry, b"sealed")
+        entry = await tx[AuditLog].add(Change("source", "src_1", "update", {}, {}))
+        await tx[AuditLog].keep(entry, b"sealed")
     await place.tamper(
         tenant,
         f"UPDATE audit_entries SET id = '{id_at(old)[:-4]}000' || sequence WHERE OWN AND sequence < 3",
@@ -204,7 +205,7 @@ async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
     assert await place.found(tenant) == []
     async with place.world.container.uow().read(tenant) as tx:
         report = await AuditService().verify(tx)
-        assert (report.entries, report.before, report.head.began, await tx.audit.kept(entry)) == (3, 0, 2, None)
+        assert (report.entries, report.before, report.head.began, await tx[AuditLog].kept(entry)) == (3, 0, 2, None)
     await place.tamper(tenant, "DELETE FROM audit_entries WHERE OWN AND sequence = 3")
     assert await place.found(tenant) == [("missing", 3)]
 

@@ -21,6 +21,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,7 +39,7 @@ class Log:
         """That many events in one transaction."""
         events = [builders.event(new_id("src")) for _ in range(count)]
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.events.append(events)
+            await tx[EventLog].append(events)
         return [event.id for event in events]
 
     async def page_request(self, name: str) -> int:
@@ -98,7 +99,7 @@ async def test_a_writer_held_open_is_not_heard_of_and_keeps_nobody_from_being_he
         assert [event.id for event in (await following.next()).events] == first
         event = builders.event(new_id("src"))
         async with log.uow.begin(log.tenant, builders.CALL) as slow:
-            await slow.events.append([event])
+            await slow[EventLog].append([event])
             second = await log.write(2)
             seen: list[str] = []
             while len(seen) < 2:

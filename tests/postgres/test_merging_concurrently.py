@@ -18,6 +18,8 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.merged_catalogues import Shop, any_two
 from tests.support.postgres import postgres_backend
+from domain.catalogue.ports import CatalogueStore
+from domain.matching.ports import MergeStore
 
 pytestmark = pytest.mark.asyncio
 ROUNDS = 25
@@ -48,7 +50,7 @@ async def _merge(shop: Shop, number: int) -> None:
                 await shop.merge(*two)
             else:
                 async with shop.uow.read(shop.tenant) as tx:
-                    page = await tx.merges.matching(MergeFilter(status="applied"), PageRequest(limit=100))
+                    page = await tx[MergeStore].matching(MergeFilter(status="applied"), PageRequest(limit=100))
                 if page.items:
                     await shop.undo(dice.choice(page.items))
         except Conflict:
@@ -64,10 +66,10 @@ async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> No
     await asyncio.gather(*(_write(shop, number) for number in range(3)), *(_merge(shop, number) for number in range(2)))
     ids = [product.id for product in shop.products]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        tied = await tx.catalogue.tied(ids, ids)
+        tied = await tx[CatalogueStore].tied(ids, ids)
         seen = shown(tied)
         laid = Laid(tied.products, seen, tied.merged, tied.families())
-        page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=100))
+        page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=100))
     documents = {one.id: one.body for one in page.items}
     assert documents == {id: WireRendering().merged(product, laid) for id, product in seen.products.items()}
     told = await shop.offers()

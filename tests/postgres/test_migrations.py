@@ -16,6 +16,8 @@ from adapters.wire.events import WireEventRendering
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Checkpoint, Fetched, PushInput, Run, UploadInput
 from tests.postgres.databases import database_alone
+from domain.runs.ports import PushStore
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)
@@ -75,10 +77,10 @@ async def runs(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Run]]
         try:
             uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
             async with uow.read(TENANT) as tx:
-                found = {id: await tx.runs.get(id) for id in stored}
-                assert await tx.pushes.collecting("src_1", "monday") == found["run_push"]
-                assert await tx.runs.last_good("src_1", "catalogue") is None, "it kept no snapshot"
-                assert await tx.runs.last_ended("src_1", "catalogue") == found["run_up"]
+                found = {id: await tx[RunStore].get(id) for id in stored}
+                assert await tx[PushStore].collecting("src_1", "monday") == found["run_push"]
+                assert await tx[RunStore].last_good("src_1", "catalogue") is None, "it kept no snapshot"
+                assert await tx[RunStore].last_ended("src_1", "catalogue") == found["run_up"]
             yield {id: run for id, run in found.items() if run is not None}
         finally:
             await pool.close()

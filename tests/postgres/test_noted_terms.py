@@ -15,6 +15,7 @@ from domain.changes.model import BEGINNING, EventFilter, View
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)
@@ -28,7 +29,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 async def _append(uow: PostgresUnitOfWork) -> str:
     event = builders.event("src_1", type="source.blocked")
     async with uow.begin(TENANT, builders.CALL) as tx:
-        await tx.events.append([event])
+        await tx[EventLog].append([event])
     return event.id
 
 

@@ -29,6 +29,9 @@ from domain.webhooks.model import DeliveryFilter
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.postgres import at_hand, database
+from domain.events.ports import EventLog
+from domain.request_logs.ports import RequestLogStore
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 TODAY = datetime.now(UTC).date()
@@ -56,12 +59,12 @@ class Place:
         while not self.stop.is_set():
             begun = time.monotonic()
             async with self.uow.begin(self.tenant, builders.CALL) as tx:
-                await tx.events.append([builders.event("src_1")])
-                await tx.webhooks.add_delivery(builders.delivery(endpoint.id))
+                await tx[EventLog].append([builders.event("src_1")])
+                await tx[WebhookStore].add_delivery(builders.delivery(endpoint.id))
             await PostgresRequestLogSink(self.pool).write([builders.request_log(self.tenant)])
             async with self.uow.read(self.tenant) as tx:
-                await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())
-                await tx.request_logs.page(PageRequest(), RequestLogFilter())
+                await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())
+                await tx[RequestLogStore].page(PageRequest(), RequestLogFilter())
             async with self.pool.tenant(self.tenant) as link:
                 await link.cursor.execute("SELECT max(position) FROM events WHERE org = %s", (self.tenant.org,))
             self.longest = max(self.longest, time.monotonic() - begun)
@@ -166,7 +169,7 @@ async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) ->
         moments = [datetime(when.year, when.month, when.day, 12, tzinfo=UTC) for when in written]
         await sink.write([builders.request_log(place.tenant, created_at=moment) for moment in moments])
         async with place.uow.begin(place.tenant, builders.CALL) as tx:
-            await tx.events.append([builders.event(f"src_{n}") for n in range(4)])
+            await tx[EventLog].append([builders.event(f"src_{n}") for n in range(4)])
         async with await psycopg.AsyncConnection.connect(place.address, autocommit=True) as owner:
             await _redate(owner, moments)
         if dice.random() < 0.06:

@@ -15,6 +15,7 @@ from adapters.wire.events import WireEventRendering
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders, catalogues
+from domain.catalogue.ports import CatalogueStore
 
 pytestmark = pytest.mark.asyncio
 SOURCES, PRODUCTS, VARIANTS = 3, 250, 2
@@ -49,5 +50,5 @@ async def test_what_is_stated_is_found_without_walking_everything(stream: str) -
         keys = [f"P{n}" + ("" if stream == "catalogue" else "-0") for n in range(0, PRODUCTS, 2)]
         async with asyncio.timeout(5):
             for _ in range(6):
-                found = await tx.catalogue.stated_of(source, stream, keys)
+                found = await tx[CatalogueStore].stated_of(source, stream, keys)
         assert len(found) == (len(keys) * VARIANTS if stream == "catalogue" else 0)

@@ -9,14 +9,17 @@ import pytest
 
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
-from domain.changes.model import ALL, OPEN_END, LogPosition, View
+from domain.changes.model import ALL, OPEN_END, View
+from domain.events.model import LogPosition
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader
+from domain.changes.ports import EventReader
 from ports.unit_of_work import UnitOfWork
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.postgres import database, postgres_backend
+from domain.events.ports import EventLog
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 SECONDS = 5.0
@@ -50,14 +53,14 @@ class Writers:
     async def _once(self, dice: random.Random) -> int:
         count = dice.choice((1, 1, 1, 3, 60))
         async with self._uow.begin(self._tenant, builders.CALL) as tx:
-            source = await tx.sources.get(dice.choice(self._sources), lock=True)
+            source = await tx[SourceStore].get(dice.choice(self._sources), lock=True)
             assert source is not None
             events = []
             for _ in range(count):
                 source = source.changed(tx.now)
                 events.append(builders.event(source.id, version=source.version))
-            await tx.sources.save(source)
-            await tx.events.append(events)
+            await tx[SourceStore].save(source)
+            await tx[EventLog].append(events)
             await asyncio.sleep(dice.random() * 0.004)
             if dice.random() < ROLLED_BACK:
                 raise RolledBack
@@ -119,7 +122,7 @@ async def _sources(backend: Backend, tenant: Tenant, count: int) -> list[str]:
     made = [builders.source() for _ in range(count)]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for source in made:
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
     return [source.id for source in made]
 
 
@@ -138,12 +141,12 @@ async def test_positions_are_taken_when_everything_else_is_done() -> None:
         tenant = await backend.tenant()
         async with asyncio.timeout(20):
             async with backend.uow.begin(tenant, builders.CALL) as slow:
-                await slow.events.append([builders.event("src_1")])
-                await slow.sources.add(builders.source())
+                await slow[EventLog].append([builders.event("src_1")])
+                await slow[SourceStore].add(builders.source())
                 for _ in range(3):
                     async with backend.uow.begin(tenant, builders.CALL) as quick:
-                        await quick.events.append([builders.event("src_2"), builders.event("src_3")])
-                await slow.events.append([builders.event("src_4")])
+                        await quick[EventLog].append([builders.event("src_2"), builders.event("src_3")])
+                await slow[EventLog].append([builders.event("src_4")])
         found = await _stored(await database(), tenant.org)
     assert [(position, subject) for position, subject, _ in found] == [
         (1, "src_2"), (2, "src_3"), (3, "src_2"), (4, "src_3"), (5, "src_2"), (6, "src_3"), (7, "src_1"), (8, "src_4"),
@@ -177,7 +180,7 @@ async def test_what_dies_right_before_its_commit_leaves_no_gap() -> None:
         await _append(backend, tenant)
         with pytest.raises(RolledBack):
             async with backend.uow.begin(tenant, builders.CALL) as tx:
-                await tx.events.append([builders.event("src_1")])
+                await tx[EventLog].append([builders.event("src_1")])
                 await tx.flush()  # type: ignore[attr-defined]
                 raise RolledBack
         await _append(backend, tenant)
@@ -190,9 +193,9 @@ async def test_a_savepoint_that_is_undone_takes_its_events_along() -> None:
         async with backend.uow.begin(tenant, builders.CALL) as tx:
             with pytest.raises(RolledBack):
                 async with tx.savepoint():
-                    await tx.events.append([builders.event("src_1")])
+                    await tx[EventLog].append([builders.event("src_1")])
                     raise RolledBack
-            await tx.events.append([builders.event("src_2")])
+            await tx[EventLog].append([builders.event("src_2")])
             await _append(backend, tenant)
         found = [(position, subject) for position, subject, _ in await _stored(await database(), tenant.org)]
         assert found == [(1, "src_3"), (2, "src_2")]
@@ -214,7 +217,7 @@ async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> Non
 
 async def _append(backend: Backend, log: Tenant) -> None:
     async with backend.uow.begin(log, builders.CALL) as tx:
-        await tx.events.append([builders.event("src_3")])
+        await tx[EventLog].append([builders.event("src_3")])
 
 
 async def test_who_stands_behind_an_event_of_a_wrong_clock_hears_what_follows() -> None:

@@ -12,6 +12,7 @@ from adapters.postgres.sqlfile import _chosen, rendered
 from domain.kernel.paging import Filter, PageRequest
 from tests.support import builders
 from tests.support.postgres import database, postgres_backend
+from domain.sources.ports import SourceStore
 
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True), PageRequest(2, None, True))
 PARAMS = {
@@ -43,12 +44,14 @@ async def test_a_filter_without_a_column_is_refused() -> None:
         tenant = await backend.tenant()
         source = builders.source()
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx.sources.add(source)
-            await tx.sources.seal(source.id, b"sealed")
-            assert [row.id for row in (await tx.sources.page(PageRequest(), kind(None, True))).items] == [source.id]
-            assert (await tx.sources.page(PageRequest(), kind(None, False))).items == ()
+            await tx[SourceStore].add(source)
+            await tx[SourceStore].seal(source.id, b"sealed")
+            assert [row.id for row in (await tx[SourceStore].page(PageRequest(), kind(None, True))).items] == [
+                source.id
+            ]
+            assert (await tx[SourceStore].page(PageRequest(), kind(None, False))).items == ()
             with pytest.raises(ValueError, match="colour"):
-                await tx.sources.page(PageRequest(), kind("red"))
+                await tx[SourceStore].page(PageRequest(), kind("red"))
 
 
 @pytest.mark.asyncio

@@ -13,7 +13,7 @@ from adapters.postgres.shards import PostgresShards
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
-from ports.webhooks import Progress
+from domain.webhooks.ports import Progress
 from tests.postgres.databases import database_alone
 from tests.support import builders
 

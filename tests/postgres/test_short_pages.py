@@ -23,6 +23,8 @@ from domain.webhooks.model import DeliveryFilter, DeliveryStatus
 from ports.unit_of_work import Tx
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from domain.catalogue.ports import CatalogueStore
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 25_000
@@ -71,7 +73,7 @@ async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwa
     wanted = [made_id("ofr", number, NOW.date(), ROWS) for number in range(ROWS // 10)]
     async with reading() as tx:
         found, short = await _walked(
-            lambda request: tx.catalogue.offers(OfferFilter(updated_since=YESTERDAY), request),
+            lambda request: tx[CatalogueStore].offers(OfferFilter(updated_since=YESTERDAY), request),
             PageRequest(100, None, backwards),
             lambda line: line.offer.id,
         )
@@ -86,7 +88,7 @@ async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
     filter = ProductFilter(category=CATEGORIES[0], updated_since=YESTERDAY, status="active")
     async with reading() as tx:
         found, short = await _walked(
-            lambda request: tx.catalogue.products(filter, request), PageRequest(100), lambda document: document.id
+            lambda request: tx[CatalogueStore].products(filter, request), PageRequest(100), lambda document: document.id
         )
     active = [id for id in wanted if int(id[-14:]) % 20]
     assert found == active
@@ -104,13 +106,13 @@ async def test_codes_that_more_have_than_are_gathered(
     offers = [made_id("ofr", n, NOW.date(), ROWS) for n in range(ROWS) if n // 2 in set(variants)]
     async with reading() as tx:
         found, _ = await _walked(
-            lambda request: tx.catalogue.offers(OfferFilter(**codes), request),
+            lambda request: tx[CatalogueStore].offers(OfferFilter(**codes), request),
             PageRequest(100, None, backwards),
             lambda line: line.offer.id,
         )
         assert found == (offers if backwards else offers[::-1])
         found, _ = await _walked(
-            lambda request: tx.catalogue.products(ProductFilter(gtin=[GTIN]), request),
+            lambda request: tx[CatalogueStore].products(ProductFilter(gtin=[GTIN]), request),
             PageRequest(100, None, backwards),
             lambda document: document.id,
         )
@@ -123,7 +125,7 @@ async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bo
     filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, made_id("whe", 0, NOW.date()))
     async with reading() as tx:
         found, short = await _walked(
-            lambda request: tx.webhooks.deliveries(filter, request),
+            lambda request: tx[WebhookStore].deliveries(filter, request),
             PageRequest(20, None, backwards),
             lambda delivery: delivery.id,
         )
@@ -133,7 +135,7 @@ async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bo
 
 async def test_no_page_of_one_filter_is_short(reading: Reading) -> None:
     async def lines(tx: Tx, request: PageRequest) -> Page[Any]:
-        return await tx.catalogue.offers(OfferFilter(availability="low_stock"), request)
+        return await tx[CatalogueStore].offers(OfferFilter(availability="low_stock"), request)
 
     async with reading() as tx:
         found, short = await _walked(lambda request: lines(tx, request), PageRequest(100), lambda line: line.offer.id)

@@ -18,6 +18,8 @@ from domain.orgs.model import Plan
 from domain.storage.model import StoredKind
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from domain.orgs.ports import OrgStore
+from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)
@@ -74,13 +76,13 @@ async def test_what_lay_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
             keys = [f"snapshots/org_1/live/{key}" for key in ("aa", "bb")] + ["uploads/org_1/live/upl_1"]
             assert not await upkeep.orphans({TENANT: keys})
             async with uow.begin(TENANT, builders.CALL) as tx:
-                assert await tx.storage.used() == 1747
+                assert await tx[StorageLedger].used() == 1747
                 due = [key for _, key in await upkeep.due(set(StoredKind), tx.now, 10)]
                 assert len(due) == 4, "the open batch has its time yet"
-                await tx.storage.free_due(due, tx.now + timedelta(days=1))
-                assert await tx.storage.used() == 500 + 7, "the last good snapshot, and the open batch"
+                await tx[StorageLedger].free_due(due, tx.now + timedelta(days=1))
+                assert await tx[StorageLedger].used() == 500 + 7, "the last good snapshot, and the open batch"
             async with uow.begin(TENANT, builders.CALL) as tx:
-                org = await tx.orgs.own()
+                org = await tx[OrgStore].own()
             assert org.plan.included("stored_bytes") == 10 << 30
             included = [plan.included("stored_bytes") or 0 for plan in await _plans(uow)]
             assert included == sorted(set(included)) and included[0] > 0
@@ -90,4 +92,4 @@ async def test_what_lay_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _plans(uow: PostgresUnitOfWork) -> list[Plan]:
     async with uow.read(TENANT) as tx:
-        return list(await tx.orgs.plans())
+        return list(await tx[OrgStore].plans())

@@ -26,6 +26,7 @@ from tests.http.client import Client
 from tests.postgres.databases import database_alone
 from tests.support.services import execution_of
 from tests.tenancy.world import World, serving
+from domain.catalogue.ports import CatalogueStore
 
 pytestmark = pytest.mark.asyncio
 RELEASES = Path(__file__).parent / "releases"
@@ -114,7 +115,7 @@ async def test_documents_are_as_they_would_be_rendered_now(upgraded: Upgraded) -
     assert rows
     for org, livemode, source, key, id in rows:
         async with container.uow().read(Tenant(org, livemode)) as tx:
-            document, products = await tx.catalogue.product(id), await tx.catalogue.load(source, [key])
+            document, products = await tx[CatalogueStore].product(id), await tx[CatalogueStore].load(source, [key])
         assert document is not None
         assert json.loads(document.body) == json.loads(WireRendering().product(products[key], {})), id
 

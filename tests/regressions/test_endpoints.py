@@ -15,7 +15,8 @@ from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import described
 from adapters.memory.signals import MemorySignals
-from domain.changes.model import LogBounds, LogPosition
+from domain.changes.model import LogBounds
+from domain.events.model import LogPosition
 from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.service import WebhookService
@@ -23,6 +24,7 @@ from tests.contract.desk import OneKey
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.network import relay
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,7 +43,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
             for organisation in owners:
                 await registry.create(organisation)
             async with uow.begin(Tenant(owners[2].id, True), builders.CALL) as tx:
-                await tx.events.append([builders.event("src_1", catalogue="cat_1", network=True) for _ in range(5)])
+                await tx[EventLog].append([builders.event("src_1", catalogue="cat_1", network=True) for _ in range(5)])
             await relay(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
             service = WebhookService(OneKey(), WireEventRendering(), described)
             begun = asyncio.Barrier(2)

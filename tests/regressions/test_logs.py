@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.changes.model import ALL, OPEN_END, EventFilter, LogBounds, LogPosition, View, network_of
+from domain.changes.model import ALL, OPEN_END, EventFilter, LogBounds, View, network_of
+from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.grants import grant

@@ -8,13 +8,15 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
-from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.model import FeedPosition
+from domain.events.model import LogPosition
 from domain.changes.usecases.service import ChangesService
 from domain.changes.usecases.tailing import LogTailer
 from adapters.memory.signals import MemorySignals
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.topology.two_servers import Servers
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)
@@ -23,7 +25,7 @@ HERE = Tenant("org_here", True)
 async def written(pool: Pool, count: int) -> None:
     uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
     async with uow.begin(HERE, builders.CALL) as tx:
-        await tx.events.append([builders.event("src_1") for _ in range(count)])
+        await tx[EventLog].append([builders.event("src_1") for _ in range(count)])
 
 
 async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from adapters.memory.network import CHECKPOINTS
-from domain.changes.model import FeedPosition, LogPosition, View, network_of
+from domain.changes.model import FeedPosition, View, network_of
+from domain.events.model import LogPosition
 from domain.changes.usecases.network import NetworkRelay
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id

@@ -17,6 +17,7 @@ from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.topology.two_servers import Server
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)
@@ -25,7 +26,7 @@ TENANT = Tenant("org_1", True)
 async def write(pool: Pool) -> None:
     uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
     async with uow.begin(TENANT, builders.CALL) as tx:
-        await tx.events.append([builders.event("src_1")])
+        await tx[EventLog].append([builders.event("src_1")])
 
 
 async def epoch(pool: Pool) -> Any:

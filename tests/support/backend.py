@@ -1,7 +1,7 @@
 """What a contract suite asks of a backend: its unit of work and everything that works across tenants."""
 
-from ports.match_index import MatchBacklog
-from ports.usage import UsageUpkeep
+from domain.matching.ports import MatchBacklog
+from domain.usage.ports import UsageUpkeep
 from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.usage import MemoryUsageUpkeep
 from collections.abc import Awaitable, Callable
@@ -38,26 +38,26 @@ from domain.catalogue import categories
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
-from ports.access import Credentials, TokenProofs
-from ports.oauth import TokenStore
-from ports.events import EventReader, NetworkLog
-from ports.exports import ExportUpkeep
-from ports.factors import Factors, Passkeys
+from domain.access.ports import Credentials, TokenProofs
+from domain.oauth.ports import TokenStore
+from domain.changes.ports import EventReader, NetworkLog
+from domain.exports.ports import ExportUpkeep
+from domain.people.ports import Factors, Passkeys
 from ports.idempotency import IdempotencyMaintenance
-from ports.jobs import Dispatch
-from ports.mail import InboundAddresses
-from ports.orgs import Memberships, OrgRegistry
-from ports.outbox import Outbox
-from ports.people import OneTimeLinks, People, Sessions
-from ports.request_logs import RequestLogSink
-from ports.secrets import SealedValues
+from domain.jobs.ports import Dispatch
+from domain.mail.ports import InboundAddresses
+from domain.orgs.ports import Memberships, OrgRegistry
+from domain.outbox.ports import Outbox
+from domain.people.ports import OneTimeLinks, People, Sessions
+from domain.request_logs.ports import RequestLogSink
+from domain.secrets.ports import SealedValues
 from ports.signals import Signals
-from ports.sources import SourceSchedule
-from ports.sso import SsoDirectory
-from ports.storage import StorageUpkeep
+from domain.sources.ports import SourceSchedule
+from domain.sso.ports import SsoDirectory
+from domain.storage.ports import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
-from ports.workload import Workload
-from ports.webhooks import DeliveryLog, Shards
+from domain.platform.ports import Workload
+from domain.webhooks.ports import DeliveryLog, Shards
 from tests.support import builders
 from tests.support.network import relay
 

@@ -12,6 +12,8 @@ from domain.kernel.tenancy import Tenant
 from domain.media.model import Image, Rendition, addresses_of
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
+from domain.catalogue.ports import CatalogueStore
+from domain.media.ports import MediaStore
 
 BRANDS = ("West  Elm", "WEST ELM", "Lindgren Möbler", "Fermob", "O'Keeffe & Co.", None)
 WORDS = ("Oak", "table", "TABLE", "Söta", "sofa", "3-seater", "Café", "chair", "lamp", "rug")
@@ -38,7 +40,7 @@ async def store(
 ) -> None:
     """Write the batch in a transaction of its own."""
     async with uow.begin(tenant, builders.CALL) as tx:
-        await tx.catalogue.save(key_range, batch, now)
+        await tx[CatalogueStore].save(key_range, batch, now)
 
 
 async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT) -> list[Product]:
@@ -63,9 +65,9 @@ async def pictured(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "ht
         key = f"images/{tenant.org}/live/1-aa"
         small = (Rendition(f"{key}-320", 11_204, 320, 240), Rendition(f"{key}-960", 60_113, 960, 720))
         image = Image(new_id("img"), "aa", key, 148_213, 1600, 1200, tx.now, small)
-        await tx.media.register({product: [address.address]}, [address], tx.now)
-        assert await tx.media.add(image)
-        await tx.media.found(address, image.id)
+        await tx[MediaStore].register({product: [address.address]}, [address], tx.now)
+        assert await tx[MediaStore].add(image)
+        await tx[MediaStore].found(address, image.id)
     return image
 
 

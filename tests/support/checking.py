@@ -9,7 +9,8 @@ from typing import Any
 from adapters.files.workspaces import FileWorkspaces
 from adapters.memory.objects import MemoryObjects
 from domain.catalogue.model import Stream
-from domain.changes.model import ALL, BEGINNING, OPEN_END, LogPosition, View
+from domain.changes.model import ALL, BEGINNING, OPEN_END, View
+from domain.events.model import LogPosition
 from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
@@ -20,11 +21,15 @@ from domain.runs.queueing import CHECK, EXECUTE, lane
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.service import RunService
 from domain.sources.model import Source
-from ports.secrets import Vault
+from domain.secrets.ports import Vault
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
 from tests.support.readers import in_process
+from domain.catalogue.ports import CatalogueStore
+from domain.orgs.ports import OrgStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 
 LEASE = timedelta(seconds=1)
 
@@ -96,20 +101,20 @@ class CheckDesk:
     async def run(self, id: str) -> Run:
         """The run as it is now."""
         async with self.backend.uow.read(self.tenant) as tx:
-            run = await tx.runs.get(id)
+            run = await tx[RunStore].get(id)
         assert run is not None
         return run
 
     async def variants(self, *products: str) -> Mapping[str, str]:
         """The ids of the products' variants by key."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            found = await tx.catalogue.load(self.source.id, products)
+            found = await tx[CatalogueStore].load(self.source.id, products)
         return {variant.key: variant.id for product in found.values() for variant in product.variants}
 
     async def offers(self, variant: str) -> Mapping[str, Any]:
         """What is stored of a variant's offers, by location."""
         async with self.backend.uow.read(self.tenant) as tx:
-            item = await tx.catalogue.item(variant)
+            item = await tx[CatalogueStore].item(variant)
         return {offer.location: dict(offer.data) for offer in item.offers} if item else {}
 
     async def events(self, kind: str) -> Sequence[Any]:
@@ -123,8 +128,8 @@ class CheckDesk:
 async def check_desk(backend: Backend, tenant: Tenant, **fields: Any) -> CheckDesk:
     """A desk with a new source."""
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        org = await tx.orgs.own()
+        org = await tx[OrgStore].own()
         given = {"connector": "shop", "config": {"currency": "usd"}, **fields}
         source = builders.source(catalogue=org.catalogue(tenant.livemode), **given)
-        await tx.sources.add(source)
+        await tx[SourceStore].add(source)
     return CheckDesk(backend, tenant, source)

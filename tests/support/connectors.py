@@ -9,7 +9,7 @@ from typing import Any, Final
 from connectors.sdk.settings import URL, config_schema
 from domain.ingestion.model import FeedTable
 from domain.kernel.problems import Problem
-from ports.connectors import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
+from domain.ingestion.ports import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
 
 TOKEN: Final = {
     "type": "object",

@@ -43,6 +43,15 @@ from entrypoints.dependencies import Dependencies
 from tests.support import builders
 from tests.support.catalogues import add
 from tests.support.merged_catalogues import Shop
+from domain.access.ports import KeyStore
+from domain.audit.ports import AuditLog
+from domain.events.ports import EventLog
+from domain.exports.ports import ExportStore
+from domain.mappings.ports import MappingStore
+from domain.orgs.ports import OrgStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+from domain.webhooks.ports import WebhookStore
 
 PROSE: Final = "Solid oak\"'><script>evil()</script>{{ 7*7 }} from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
 FIELDS: Final = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")
@@ -89,14 +98,14 @@ async def large(parts: Dependencies, organisation: Organisation, lines: int = LI
     probe = _probe()
     async with parts.uow.begin(tenant, builders.CALL) as tx:
         for run in runs:
-            await tx.runs.add(run)
+            await tx[RunStore].add(run)
         for mapping in mappings:
-            await tx.mappings.add(mapping)
+            await tx[MappingStore].add(mapping)
         for number in range(40):
             await tx.store(InboundMessage).add(_message(sources[0], number, now))
         await tx.store(Probe).add(probe)
         for _ in range(30):
-            await tx.exports.add(builders.export(created_at=now))
+            await tx[ExportStore].add(builders.export(created_at=now))
     pairs, merges = await _pairs(parts, tenant, organisation)
     members = await _members(parts, tenant, now)
     owner = next(user for user, role in members if role == "owner")
@@ -120,7 +129,7 @@ async def _sources(parts: Dependencies, tenant: Tenant, catalogue: str, now: dat
                 config={"currency": "usd"} if number == 0 else {"url": f"https://vendor-{number}.example/feed.csv"},
                 created_at=now, updated_at=now, status="active" if number % 4 else "degraded",
             )  # fmt: skip
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
             made.append(source.id)
     return made
 
@@ -255,10 +264,10 @@ async def _members(parts: Dependencies, tenant: Tenant, now: datetime) -> list[t
         found.append((user, roles[number % 5]))
     async with parts.uow.begin(tenant, builders.CALL) as tx:
         for user, role in found:
-            await tx.orgs.add_member(Member(user.id, tenant.org, user.email, role, now))
+            await tx[OrgStore].add_member(Member(user.id, tenant.org, user.email, role, now))
         for number in range(100):
             email, id = f"guest-{number}@a-company-with-a-long-name.example", new_id("mbi")
-            await tx.orgs.invite(
+            await tx[OrgStore].invite(
                 Invitation(id, tenant.org, email, "viewer", found[0][0].id, id.encode(), now, now + timedelta(days=6))
             )
     return found
@@ -278,9 +287,9 @@ async def _endpoints(parts: Dependencies, tenant: Tenant, now: datetime) -> tupl
     ]  # fmt: skip
     async with parts.uow.begin(tenant, builders.CALL) as tx:
         for endpoint in made:
-            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+            await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
         for delivery in deliveries:
-            await tx.webhooks.add_delivery(delivery)
+            await tx[WebhookStore].add_delivery(delivery)
     return made, [delivery.id for delivery in deliveries]
 
 
@@ -297,7 +306,7 @@ async def _events(parts: Dependencies, tenant: Tenant, product: Product) -> Even
         data = {"id": offer.id, "variant": offer.variant, "product": product.id, "source": offer.source, "fields": fields, "facets": ["price"]}  # fmt: skip
         events.append(Event(type="offer.changed", subject=offer.id, version=2 + number, data=data))
     async with parts.uow.begin(tenant, builders.CALL) as tx:
-        await tx.events.append(events)
+        await tx[EventLog].append(events)
     return events[-1]
 
 
@@ -321,7 +330,7 @@ async def _access(
             key = builders.api_key(
                 tenant, name=f"Key {number} {PROSE[:60]}", networks=tuple(f"203.0.{n}.0/24" for n in range(20))
             )
-            await tx.keys.add(key)
+            await tx[KeyStore].add(key)
             keys.append(key.id)
         for number in range(40):
             uris = tuple(f"https://app-{number}.example/callback/{n}" for n in range(10))
@@ -334,7 +343,7 @@ async def _access(
         async with parts.uow.begin(
             tenant, AuditContext(Actor("user", owner.id), "sources.update", new_id("req"))
         ) as tx:
-            audited.append(await tx.audit.add(Change("source", f"src_{number:022}", "update", before, after)))
+            audited.append(await tx[AuditLog].add(Change("source", f"src_{number:022}", "update", before, after)))
     return keys, apps, audited
 
 

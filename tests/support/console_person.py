@@ -14,6 +14,7 @@ from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 from entrypoints.container import Container
 from tests.support import builders
+from domain.orgs.ports import OrgStore
 
 COOKIE = "joinery"
 """The session's cookie where the console is served without TLS."""
@@ -25,7 +26,7 @@ async def signed_in(container: Container, tenant: Tenant, role: str = "owner") -
     email = f"{new_id('usr')[4:].lower()}@fjord.test"
     user = await container.people().add(User(new_id("usr"), email, "Ada Moreau", now, now))
     async with container.uow().begin(Tenant(tenant.org, True), builders.CALL) as tx:
-        await tx.orgs.add_member(Member(user.id, tenant.org, email, role, now))
+        await tx[OrgStore].add_member(Member(user.id, tenant.org, email, role, now))
     return (await container.sessions().begin(user, [Method.PASSWORD], Visitor("127.0.0.1")))[1]
 
 

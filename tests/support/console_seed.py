@@ -12,6 +12,10 @@ from domain.sources.model import StatusReason
 from domain.webhooks.model import SealedSecrets
 from tests.support import builders
 from tests.support.catalogues import add
+from domain.events.ports import EventLog
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+from domain.webhooks.ports import WebhookStore
 
 HOSTILE = (
     "<script>evil()</script>", "\"><img src=x onerror=evil()>", "'><svg/onload=evil()>", "{{ 7*7 }}{% raw %}", "javascript:evil()",
@@ -45,11 +49,11 @@ async def seeded(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str =
     ]
     async with world.uow.begin(tenant, builders.CALL) as tx:
         for source in (first, second):
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
         for run in runs:
-            await tx.runs.add(run)
+            await tx[RunStore].add(run)
         endpoint = builders.endpoint(url="https://receiver.example/<b>", failing_since=now - timedelta(hours=2))
-        await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+        await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
     products = [_product(first.id, second.id, catalogue, number, text, now) for number, text in enumerate(texts)]
     await add(world.uow, tenant, *products, now=now)
     await _log(world, tenant, products, now)
@@ -94,4 +98,4 @@ async def _log(world: Any, tenant: Tenant, products: list[Product], now: Any) ->
                 "fields": fields,
             }
             async with world.uow.begin(tenant, builders.CALL) as tx:
-                await tx.events.append([builders.event(offer.id, id=new_id("evt"), type="offer.changed", data=data)])
+                await tx[EventLog].append([builders.event(offer.id, id=new_id("evt"), type="offer.changed", data=data)])

@@ -12,6 +12,7 @@ from entrypoints.container import Container
 from tests.flows.stage import Stage, Tenancy, eventually
 from tests.support import builders
 from tests.support.faulty_proxy import Fault, faulty_proxy
+from domain.events.ports import EventLog
 
 PAGE = 7
 """Events a page, as the followers ask for them."""
@@ -28,7 +29,7 @@ def follow_across_kills(
     async def write(container: Container) -> None:
         for _ in range(wanted // 10):
             async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
-                await tx.events.append([builders.event(new_id("src")) for _ in range(10)])
+                await tx[EventLog].append([builders.event(new_id("src")) for _ in range(10)])
             await asyncio.sleep(0.1)
 
     with faulty_proxy(stage.port) as proxy:

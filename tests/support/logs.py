@@ -13,13 +13,15 @@ from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.clock import SettableClock
 from adapters.wire.events import WireEventRendering
 from domain.changes.usecases.tailing import LogTailer
-from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, LogPosition, View, network_of
+from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, View, network_of
+from domain.events.model import LogPosition
 from domain.changes.usecases.service import ChangesService
 from domain.kernel.ids import new_id
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.network import relay
+from domain.events.ports import EventLog
 
 START = FeedPosition()
 
@@ -86,7 +88,7 @@ class Log:
         """That many events in one transaction; answers their ids."""
         events = [builders.event(**{"subject": new_id("src")} | changes) for _ in range(count)]
         async with self.uow.begin(tenant or self.tenant, builders.CALL) as tx:
-            await tx.events.append(events)
+            await tx[EventLog].append(events)
         return [event.id for event in events]
 
     async def relay(self) -> None:

@@ -18,6 +18,8 @@ from domain.jobs.usecases.draining import Drain
 from ports.unit_of_work import Tx
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.jobs.ports import JobStore
+from domain.matching.ports import MatchIndexStore
 
 LEASE = timedelta(seconds=10)
 
@@ -76,11 +78,11 @@ async def match(backend: Backend, tenant: Tenant, told: Told | None = None, **si
     """Match what waits, as a worker does once a run has ended."""
     told = told or Told()
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.jobs.add(matching(tenant))
+        await tx[JobStore].add(matching(tenant))
     drain = Drain(backend.dispatch, {MATCH: MatchingStage(backend.uow, told, LEASE, **sizes)}, lease=LEASE)
     await asyncio.wait_for(drain.drain(lane_of(tenant.org, LANE)), 60)
     async with backend.uow.read(tenant) as tx:
-        assert await tx.match_index.idle()
+        assert await tx[MatchIndexStore].idle()
     return told
 
 

@@ -21,6 +21,10 @@ from domain.matching.usecases.offering import Offering
 from domain.sources.model import Source
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders, catalogues
+from domain.catalogue.ports import CatalogueStore
+from domain.events.ports import EventLog
+from domain.matching.ports import PairStore
+from domain.sources.ports import SourceStore
 
 MERGING = Merging()
 Hear = Callable[[Sequence[Event]], None]
@@ -38,7 +42,7 @@ class Shop:
     async def source(self, **changes: Any) -> Source:
         made = builders.source(**({"catalogue": self.sources[0].catalogue} if self.sources else {}), **changes)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.sources.add(made)
+            await tx[SourceStore].add(made)
         self.sources.append(made)
         return made
 
@@ -64,7 +68,7 @@ class Shop:
         }  # fmt: skip
         pair = MatchPair(**fields | changes)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.pairs.add(pair)
+            await tx[PairStore].add(pair)
         return pair
 
     async def merge(self, one: Variant, other: Variant, heard: Hear = lambda _: None) -> Merge:
@@ -84,8 +88,8 @@ class Shop:
     async def state(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of a product of its own; answers the events that are heard of it."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.catalogue.take_turn()
-            loaded = await tx.catalogue.load(source.id, [key])
+            await tx[CatalogueStore].take_turn()
+            loaded = await tx[CatalogueStore].load(source.id, [key])
             reconciler = CatalogueReconciler(
                 source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
             )
@@ -96,7 +100,7 @@ class Shop:
             )
             product.data = changed
             events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
-            await tx.events.append(events)
+            await tx[EventLog].append(events)
             return list(events)
 
     def reconciler(self, source: Source, now: Any, loaded: Any) -> CatalogueReconciler:
@@ -106,35 +110,35 @@ class Shop:
     async def state_variant(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of every variant of a product of its own."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.catalogue.take_turn()
-            reconciler = self.reconciler(source, tx.now, await tx.catalogue.load(source.id, [key]))
+            await tx[CatalogueStore].take_turn()
+            reconciler = self.reconciler(source, tx.now, await tx[CatalogueStore].load(source.id, [key]))
             product = reconciler.products[key]
             stated = [VariantStatement(one.key, cast("Any", {**one.data, **data})) for one in product.variants]
             reconciler.product(ProductStatement(key, product.data, stated))
             events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
-            await tx.events.append(events)
+            await tx[EventLog].append(events)
             return list(events)
 
     async def move(self, source: Source, key: str, variant: str, to: str) -> None:
         """The source states one of its variants under another product from now on, and the first one no more; then it is matched."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.catalogue.take_turn()
-            loaded = await tx.catalogue.load(source.id, [key, to], [variant])
+            await tx[CatalogueStore].take_turn()
+            loaded = await tx[CatalogueStore].load(source.id, [key, to], [variant])
             reconciler = self.reconciler(source, tx.now, loaded)
             reconciler.present = lambda known: known != key
             own = next(one for one in loaded[key].variants if one.key == variant)
             known = [VariantStatement(one.key, one.data) for one in loaded[to].variants] if to in loaded else []
             moved = VariantStatement(own.key, own.data)
             reconciler.product(ProductStatement(to, {"title": f"Title of {to}"}, [*known, moved]))
-            await tx.events.append(await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler))
+            await tx[EventLog].append(await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler))
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await Offering().offer(tx, [own.id], [])
 
     async def price(self, source: Source, key: str, price: int) -> list[Event]:
         """The source asks another price for every variant of a product."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx.catalogue.take_turn()
-            loaded = await tx.catalogue.load(source.id, [key])
+            await tx[CatalogueStore].take_turn()
+            loaded = await tx[CatalogueStore].load(source.id, [key])
             reconciler = CatalogueReconciler(
                 source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
             )
@@ -144,13 +148,13 @@ class Shop:
                     old, offer.data = offer.data["price"], {**offer.data, "price": price}
                     reconciler._offer_changed(product, offer, [("price", old, price)], ["price"])
             events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
-            await tx.events.append(events)
+            await tx[EventLog].append(events)
             return list(events)
 
     async def documents(self, *, versions: bool = False) -> dict[str, Any]:
         """Every product as the list answers it; without what only tells that something changed."""
         async with self.uow.read(self.tenant) as tx:
-            page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=1000))
+            page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=1000))
         found = {one.id: one.body if versions else without_versions(json.loads(one.body)) for one in page.items}
         assert not page.has_more
         return found
@@ -158,13 +162,13 @@ class Shop:
     async def found(self, **filter: Any) -> set[str]:
         """The ids of products that a filter finds."""
         async with self.uow.read(self.tenant) as tx:
-            page = await tx.catalogue.products(ProductFilter(**filter), PageRequest(limit=1000))
+            page = await tx[CatalogueStore].products(ProductFilter(**filter), PageRequest(limit=1000))
         return {one.id for one in page.items}
 
     async def offers(self, **filter: Any) -> dict[str, tuple[str, str]]:
         """Each offer with the variant and product that it is listed under."""
         async with self.uow.read(self.tenant) as tx:
-            page = await tx.catalogue.offers(OfferFilter(**filter), PageRequest(limit=1000))
+            page = await tx[CatalogueStore].offers(OfferFilter(**filter), PageRequest(limit=1000))
         return {line.offer.id: (line.offer.variant, line.offer.product) for line in page.items}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from domain.changes.usecases.network import NetworkRelay
 from domain.kernel.tenancy import Tenant
-from ports.events import NetworkLog
+from domain.changes.ports import NetworkLog
 from ports.signals import Signals
 
 

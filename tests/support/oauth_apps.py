@@ -12,6 +12,7 @@ from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 from entrypoints.container import Container
 from tests.support import builders
+from domain.orgs.ports import OrgStore
 
 CALLBACK = "https://app.example/cb"
 KINDS = {
@@ -32,7 +33,7 @@ async def apps_of(parts: Container, organisation: Organisation) -> tuple[dict[st
     await parts.people().add(user)
     apps: dict[str, Any] = {}
     async with parts.uow().begin(tenant, builders.CALL) as tx:
-        await tx.orgs.add_member(Member(user.id, organisation.id, user.email, "owner", now))
+        await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", now))
         for kind, uris in KINDS.items():
             scopes = frozenset({"products:read"}) if kind is AppKind.MACHINE else owner.scopes
             app, secret = await AppService(parts.access().digest).create_app(

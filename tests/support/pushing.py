@@ -19,6 +19,10 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
 from tests.support.readers import in_process
+from domain.catalogue.ports import CatalogueStore
+from domain.orgs.ports import OrgStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 
 LEASE = timedelta(seconds=1)
 """Short, so that an attempt which ends without a word is soon taken over."""
@@ -65,14 +69,14 @@ class PushDesk:
     async def run(self, id: str) -> Run:
         """The run as it is now."""
         async with self.backend.uow.read(self.tenant) as tx:
-            run = await tx.runs.get(id)
+            run = await tx[RunStore].get(id)
         assert run is not None
         return run
 
     async def held(self, *keys: str) -> Mapping[str, Any]:
         """What is stored, as `{product: {data, gone, variants: {variant: {data, offers: {location: facts}}}}}`."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            products = await tx.catalogue.load(self.source.id, keys)
+            products = await tx[CatalogueStore].load(self.source.id, keys)
         return {
             key: {
                 "data": dict(product.data),
@@ -95,9 +99,9 @@ class PushDesk:
 async def push_desk(backend: Backend, tenant: Tenant) -> PushDesk:
     """A desk with a new source."""
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        org = await tx.orgs.own()
+        org = await tx[OrgStore].own()
         source = builders.source(
             catalogue=org.catalogue(tenant.livemode), kind="push", connector="push", config={"currency": "usd"}
         )
-        await tx.sources.add(source)
+        await tx[SourceStore].add(source)
     return PushDesk(backend, tenant, source, MemoryObjects())

@@ -4,7 +4,7 @@ from adapters.files.spool import FileSpools
 from adapters.memory.feed_readers import MemoryFeedReaders
 from adapters.wire.codec import JsonCodec
 from domain.runs.usecases.reading import SnapshotReading
-from ports.connectors import Connectors
+from domain.ingestion.ports import Connectors
 
 
 def in_process(connectors: Connectors) -> MemoryFeedReaders:

@@ -10,6 +10,7 @@ from subprocess import Popen
 from urllib.request import urlopen
 
 import pytest
+from domain.jobs.ports import JobStore
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
 
@@ -96,7 +97,7 @@ def _let_wait(stage: Stage) -> None:
 
     async def add(container: Container) -> None:
         async with container.uow().begin(tenant, builders.CALL) as tx:
-            await tx.jobs.add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
+            await tx[JobStore].add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
 
     stage.within(add)
     asyncio.run(record_backup(stage.database_url))

@@ -21,7 +21,7 @@ from domain.kernel.trace_context import TraceContext, context_of
 from entrypoints.factories import telemetry_of
 from entrypoints.metrics import Counts, Durations, Metrics
 from entrypoints.settings import SettingsError, from_environment
-from ports.tracing import SpanKind, Tracing
+from ports.telemetry import SpanKind, Tracing
 from tests.http.fakes import running
 from tests.support.collector import Told, collecting
 

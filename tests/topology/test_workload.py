@@ -8,6 +8,7 @@ from tests.contract.test_workload import *  # noqa: F403  every test of it, with
 from tests.support import builders
 from tests.topology.backend import nodes_backend
 from tests.topology.two_servers import Servers
+from domain.jobs.ports import JobStore
 
 
 @pytest.mark.asyncio
@@ -18,6 +19,6 @@ async def test_a_bound_is_of_all_nodes_together(servers: Servers) -> None:
             servers.place(tenant.org, number)
             async with backend.uow.begin(tenant, builders.CALL) as tx:
                 for lane in "abc":
-                    await tx.jobs.add(NewJob("runs.execute", f"{lane}:{number}", tenant))
+                    await tx[JobStore].add(NewJob("runs.execute", f"{lane}:{number}", tenant))
         for most, counted in ((1, 1), (4, 4), (5, 5), (9, 6), (None, 6)):
             assert sum(one.waiting + one.held for one in await backend.dispatch.backlog(most)) == counted

@@ -19,7 +19,7 @@ from domain.webhooks.usecases.serving import Serving
 from domain.matching.queueing import LANE
 from entrypoints.container import Container
 from entrypoints.worker.service import deliverer_of
-from ports.webhooks import Sent
+from domain.webhooks.ports import Sent
 from tests.http.client import Client
 from tests.support.services import execution_of
 from tests.tenancy.world import World, serving

@@ -8,11 +8,11 @@ from adapters.postgres.log.pages import BACKWARDS, FORWARDS, fetched, furthest, 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import OPEN_END, EventBatch, EventFilter, LogPosition
-from domain.events.model import LoggedEvent, weight_of
+from domain.changes.model import OPEN_END, EventBatch, EventFilter
+from domain.changes.ports import Recent
+from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
-from ports.events import Recent
 
 _TIME: Final = 8
 _LOOKS: Final = (2, 8, 32)

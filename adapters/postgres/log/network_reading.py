@@ -9,12 +9,12 @@ from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import NETWORK, NETWORK_GROUPS, EventBatch, EventFilter, LogPosition, View
-from domain.events.model import LoggedEvent, weight_of, within
+from domain.changes.model import NETWORK, NETWORK_GROUPS, EventBatch, EventFilter, View
+from domain.changes.ports import Grant, Recent
+from domain.events.model import LoggedEvent, LogPosition, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import Grant, Recent
 
 WINDOW: Final = 2_000
 """Events of the log that are looked at in one go, whoever may see them."""

@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.events import SQL
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import Fetched
-from domain.changes.model import OPEN_END, EventFilter, LogPosition
-from domain.events.model import OFF_THE_FEED, LoggedEvent
+from domain.changes.model import OPEN_END, EventFilter
+from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 
 ORDINARY: Final = 4 << 10

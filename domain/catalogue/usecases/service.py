@@ -8,6 +8,7 @@ from domain.catalogue.categories import Category
 from domain.catalogue.completions import SHORTEST_CODE, Completions, last_word
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import Document, OfferFilter, OfferLine, ProductFilter
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.errors import FieldError, InvalidRequest, NotFound
 from domain.kernel.paging import Page, PageRequest
 from ports.unit_of_work import Tx
@@ -21,29 +22,29 @@ class CatalogueService:
         """A page of products, newest first. Raises InvalidRequest for a query without a word or with too many."""
         if filter.q is not None:
             refuse_query(filter.q)
-        return await tx.catalogue.products(filter, page_request)
+        return await tx[CatalogueStore].products(filter, page_request)
 
     async def filter_counts(self, tx: Tx, filter: ProductFilter) -> FilterCounts:
         """What the list of these products could be narrowed to, counted among the newest. Raises InvalidRequest as the list does."""
         if filter.q is not None:
             refuse_query(filter.q)
-        return await tx.catalogue.filter_counts(filter)
+        return await tx[CatalogueStore].filter_counts(filter)
 
     async def completions(self, tx: Tx, q: str) -> Completions:
         """What a query that is still being typed may grow into."""
         code = search.code(q)
-        return await tx.catalogue.completions(last_word(q), code if len(code) >= SHORTEST_CODE else "")
+        return await tx[CatalogueStore].completions(last_word(q), code if len(code) >= SHORTEST_CODE else "")
 
     async def get_product(self, tx: Tx, id: str) -> Document:
         """One product; the id of a merged product answers with its survivor. Raises NotFound."""
-        document = await tx.catalogue.product(id)
+        document = await tx[CatalogueStore].product(id)
         if document is None:
             raise NotFound
         return document
 
     async def list_offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers, newest first."""
-        return await tx.catalogue.offers(filter, page_request)
+        return await tx[CatalogueStore].offers(filter, page_request)
 
     def categories(self) -> Iterable[Category]:
         """The whole taxonomy, in the order of the tree."""

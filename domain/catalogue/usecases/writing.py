@@ -8,6 +8,7 @@ from domain.catalogue.batch import Batch, KeyRange
 from domain.catalogue.laying import Cause, Laying, told_of_run
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.overlay import TiedProducts, shown
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
@@ -24,12 +25,12 @@ async def write(
     batch = reconciler.finished(list(absent))
     tied = await _tied(tx, reconciler, batch)
     if not tied.products:
-        await tx.catalogue.save(key_range, batch, tx.now)
+        await tx[CatalogueStore].save(key_range, batch, tx.now)
         return reconciler.events
     size = sum(1 + len(product.variants) for product in tied.products.values())
     cause = Cause(reconciler.run, tx.now, reconciler.source.id)
     told = await aside(size, lambda: _laid(tied, batch, cause, reconciler.events))
-    await tx.catalogue.save(key_range, batch, tx.now)
+    await tx[CatalogueStore].save(key_range, batch, tx.now)
     return told
 
 
@@ -45,7 +46,7 @@ def _laid(tied: TiedProducts, batch: Batch, cause: Cause, events: Sequence[Event
 async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedProducts:
     """What is touched of products that merges tie together, with those that a variant was moved to or from."""
     touched = sorted(batch.touched)
-    tied = await tx.catalogue.tied(touched) if touched else TiedProducts()
+    tied = await tx[CatalogueStore].tied(touched) if touched else TiedProducts()
     if not tied.products:
         return tied
     known, new = tied.owners().keys(), set(_ids(batch.new_products))
@@ -56,7 +57,7 @@ async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedPr
         and product.id not in new
         and (product.key in reconciler.moved_from or not known.isdisjoint(_ids(product.variants)))
     ]
-    return await tx.catalogue.tied(touched, also) if also else tied
+    return await tx[CatalogueStore].tied(touched, also) if also else tied
 
 
 def _brought_all(tied: TiedProducts, batch: Batch, now: datetime) -> set[str]:

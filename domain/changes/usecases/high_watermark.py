@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from domain.changes.model import LogBounds
+from domain.changes.ports import EventReader
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader
 
 LATELY: Final = 5.0
 """Seconds for which bounds will do where they need not be fresh."""

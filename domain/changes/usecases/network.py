@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 
-from domain.changes.model import BEGINNING, LogBounds, LogPosition, network_of
-from domain.events.model import weight_of
+from domain.changes.model import BEGINNING, LogBounds, network_of
+from domain.changes.ports import NetworkLog, Published
+from domain.events.model import LogPosition, weight_of
 from domain.kernel.bounds import READ_BYTES
 from domain.kernel.tenancy import Tenant
-from ports.events import NetworkLog, Published
 from ports.signals import Channel, SignalListener, Signals
 
 SWEEP: Final = 5.0

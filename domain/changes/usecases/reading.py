@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogPosition, View
-from domain.events.model import LoggedEvent, weight_of
+from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, View
+from domain.changes.ports import EventReader, EventRendering, Grant, Recent
+from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader, EventRendering, Grant, Recent
 
 
 class LogReading:

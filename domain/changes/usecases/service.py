@@ -16,17 +16,16 @@ from domain.changes.model import (
     FeedBatch,
     FeedPosition,
     LogBounds,
-    LogPosition,
     View,
     network_of,
 )
+from domain.changes.ports import EventReader, Recent
 from domain.changes.usecases.tailing import LogTailer
-from domain.events.model import LoggedEvent, within
+from domain.events.model import LoggedEvent, LogPosition, within
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired, Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader, Recent
 
 PATIENCE: Final = 1.0
 """Seconds for which a request that may wait goes on looking through events that it did not ask for."""

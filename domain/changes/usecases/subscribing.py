@@ -4,10 +4,10 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from domain.changes.model import ALL, OPEN_END, EventBatch, EventFilter, LogBounds, LogPosition, View
+from domain.changes.model import ALL, OPEN_END, EventBatch, EventFilter, LogBounds, View
 from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.changes.usecases.reading import LogReading
-from domain.events.model import LoggedEvent, weight_of
+from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import FOLLOWER_BYTES, TENANT_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant

@@ -6,14 +6,15 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
-from domain.changes.model import ALL, EventBatch, EventFilter, FeedBatch, FeedPosition, LogPosition, View, network_of
+from domain.changes.model import ALL, EventBatch, EventFilter, FeedBatch, FeedPosition, View, network_of
+from domain.changes.ports import EventReader, EventRendering
 from domain.changes.usecases.high_watermark import LATELY, MOST_KNOWN, HighWatermarks
 from domain.changes.usecases.reading import LogReading
 from domain.changes.usecases.subscribing import LogChannel, LogSubscription
+from domain.events.model import LogPosition
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES, READ_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader, EventRendering
 from ports.signals import Channel, SignalListener, Signals
 
 IDLE: Final = 5.0

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Offer, SourceItem, Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.checks.model import (
     OPEN_CHECKS,
     PAUSES,
@@ -14,13 +16,16 @@ from domain.checks.model import (
     StockCheck,
     result_of,
 )
+from domain.ingestion.ports import Connectors
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import CheckInput, Run, RunStatus, RunTrigger
+from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import FETCHED_KINDS, Source
-from ports.connectors import Connectors
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 
@@ -38,7 +43,7 @@ class CheckService:
 
         Raises NotFound.
         """
-        items = await tx.catalogue.items(variant)
+        items = await tx[CatalogueStore].items(variant)
         if not items:
             raise NotFound
         check, offers = new_id("chk"), _standing(items)
@@ -48,7 +53,7 @@ class CheckService:
             asked[source] = await self._asked(tx, source, item, check)
         sources = [source for source, run in asked.items() if isinstance(run, Run)]
         told = {"variant": variant, "sources": sources}
-        await tx.audit.add(Change("stock_check", check, "create", {}, told))
+        await tx[AuditLog].add(Change("stock_check", check, "create", {}, told))
         return StockCheck(check, variant, [result_of(offer, asked[offer.source]) for offer in offers])
 
     async def settled(self, tenant: Tenant, check: StockCheck) -> StockCheck:
@@ -63,13 +68,13 @@ class CheckService:
 
     async def _asked(self, tx: Tx, id: str, item: SourceItem, check: str) -> Run | CheckFailure:
         """The run that asks the source, or why none does."""
-        source = await tx.sources.get(id, lock=True)
+        source = await tx[SourceStore].get(id, lock=True)
         if source is None or not self._can_check(source):
             message = "The source's connector cannot ask for one item's stock."
             return CheckFailure(CheckFault.NOT_CHECKABLE, message)
         if not source.runnable:
             return CheckFailure(CheckFault.SOURCE_NOT_ACTIVE, f"The source is {source.status}.")
-        waiting = await tx.runs.open_checks(id, OPEN_CHECKS)
+        waiting = await tx[RunStore].open_checks(id, OPEN_CHECKS)
         for run in waiting:
             if run.status == RunStatus.QUEUED and _is_about(run, item.variant):
                 return run  # it will ask, and did not yet
@@ -78,9 +83,9 @@ class CheckService:
             return CheckFailure(CheckFault.TOO_MANY_CHECKS, message)
         asked = CheckInput(check, item.variant)
         run = queued(id, RunTrigger.STOCK_CHECK, tx.now, stream=Stream.STOCK, input=asked)
-        await tx.runs.add(run)
-        await tx.jobs.add(execution(run, tx.tenant))
-        await tx.audit.add(started(run))
+        await tx[RunStore].add(run)
+        await tx[JobStore].add(execution(run, tx.tenant))
+        await tx[AuditLog].add(started(run))
         return run
 
     def _can_check(self, source: Source) -> bool:
@@ -89,8 +94,8 @@ class CheckService:
 
     async def _looked_at(self, tx: Tx, check: StockCheck) -> StockCheck:
         """The check as it stands now; what was refused stays refused."""
-        runs = {id: run for id in check.runs if (run := await tx.runs.get(id)) is not None}
-        items = await tx.catalogue.items(check.variant)
+        runs = {id: run for id in check.runs if (run := await tx[RunStore].get(id)) is not None}
+        items = await tx[CatalogueStore].items(check.variant)
         offers = {offer.id: offer for item in items for offer in item.offers}
         return StockCheck(
             check.id,

@@ -8,27 +8,31 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from domain.audit.ports import AuditLog
+from domain.catalogue.ports import CatalogueStore
 from domain.changes.model import FeedPosition
+from domain.changes.ports import FeedCursors
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.exports.model import AUDITED, FAILURES, LONGEST, MANIFEST, PRODUCTS, Export, ExportFile, ExportKind
+from domain.exports.ports import Datasets, ExportStore, Packing
 from domain.exports.usecases.expiry import expire, expire_older
 from domain.exports.usecases.metering import REFUSED, charge
 from domain.exports.usecases.service import LinkedExport
 from domain.exports.usecases.writing import FileWriting, Progress, TooManyRows
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import delay
 from domain.kernel import retention
 from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.storage.model import StoredKind, StoredObject, export_key
+from domain.storage.ports import StorageLedger
 from domain.usage.meters import EXPORT_ROWS
 from domain.usage.usecases import quota
 from ports.codec import Codec
-from ports.datasets import Datasets
-from ports.events import FeedCursors
 from ports.objects import Objects
-from ports.packing import Packing
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG: Final = logging.getLogger("joinery.exports")
@@ -79,7 +83,7 @@ class ExportExecution:
         context = job.context()
         if self.turns.locked():
             async with self.uow.begin(job.tenant, context) as tx:
-                await tx.jobs.put_off(job, tx.now + _BUSY)
+                await tx[JobStore].put_off(job, tx.now + _BUSY)
             return
         async with self.turns:
             await self._carry_out(job, context)
@@ -105,13 +109,13 @@ class ExportExecution:
 
     async def _begin(self, job: ClaimedJob, context: AuditContext) -> tuple[Export, Progress] | None:
         async with self.uow.begin(job.tenant, context) as tx:
-            before = await tx.exports.get(str(job.args["export"]), lock=True)
+            before = await tx[ExportStore].get(str(job.args["export"]), lock=True)
             if before is None or before.over:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
                 return None
             export = before.died() if job.lapsed else before
             for key in before.keys:  # what the attempt before has left
-                await tx.storage.free(key)
+                await tx[StorageLedger].free(key)
             if export.hopeless(tx.now):
                 await self._end(tx, job, before, export.failed(_DIED, tx.now))
                 return None
@@ -119,11 +123,11 @@ class ExportExecution:
             keys = tuple(export_key(job.tenant, export.id, job.attempt, name) for name in names)
             for key in keys:
                 free_after = tx.now + retention.UNFINISHED_EXPORTS
-                await tx.storage.keep(StoredObject(key, StoredKind.EXPORT, 0, free_after))
+                await tx[StorageLedger].keep(StoredObject(key, StoredKind.EXPORT, 0, free_after))
             export = export.begun(keys, tx.now)
-            await tx.exports.save(export)
+            await tx[ExportStore].save(export)
             progress = Progress(most=await quota.left(tx, EXPORT_ROWS) if export.kind == ExportKind.PRODUCTS else None)
-            await tx.jobs.hold(job, self.lease)
+            await tx[JobStore].hold(job, self.lease)
             return export, progress
 
     def _datasets(self, export: Export) -> tuple[str, ...]:
@@ -135,7 +139,7 @@ class ExportExecution:
         writing = FileWriting(self.objects, self.packing, progress)
         published = (await self.now(job.tenant)).network
         async with self.uow.snapshot(job.tenant) as tx:
-            cursor = self.cursors.sign(job.tenant, FeedPosition(await tx.events.end(), published))
+            cursor = self.cursors.sign(job.tenant, FeedPosition(await tx[EventLog].end(), published))
             for dataset, key in zip(self._datasets(export), export.keys, strict=False):
                 files.append(await writing.write(dataset, key, self._lines(tx, export, dataset)))
         files.append(await writing.write(MANIFEST, export.keys[-1], self._manifest(files), counts=False))
@@ -143,7 +147,7 @@ class ExportExecution:
 
     def _lines(self, tx: Tx, export: Export, dataset: str) -> AsyncGenerator[Lines, None]:
         if dataset == PRODUCTS:
-            return tx.catalogue.lines(export.filters.updated_since)
+            return tx[CatalogueStore].lines(export.filters.updated_since)
         return self.datasets.lines(tx, dataset)
 
     async def _manifest(self, files: list[ExportFile]) -> AsyncGenerator[Lines, None]:
@@ -171,8 +175,8 @@ class ExportExecution:
                 continue
             try:
                 async with self.uow.begin(job.tenant, context) as tx:
-                    await tx.exports.save(export.counted(progress.rows))
-                    await tx.jobs.hold(job, self.lease)
+                    await tx[ExportStore].save(export.counted(progress.rows))
+                    await tx[JobStore].hold(job, self.lease)
                 told = progress.rows
             except (LeaseLost, NotFound):
                 return  # whoever drains the lane stops the work
@@ -185,7 +189,7 @@ class ExportExecution:
             if export.kind == ExportKind.PRODUCTS:
                 await charge(tx, after.id, after.rows)
             for file in made.files:
-                if not await tx.storage.settle(file.key):
+                if not await tx[StorageLedger].settle(file.key):
                     raise LeaseLost  # swept: this worker slept through its own expiry
             await expire_older(tx)
             await self._end(tx, job, export, after)
@@ -202,13 +206,13 @@ class ExportExecution:
             await self._fail(job, context, after, _FAILED)
             return
         async with self.uow.begin(job.tenant, context) as tx:
-            await tx.exports.save(after)
-            await tx.jobs.put_off(job, tx.now + delay(after.failures))
+            await tx[ExportStore].save(after)
+            await tx[JobStore].put_off(job, tx.now + delay(after.failures))
 
     async def _end(self, tx: Tx, job: ClaimedJob, before: Export, after: Export) -> None:
         """The outcome, its audit entry, its event and the job's end, in one transaction that another attempt's would undo."""
-        await tx.exports.save(after)
-        await tx.audit.add(AUDITED.updated(before, after))
+        await tx[ExportStore].save(after)
+        await tx[AuditLog].add(AUDITED.updated(before, after))
         told = self.describe(LinkedExport(after), tx.tenant, tx.now)
-        await tx.events.append([Event("export.completed", after.id, 1, told)])
-        await tx.jobs.finish(job)
+        await tx[EventLog].append([Event("export.completed", after.id, 1, told)])
+        await tx[JobStore].finish(job)

@@ -4,11 +4,13 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
+from domain.audit.ports import AuditLog
 from domain.exports.model import AUDITED, KEPT_EXPORTS, Export, ExportStatus
+from domain.exports.ports import ExportStore, ExportUpkeep
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.storage.ports import StorageLedger
 from ports.clock import Clock
-from ports.exports import ExportUpkeep
 from ports.unit_of_work import Tx, UnitOfWork
 
 _CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "exports.expire")
@@ -38,7 +40,7 @@ class ExportExpiry:
         """Whether the export's files are let go; a tenant that cannot be reached keeps nobody else waiting."""
         try:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
-                export = await tx.exports.get(id, lock=True)
+                export = await tx[ExportStore].get(id, lock=True)
                 if export is not None and export.status == ExportStatus.SUCCEEDED:
                     await _expired(tx, export)
         except Unavailable as error:
@@ -49,18 +51,18 @@ class ExportExpiry:
 
 async def expire_older(tx: Tx) -> None:
     """Let go of the files of all but the newest exports: one more is about to be kept."""
-    for export in (await tx.exports.kept())[KEPT_EXPORTS - 1 :]:
+    for export in (await tx[ExportStore].kept())[KEPT_EXPORTS - 1 :]:
         await _expired(tx, export)
 
 
 async def expire(tx: Tx, export: Export) -> None:
     """Let go of what an export has in the object store."""
     for key in export.keys:
-        await tx.storage.free(key)
+        await tx[StorageLedger].free(key)
 
 
 async def _expired(tx: Tx, export: Export) -> None:
     await expire(tx, export)
     after = export.expired(tx.now)
-    await tx.exports.save(after)
-    await tx.audit.add(AUDITED.updated(export, after))
+    await tx[ExportStore].save(after)
+    await tx[AuditLog].add(AUDITED.updated(export, after))

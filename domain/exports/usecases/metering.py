@@ -3,6 +3,7 @@
 from domain.kernel.errors import QuotaExceeded
 from domain.orgs.quota import exceeded
 from domain.usage.meters import EXPORT_ROWS
+from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
 from ports.unit_of_work import Tx
 
@@ -17,7 +18,7 @@ async def charge(tx: Tx, export: str, rows: int) -> None:
     room = await quota.left(tx, EXPORT_ROWS)
     if room is not None and rows > room:
         raise _refused(tx)
-    await tx.usage.count(EXPORT_ROWS, rows, export)
+    await tx[UsageMeters].count(EXPORT_ROWS, rows, export)
 
 
 async def refuse_spent(tx: Tx) -> None:

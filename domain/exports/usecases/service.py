@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from domain.audit.ports import AuditLog
 from domain.exports.model import (
     AUDITED,
     LINK_LIFETIME,
@@ -16,7 +17,9 @@ from domain.exports.model import (
     NewExport,
     job_of,
 )
+from domain.exports.ports import Datasets, ExportStore
 from domain.exports.usecases.metering import refuse_spent
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import (
     Conflict,
     FeatureUnavailable,
@@ -29,7 +32,6 @@ from domain.kernel.ids import new_id
 from domain.kernel.links import link_expiry
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Plan
-from ports.datasets import Datasets
 from ports.objects import Objects
 from ports.unit_of_work import Tx
 
@@ -67,13 +69,13 @@ class ExportService:
 
     async def list_exports(self, tx: Tx, page_request: PageRequest, scopes: frozenset[str]) -> Page[LinkedExport]:
         """The tenant's exports, newest first; with links to those that may be read by whoever holds these scopes."""
-        page = await tx.exports.page(page_request)
+        page = await tx[ExportStore].page(page_request)
         items = [await self.linked(export, tx.now, scopes) for export in page.items]
         return Page(tuple(items), page.has_more, page.next_key)
 
     async def get(self, tx: Tx, id: str, scopes: frozenset[str]) -> LinkedExport:
         """One export, with links if its lists may be read with these scopes. Raises NotFound."""
-        export = await tx.exports.get(id)
+        export = await tx[ExportStore].get(id)
         if export is None:
             raise NotFound
         return await self.linked(export, tx.now, scopes)
@@ -94,15 +96,15 @@ class ExportService:
         else:
             _refuse_products(asking)
             await refuse_spent(tx)
-        await tx.exports.take_turns()
-        if await tx.exports.open() >= OPEN_EXPORTS:
+        await tx[ExportStore].take_turns()
+        if await tx[ExportStore].open() >= OPEN_EXPORTS:
             raise Conflict(
                 f"{OPEN_EXPORTS} exports wait or run already, the most there may be in a mode; wait until one has ended."
             )
         export = Export(new_id("exp"), kind, ExportStatus.PENDING, tx.now, filters)
-        await tx.exports.add(export)
-        await tx.audit.add(AUDITED.created(export))
-        await tx.jobs.add(job_of(export, tx.tenant))
+        await tx[ExportStore].add(export)
+        await tx[AuditLog].add(AUDITED.created(export))
+        await tx[JobStore].add(job_of(export, tx.tenant))
         return LinkedExport(export)
 
     async def linked(self, export: Export, now: datetime, scopes: frozenset[str]) -> LinkedExport:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from domain.exports.model import ExportFile
+from domain.exports.ports import Packer, Packing
 from domain.kernel.lines import Lines
 from ports.objects import Objects
-from ports.packing import Packer, Packing
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.observing import JobObserver
 from domain.kernel.clock import now
 from domain.kernel.errors import LeaseLost
-from ports.jobs import Dispatch
 
 Handler = Callable[[ClaimedJob, asyncio.Event], Awaitable[None]]
 """Does one job and finishes it (`JobStore.finish`) in the transaction of its effects. The event is set when the lease

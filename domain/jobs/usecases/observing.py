@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost
-from ports.metrics import WorkMetrics
-from ports.tracing import SpanKind, Tracing
+from ports.telemetry import SpanKind, Tracing, WorkMetrics
 
 
 @dataclass(frozen=True, slots=True)

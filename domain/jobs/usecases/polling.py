@@ -4,9 +4,8 @@ import asyncio
 import logging
 from typing import Final
 
+from domain.jobs.ports import Dispatch, Start
 from domain.kernel.clock import now
-from ports.jobs import Dispatch
-from ports.queue import Start
 from ports.signals import Channel, SignalListener, Signals
 
 IDLE: Final = 30.0

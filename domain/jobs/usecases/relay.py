@@ -5,10 +5,9 @@ import logging
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
+from domain.jobs.ports import Dispatch, Queue
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
-from ports.jobs import Dispatch
-from ports.queue import Queue
 from ports.signals import Channel, SignalListener, Signals
 
 AT_ONCE: Final = 200

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from domain.jobs.ports import LaneSource, Start
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import Unavailable
-from ports.queue import LaneSource, Start
 
 GRACE: Final = 12.0
 """Seconds that jobs in hand have to finish when the process stops; less than what the supervisor waits."""

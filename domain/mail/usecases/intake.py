@@ -30,14 +30,15 @@ from domain.mail.model import (
     MessageUnreadable,
     ReadMessage,
 )
+from domain.mail.ports import InboundAddresses, MessageReader, Recipient, SenderChecks
 from domain.mail.usecases.staging import CONTEXT, Staging
 from domain.mail.usecases.verdicts import UNKNOWN, AddressGone, Answer, Refused, Verdict
 from domain.runs.model import RunTrigger
 from domain.sources.model import Source, SourceStatus
+from domain.sources.ports import SourceStore
 from domain.sources.senders import is_listed
 from domain.uploads.model import Upload
 from domain.uploads.usecases import run_of, start_run
-from ports.mail import InboundAddresses, MessageReader, Recipient, SenderChecks
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LONGEST_HEADER: Final = 128 * 1024
@@ -144,7 +145,7 @@ class Intake:
         return verdict
 
     async def _source(self, tx: Tx, recipient: Recipient, *, lock: bool = False) -> Source:
-        source = await tx.sources.get(recipient.source, lock=lock)
+        source = await tx[SourceStore].get(recipient.source, lock=lock)
         if source is None or source.inbound_address != recipient.address:
             raise AddressGone
         return source

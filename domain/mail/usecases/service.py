@@ -3,6 +3,7 @@
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.mail.model import InboundMessage, MessageFilter
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx
 
 
@@ -11,6 +12,6 @@ class MailService:
 
     async def list_messages(self, tx: Tx, source: str, page_request: PageRequest) -> Page[InboundMessage]:
         """What reached the source's addresses, newest first. Raises NotFound for an unknown source."""
-        if await tx.sources.get(source) is None:
+        if await tx[SourceStore].get(source) is None:
             raise NotFound
         return await tx.store(InboundMessage).page(page_request, MessageFilter(source))

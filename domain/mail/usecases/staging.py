@@ -10,6 +10,7 @@ from typing import Final
 from domain.kernel.errors import StorageFull, is_storage_full
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mail.model import File
+from domain.storage.ports import StorageLedger
 from domain.uploads.model import Upload, UploadStatus
 from domain.uploads.usecases import pending, stage
 from ports.objects import Objects
@@ -66,7 +67,7 @@ class Staging:
                 stored = await tx.store(Upload).get(upload.id, lock=True)
                 if stored is not None and stored.status == UploadStatus.PENDING:
                     await tx.store(Upload).remove(upload.id)
-                    await tx.storage.free(upload.key)
+                    await tx[StorageLedger].free(upload.key)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from domain.catalogue.model import Stream
 from domain.ingestion.model import FeedSettings
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.mappings.asking import (
     ASK,
@@ -24,9 +25,12 @@ from domain.mappings.asking import (
     schema_of,
 )
 from domain.mappings.model import MappingStatus, SourceMapping
+from domain.mappings.ports import MappingStore
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
+from domain.usage.ports import UsageMeters
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -64,7 +68,7 @@ class MappingAsking:
         question = await self._question(job)
         if question is None or self.models is None:
             async with self.uow.begin(job.tenant, job.context()) as tx:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
             return
         try:
             async with asyncio.timeout(self.patience):
@@ -81,8 +85,8 @@ class MappingAsking:
 
     async def _question(self, job: ClaimedJob) -> _Question | None:
         async with self.uow.read(job.tenant) as tx:
-            mapping = await tx.mappings.get(str(job.args["mapping"]))
-            source = await tx.sources.get(mapping.source) if mapping else None
+            mapping = await tx[MappingStore].get(str(job.args["mapping"]))
+            source = await tx[SourceStore].get(mapping.source) if mapping else None
         if mapping is None or source is None:
             return None
         places = askable(mapping)
@@ -94,13 +98,13 @@ class MappingAsking:
         before = question.mapping
         async with self.uow.begin(job.tenant, job.context()) as tx:
             await _use(tx, before, usage)
-            now = await tx.mappings.get(before.id, lock=True)
+            now = await tx[MappingStore].get(before.id, lock=True)
             if now == before:
-                await tx.mappings.save(answered(before, question.places, guesses, question.settings, tx.now))
+                await tx[MappingStore].save(answered(before, question.places, guesses, question.settings, tx.now))
             elif now and now.status == MappingStatus.PROPOSED and delay(job.attempt) is not None:
-                await tx.jobs.put_off(job, tx.now + _AGAIN)
+                await tx[JobStore].put_off(job, tx.now + _AGAIN)
                 return
-            await tx.jobs.finish(job)
+            await tx[JobStore].finish(job)
 
     async def _later(
         self, job: ClaimedJob, question: _Question, reason: str, after: timedelta | None, usage: ModelUsage | None
@@ -111,9 +115,9 @@ class MappingAsking:
         async with self.uow.begin(job.tenant, job.context()) as tx:
             await _use(tx, question.mapping, usage)
             if wait is None:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
             else:
-                await tx.jobs.put_off(job, tx.now + min(_LONGEST, max(wait, after or wait)))
+                await tx[JobStore].put_off(job, tx.now + min(_LONGEST, max(wait, after or wait)))
 
 
 def _guesses(question: _Question, answer: ModelAnswer) -> Sequence[Guess]:
@@ -130,4 +134,4 @@ async def _use(tx: Tx, mapping: SourceMapping, usage: ModelUsage | None) -> None
     taken = usage.model, usage.input_tokens, usage.output_tokens, usage.cost_micros
     use = ModelUse(new_id("use"), ASK, mapping.id, *taken, tx.now)
     await tx.store(ModelUse).add(use)
-    await tx.usage.count(AI_TOKENS, usage.input_tokens + usage.output_tokens, use.id)
+    await tx[UsageMeters].count(AI_TOKENS, usage.input_tokens + usage.output_tokens, use.id)

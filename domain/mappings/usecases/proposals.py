@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import digest_of
 from domain.ingestion.reading import ReadTable
+from domain.jobs.ports import JobStore
 from domain.mappings.asking import askable, asking
 from domain.mappings.model import KEPT
+from domain.mappings.ports import MappingStore
 from domain.mappings.proposing import brought_up_to_date, new_mapping
 from ports.unit_of_work import Tx
 
@@ -24,7 +26,7 @@ async def keep_proposals(
             wanted.setdefault(digest_of(table.mapping.headers), table)
     if not wanted:
         return {}
-    known = {mapping.digest: mapping for mapping in await tx.mappings.of_headers(source, list(wanted))}
+    known = {mapping.digest: mapping for mapping in await tx[MappingStore].of_headers(source, list(wanted))}
     ids = {}
     for digest, table in wanted.items():
         before = known.get(digest)
@@ -32,12 +34,12 @@ async def keep_proposals(
             brought_up_to_date(before, table, stream, tx.now) if before else new_mapping(source, stream, table, tx.now)
         )
         if before is None:
-            await tx.mappings.add(mapping)
+            await tx[MappingStore].add(mapping)
         elif mapping != before:
-            await tx.mappings.save(mapping)
+            await tx[MappingStore].save(mapping)
         if ask and askable(mapping):
-            await tx.jobs.add(asking(tx.tenant, mapping.id))
+            await tx[JobStore].add(asking(tx.tenant, mapping.id))
         ids[digest] = mapping.id
     if len(known) < len(wanted):
-        await tx.mappings.prune(source, KEPT)
+        await tx[MappingStore].prune(source, KEPT)
     return ids

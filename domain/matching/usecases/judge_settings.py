@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from domain.audit.ports import AuditLog
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import ModelUnpriced, PreconditionFailed, Unprocessable
 from domain.matching.judging import judging
 from domain.matching.model import SETTINGS, SETTINGS_AUDITED, JudgeSettings, JudgeSettingsChange
@@ -50,9 +52,9 @@ class JudgeSettingsService:
             await tx.store(JudgeSettings).save(after)
         else:
             await tx.store(JudgeSettings).add(after)
-        await tx.audit.add(SETTINGS_AUDITED.updated(before, after))
+        await tx[AuditLog].add(SETTINGS_AUDITED.updated(before, after))
         if after.enabled:
-            await tx.jobs.add(judging(tx.tenant, f"settings:{after.version}"))
+            await tx[JobStore].add(judging(tx.tenant, f"settings:{after.version}"))
         return after
 
     def _refuse(self, changes: dict[str, Any], after: JudgeSettings) -> None:

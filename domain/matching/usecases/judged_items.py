@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.catalogue.model import Product, Variant
+from domain.catalogue.ports import CatalogueStore
 from domain.matching.judging import JudgedItem
 from domain.matching.prices import going_price
 from domain.matching.usecases.merging import products_of
@@ -13,7 +14,7 @@ from ports.unit_of_work import Tx
 async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
     """By variant; those that are gone are left out."""
     products = await products_of(tx, variants)
-    tied = await tx.catalogue.tied(products, products) if products else None
+    tied = await tx[CatalogueStore].tied(products, products) if products else None
     if tied is None:
         return {}
     sought = set(variants)

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from domain.catalogue.ports import CatalogueStore
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
@@ -35,10 +37,11 @@ from domain.matching.judging import (
     void,
 )
 from domain.matching.model import DecidedBy, Judgement, JudgeSettings, MatchPair, Outcome
+from domain.matching.ports import PairStore
 from domain.matching.usecases.judge_settings import settings_of
 from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
-from ports.matching import PairStore
+from domain.usage.ports import UsageMeters
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelsClosed, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -143,9 +146,9 @@ class Judging:
                     return None
                 await tx.store(ModelUse).add(case.use)
                 turn.spent += case.use.cost_micros
-                await tx.jobs.hold(job, LEASE)
+                await tx[JobStore].hold(job, LEASE)
                 return case
-            await tx.jobs.finish(job)
+            await tx[JobStore].finish(job)
         return None
 
     async def _open(self, tx: Tx, turn: _Turn, settings: JudgeSettings) -> Sequence[MatchPair]:
@@ -191,12 +194,12 @@ class Judging:
         """The judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
         job, before = turn.job, case.pair
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
-            await tx.catalogue.take_turn(merging=True)  # before anything else is locked, as everybody does
+            await tx[CatalogueStore].take_turn(merging=True)  # before anything else is locked, as everybody does
             await _correct(tx, turn, case.use, usage)
             now = await self.pairs(tx).get(before.id, lock=True)
             if now == before and dict(await self.items(tx, (before.left, before.right))) == case.items:
                 await self._decide(tx, before, judgement, await settings_of(tx))
-            await tx.jobs.hold(job, LEASE)
+            await tx[JobStore].hold(job, LEASE)
         turn.tries = 0
         return True
 
@@ -239,7 +242,7 @@ class Judging:
             if not answered:
                 await _correct(tx, turn, case.use, usage)
             if wait is None:
-                await tx.jobs.finish(turn.job)
+                await tx[JobStore].finish(turn.job)
             else:
                 await _again(tx, turn, WAITING, tx.now + max(wait, min(after or wait, timedelta(days=1))))
         return False
@@ -247,8 +250,8 @@ class Judging:
 
 async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> None:
     """Go on in a new job, which knows what this one learned; whatever waits already does so for this one as well."""
-    await tx.jobs.finish(turn.job)
-    await tx.jobs.add(judging(turn.job.tenant, reason, turn.tries, turn.passed, run_at))
+    await tx[JobStore].finish(turn.job)
+    await tx[JobStore].add(judging(turn.job.tenant, reason, turn.tries, turn.passed, run_at))
 
 
 def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
@@ -287,7 +290,7 @@ async def _correct(tx: Tx, turn: _Turn, reserved: ModelUse, usage: ModelUsage | 
         await tx.store(ModelUse).remove(reserved.id)
     else:
         await tx.store(ModelUse).save(_use(reserved.id, reserved.subject, usage, reserved.created_at))
-        await tx.usage.count(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
+        await tx[UsageMeters].count(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
 
 
 async def _count(tx: Tx, turn: _Turn) -> None:

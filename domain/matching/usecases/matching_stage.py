@@ -9,11 +9,13 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.matching.facts import Facts, read
 from domain.matching.indexed import ALL, Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
 from domain.matching.linking import Linked, Linking, Steps, Wanted
 from domain.matching.model import ScoredPair
+from domain.matching.ports import MatchIndexStore
 from domain.matching.sight import Sight
 from domain.matching.stored import facts_of
 from domain.matching.weights import SAMPLE, SHIPPED, Weights
@@ -117,7 +119,7 @@ class _Work:
     async def read_all(self) -> None:
         """Bring the index to what the queue names; while a batch is written the next one is read."""
         async with self._stage.uow.read(self._job.tenant) as tx:
-            self._next = (await tx.match_index.numbers(0)).start
+            self._next = (await tx[MatchIndexStore].numbers(0)).start
         ahead = asyncio.ensure_future(self._read(""))
         try:
             while (batch := await ahead) is not None:
@@ -128,12 +130,12 @@ class _Work:
 
     async def _read(self, after: str) -> "_Read | None":
         async with self._stage.uow.read(self._job.tenant) as tx:
-            queued = await tx.match_index.stale(after, self._stage.read)
+            queued = await tx[MatchIndexStore].stale(after, self._stage.read)
             if not queued:
                 return None
             ids = [one.variant for one in queued]
-            stored = await tx.match_index.stored(ids)
-            before = await tx.match_index.of_variants(ids)
+            stored = await tx[MatchIndexStore].stored(ids)
+            before = await tx[MatchIndexStore].of_variants(ids)
         stamps, numbers = {one.variant: one.stamp for one in queued}, {item.variant: item.number for item in before}
         for one in stored:
             if one.variant not in numbers:
@@ -144,9 +146,9 @@ class _Work:
 
     async def _index(self, batch: "_Read") -> None:
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await tx.match_index.index(batch.items, batch.changes)
-            await tx.match_index.matched(batch.gone)
-            await tx.jobs.hold(self._job, self._stage.lease)
+            await tx[MatchIndexStore].index(batch.items, batch.changes)
+            await tx[MatchIndexStore].matched(batch.gone)
+            await tx[JobStore].hold(self._job, self._stage.lease)
         for item in batch.items:
             self._fresh.add(item.number)
 
@@ -176,9 +178,9 @@ class _Work:
         """The next batch; its items too, unless there is no other source to match with."""
         async with self._stage.uow.read(self._job.tenant) as tx:
             if self._alone is None:
-                self._alone = len((await tx.match_index.listed([ALL])).get(ALL, ())) < _TWO
-            batch = await tx.match_index.waiting(after, self._stage.read if self._alone else self._stage.matched)
-            return batch, () if self._alone else await tx.match_index.of_variants([one.variant for one in batch])
+                self._alone = len((await tx[MatchIndexStore].listed([ALL])).get(ALL, ())) < _TWO
+            batch = await tx[MatchIndexStore].waiting(after, self._stage.read if self._alone else self._stage.matched)
+            return batch, () if self._alone else await tx[MatchIndexStore].of_variants([one.variant for one in batch])
 
     async def _match(
         self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, sight: Sight
@@ -192,26 +194,26 @@ class _Work:
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
             await self._stage.offers.offer(tx, [one.variant for one in matched.batch], matched.linked.pairs)
             if matched.linked.disturbed:
-                await tx.match_index.requeue(matched.linked.disturbed)
-            await tx.match_index.matched(matched.batch)
-            await tx.jobs.hold(self._job, self._stage.lease)
+                await tx[MatchIndexStore].requeue(matched.linked.disturbed)
+            await tx[MatchIndexStore].matched(matched.batch)
+            await tx[JobStore].hold(self._job, self._stage.lease)
 
     async def _weights(self, sight: Sight) -> Weights:
         """The tenant's own, learnt anew when it has grown; those that are shipped as long as there is too little."""
         async with self._stage.uow.read(self._job.tenant) as tx:
-            model = await tx.match_index.model()
-            whole = (await tx.match_index.numbers(0)).start - 1
+            model = await tx[MatchIndexStore].model()
+            whole = (await tx[MatchIndexStore].numbers(0)).start - 1
             if model is not None and whole < _GROWN * model.items:
                 return model.weights
-            sample = await tx.match_index.numbered(range(1, whole + 1, max(1, whole // SAMPLE)))
+            sample = await tx[MatchIndexStore].numbered(range(1, whole + 1, max(1, whole // SAMPLE)))
         before = model.weights if model else SHIPPED
         chosen = sorted(sample, key=lambda item: item.number)
         learnt = await self._carried(Linking(sight, SHIPPED).learnt(chosen, SHIPPED), sight)
         if learnt is None:
             return before
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await tx.match_index.keep_model(MatchModel(whole, learnt, tx.now))
-            await tx.jobs.hold(self._job, self._stage.lease)
+            await tx[MatchIndexStore].keep_model(MatchModel(whole, learnt, tx.now))
+            await tx[JobStore].hold(self._job, self._stage.lease)
         return learnt
 
     async def _carried(self, steps: Steps[R], sight: Sight) -> R:
@@ -221,16 +223,16 @@ class _Work:
             if wanted is None:
                 return result[0]
             async with self._stage.uow.read(self._job.tenant) as tx:
-                listed = await tx.match_index.listed(list(wanted.keys)) if wanted.keys else {}
-                items = await tx.match_index.numbered(list(wanted.numbers)) if wanted.numbers else ()
+                listed = await tx[MatchIndexStore].listed(list(wanted.keys)) if wanted.keys else {}
+                items = await tx[MatchIndexStore].numbered(list(wanted.numbers)) if wanted.numbers else ()
             sight.see(wanted.keys, listed, items)
 
     async def finished(self) -> bool:
         """End the job unless something was queued meanwhile: whoever queues from here on finds no open job, and adds one."""
         try:
             async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-                await tx.jobs.finish(self._job)
-                _refuse(more=not await tx.match_index.idle())
+                await tx[JobStore].finish(self._job)
+                _refuse(more=not await tx[MatchIndexStore].idle())
         except _More:
             return False
         return True

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from domain.audit.ports import AuditLog
 from domain.catalogue.laying import Cause, Laid, Laying
 from domain.catalogue.overlay import TiedProducts, shown
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import AuditContext
@@ -26,6 +29,7 @@ from domain.matching.model import (
     PairFilter,
     PairStatus,
 )
+from domain.matching.ports import MergeStore, PairStore
 from ports.unit_of_work import Tx
 
 AGENT: Final = "agent"
@@ -42,14 +46,14 @@ class Merging:
 
     async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
         """Have the two be one. Raises NotFound, Conflict when the pair is not open or its items cannot be one."""
-        await tx.catalogue.take_turn(merging=True)
+        await tx[CatalogueStore].take_turn(merging=True)
         pair = await _open(tx, pair_id)
         merges, plan = await self.merge_all(tx, [pair], by, reason)
         if isinstance(made := merges[pair.id], CannotMerge):
             raise Conflict(str(made))
         await change_pair(tx, pair, status=PairStatus.MERGED, merge=made.id)
-        await supersede(tx, plan, await tx.pairs.open_of(plan.members(pair.left)))
-        return _found(await tx.pairs.get(pair_id))
+        await supersede(tx, plan, await tx[PairStore].open_of(plan.members(pair.left)))
+        return _found(await tx[PairStore].get(pair_id))
 
     async def merge_all(
         self,
@@ -65,11 +69,11 @@ class Merging:
         Answers the merge of each pair, or why there is none, and what is merged by now, also of what is tied to the variants
         `beside`. Needs `take_turn(merging=True)`.
         """
-        homes = await tx.catalogue.homes(sorted({*_ends(pairs), *beside}))
+        homes = await tx[CatalogueStore].homes(sorted({*_ends(pairs), *beside}))
         products = sorted({homes[id][0] for id in _ends(pairs) if id in homes})
         near = sorted({product for product, _ in homes.values()})
-        tied = await tx.catalogue.tied(near, products) if products else TiedProducts()
-        stored = await tx.pairs.of_variants([*tied.owners()])
+        tied = await tx[CatalogueStore].tied(near, products) if products else TiedProducts()
+        stored = await tx[PairStore].of_variants([*tied.owners()])
         plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
@@ -82,8 +86,8 @@ class Merging:
 
     async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
         """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
-        await tx.catalogue.take_turn()
-        pair = _found(await tx.pairs.get(pair_id, lock=True))
+        await tx[CatalogueStore].take_turn()
+        pair = _found(await tx[PairStore].get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
             raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
         [apart] = await apart_of(tx, await planned(tx, (pair.left, pair.right)), [pair])
@@ -92,12 +96,12 @@ class Merging:
 
     async def undo(self, tx: Tx, merge_id: str) -> Merge:
         """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
-        await tx.catalogue.take_turn(merging=True)
-        merge = _found_merge(await tx.merges.get(merge_id, lock=True))
+        await tx[CatalogueStore].take_turn(merging=True)
+        merge = _found_merge(await tx[MergeStore].get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
         products = await ends_of(tx, merge)
-        tied = await tx.catalogue.tied(products, products)
+        tied = await tx[CatalogueStore].tied(products, products)
         plan = MergePlan.of(tied, await applied(tx, tied), tx.now)
         try:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
@@ -105,7 +109,7 @@ class Merging:
             raise Conflict(str(why)) from why
         await lay(tx, plan)
         await _reopen(tx, plan, tied)
-        return _found_merge(await tx.merges.get(merge_id))
+        return _found_merge(await tx[MergeStore].get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
         """Bring merges of products to what their sources' variants say by now. Needs `take_turn(merging=True)`."""
@@ -118,23 +122,23 @@ class Merging:
 
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
-        return _found(await tx.pairs.get(id))
+        return _found(await tx[PairStore].get(id))
 
     async def get_merge(self, tx: Tx, id: str) -> Merge:
         """One merge. Raises NotFound."""
-        return _found_merge(await tx.merges.get(id))
+        return _found_merge(await tx[MergeStore].get(id))
 
     async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
         """A page of pairs, newest first."""
-        return await tx.pairs.matching(filter, page_request)
+        return await tx[PairStore].matching(filter, page_request)
 
     async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
         """A page of merges, newest first."""
-        return await tx.merges.matching(filter, page_request)
+        return await tx[MergeStore].matching(filter, page_request)
 
 
 async def _open(tx: Tx, id: str) -> MatchPair:
-    pair = _found(await tx.pairs.get(id, lock=True))
+    pair = _found(await tx[PairStore].get(id, lock=True))
     if pair.status != PairStatus.OPEN:
         raise Conflict(f"The pair is {pair.status}; only an open one can be decided.")
     return pair
@@ -143,19 +147,19 @@ async def _open(tx: Tx, id: str) -> MatchPair:
 async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
     """Keep the pair with those fields changed, and audit it."""
     after = pair.changed(tx.now, **changes)
-    await tx.pairs.save(after)
-    await tx.audit.add(PAIR_AUDITED.updated(pair, after))
+    await tx[PairStore].save(after)
+    await tx[AuditLog].add(PAIR_AUDITED.updated(pair, after))
     return after
 
 
 async def applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
     """The merges that count among tied products."""
-    return await tx.merges.applied([*tied.products, *tied.owners()])
+    return await tx[MergeStore].applied([*tied.products, *tied.owners()])
 
 
 async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
     """The products of variants, as their sources have them, by id."""
-    homes = await tx.catalogue.homes(variants)
+    homes = await tx[CatalogueStore].homes(variants)
     return sorted({product for product, _ in homes.values()})
 
 
@@ -197,17 +201,17 @@ async def lay(tx: Tx, plan: MergePlan) -> None:
     finally:
         await asyncio.wait([reckoned])
     laid, events = reckoned.result()
-    await tx.catalogue.lay(laid, plan.now)
-    await tx.events.append(events)
+    await tx[CatalogueStore].lay(laid, plan.now)
+    await tx[EventLog].append(events)
 
 
 async def _kept(tx: Tx, plan: MergePlan) -> None:
     for after in (*plan.kept, *plan.undone, *plan.again):
-        was = _found_merge(await tx.merges.get(after.id))
-        await tx.merges.save(after)
-        await tx.audit.add(MERGE_AUDITED.updated(was, after))
-    await tx.merges.add_all(plan.made)
-    await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
+        was = _found_merge(await tx[MergeStore].get(after.id))
+        await tx[MergeStore].save(after)
+        await tx[AuditLog].add(MERGE_AUDITED.updated(was, after))
+    await tx[MergeStore].add_all(plan.made)
+    await tx[AuditLog].add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
 
 
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
@@ -221,7 +225,7 @@ def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
     """What is merged among the families of these variants, and nothing planned yet."""
     products = await products_of(tx, variants)
-    tied = await tx.catalogue.tied(products) if products else TiedProducts()
+    tied = await tx[CatalogueStore].tied(products) if products else TiedProducts()
     return MergePlan.of(tied, await applied(tx, tied) if tied.products else (), tx.now)
 
 
@@ -238,7 +242,7 @@ async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[
     sources = {id: plan.sources(id) for id in ids if plan.knows(id)}
     unknown = sorted(ids.difference(sources))
     if unknown:
-        sources |= {id: {source} for id, (_, source) in (await tx.catalogue.homes(unknown)).items()}
+        sources |= {id: {source} for id, (_, source) in (await tx[CatalogueStore].homes(unknown)).items()}
     nothing = set[str]()
     found = [(sources.get(pair.left, nothing), sources.get(pair.right, nothing)) for pair in pairs]
     return [bool(left and right) and left.isdisjoint(right) for left, right in found]
@@ -248,7 +252,7 @@ async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
     """Pairs of what was taken apart are open again: those that were merged wait for a person, others stand as before."""
     undone = {merge.id for merge in plan.undone}
     waiting = []
-    for pair in await tx.pairs.of_variants([*tied.owners()], lock=True):
+    for pair in await tx[PairStore].of_variants([*tied.owners()], lock=True):
         if pair.merge in undone:
             await change_pair(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
         elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:

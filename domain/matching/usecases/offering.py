@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from domain.audit.ports import AuditLog
+from domain.catalogue.ports import CatalogueStore
+from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.matching.calibration import LEAST, probability
 from domain.matching.deciding import CannotMerge, MergePlan, TooMany
@@ -20,6 +23,7 @@ from domain.matching.model import (
     ScoredPair,
     key_of,
 )
+from domain.matching.ports import PairStore
 from domain.matching.usecases.judge_settings import settings_of
 from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
@@ -38,12 +42,12 @@ class Offering:
 
         What somebody dismissed or merged stays. Sources are kept from writing only where something is merged, or is to be.
         """
-        merged = await tx.catalogue.merge_count()
-        await tx.catalogue.take_turn(merging=bool(merged) or any(one.is_certain for one in scored))
+        merged = await tx[CatalogueStore].merge_count()
+        await tx[CatalogueStore].take_turn(merging=bool(merged) or any(one.is_certain for one in scored))
         if merged:
             await self.merging.settle(tx, matched)
         sought = {*matched, *(id for one in scored for id in (one.left, one.right))}
-        known = {(pair.left, pair.right): pair for pair in await tx.pairs.of_variants(sorted(sought), lock=True)}
+        known = {(pair.left, pair.right): pair for pair in await tx[PairStore].of_variants(sorted(sought), lock=True)}
         new: dict[str, MatchPair] = {}
         open_: list[MatchPair] = []
         for one in scored:
@@ -56,10 +60,10 @@ class Offering:
             open_ += [pair] if pair.status == PairStatus.OPEN else []
         await _let_go(tx, set(matched), known.values())
         plan = await self._merge(tx, open_, new)
-        await tx.pairs.add_all([*new.values()])
+        await tx[PairStore].add_all([*new.values()])
         await _supersede(tx, open_, plan)
         if open_ and (await settings_of(tx)).enabled:
-            await tx.jobs.add(judging(tx.tenant, open_[0].id))
+            await tx[JobStore].add(judging(tx.tenant, open_[0].id))
 
     async def _merge(self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]) -> MergePlan | None:
         """Merge what needs nobody's word, likeliest first; new pairs are not stored yet. Answers what is merged by now."""
@@ -96,12 +100,12 @@ async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None
 
 async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
     """Open pairs that merges forbid by now: these, and others of the same variants."""
-    if not pairs or not await tx.catalogue.merge_count():
+    if not pairs or not await tx[CatalogueStore].merge_count():
         return
     if plan is None:
         plan = await planned(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
     near = sorted({id for pair in pairs for end in (pair.left, pair.right) for id in plan.members(end)})
-    await supersede(tx, plan, await tx.pairs.open_of(near))
+    await supersede(tx, plan, await tx[PairStore].open_of(near))
 
 
 def _new(tx: Tx, one: ScoredPair) -> MatchPair:
@@ -131,7 +135,7 @@ async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
 
 
 async def _save(tx: Tx, before: MatchPair, after: MatchPair) -> MatchPair:
-    await tx.pairs.save(after)
+    await tx[PairStore].save(after)
     if before.status != after.status:
-        await tx.audit.add(PAIR_AUDITED.updated(before, after))
+        await tx[AuditLog].add(PAIR_AUDITED.updated(before, after))
     return after

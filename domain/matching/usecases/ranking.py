@@ -7,9 +7,12 @@ from typing import Final
 
 from domain.catalogue.laying import Cause, Laying
 from domain.catalogue.overlay import Precedence, shown
+from domain.catalogue.ports import CatalogueStore
+from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
-from domain.sources.model import LicenceBasis
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 AT_ONCE: Final = 200
@@ -33,21 +36,20 @@ class Ranking:
 
     async def _some(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
         """Some products behind that id; answers behind which to go on, or None at the end."""
-        await tx.catalogue.take_turn(merging=True)
+        await tx[CatalogueStore].take_turn(merging=True)
         source = str(job.args["source"])
-        ids = await tx.catalogue.tied_of(source, after, AT_ONCE)
-        now = await tx.sources.get(source)
+        ids = await tx[CatalogueStore].tied_of(source, after, AT_ONCE)
+        now = await tx[SourceStore].get(source)
         if not ids or now is None:
-            await tx.jobs.finish(job)
+            await tx[JobStore].finish(job)
             return None
-        tied = await tx.catalogue.tied(ids)
-        basis, first = LicenceBasis(str(job.args["licence_basis"])), bool(job.args["first_party"])
-        was = Precedence.of(replace(now, licence_basis=basis, first_party=first))
+        tied = await tx[CatalogueStore].tied(ids)
+        was = Precedence.by(first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"]))
         before = shown(replace(tied, words={**tied.words, source: was}))
         laying = Laying(before, tied, Cause(None, tx.now))
         laid = laying.laid()
         if laying.events:
-            await tx.catalogue.lay(laid, tx.now)
-            await tx.events.append(laying.events)
-        await tx.jobs.hold(job, self.lease)
+            await tx[CatalogueStore].lay(laid, tx.now)
+            await tx[EventLog].append(laying.events)
+        await tx[JobStore].hold(job, self.lease)
         return ids[-1]

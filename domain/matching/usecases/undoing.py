@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Act, Change
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.errors import Conflict, NotFound
 from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import MatchPair, Merge, MergeStatus, PairStatus
+from domain.matching.ports import MergeStore, PairStore
 from domain.matching.usecases.judge_settings import JudgeSettingsService
 from domain.matching.usecases.merging import apart_of, applied, change_pair, ends_of, lay, planned
 from ports.unit_of_work import Tx
@@ -20,7 +22,7 @@ async def take_back_decisions(tx: Tx, act: Act) -> None:
 
     Raises NotFound; Conflict where another merge rests on one that would go, or what was one cannot be any more.
     """
-    await tx.catalogue.take_turn(merging=True)
+    await tx[CatalogueStore].take_turn(merging=True)
     merges = {change.id: change for _, change in act.changes("merge")}
     pairs = {change.id: change for _, change in act.changes("match_pair")}
     if merges:
@@ -32,8 +34,8 @@ async def take_back_decisions(tx: Tx, act: Act) -> None:
 async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
     merges = [await _merge(tx, id) for id in changes]
     products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
-    tied = await tx.catalogue.tied(products, products)
-    known = await tx.pairs.of_variants([*tied.owners()])
+    tied = await tx[CatalogueStore].tied(products, products)
+    known = await tx[PairStore].of_variants([*tied.owners()])
     plan = MergePlan.of(tied, await applied(tx, tied), tx.now, known)
     apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
     apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
@@ -61,7 +63,7 @@ def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
 
 
 async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
-    pair = await tx.pairs.get(id, lock=True)
+    pair = await tx[PairStore].get(id, lock=True)
     if pair is None:
         raise NotFound
     values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
@@ -79,7 +81,7 @@ async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
 
 
 async def _merge(tx: Tx, id: str) -> Merge:
-    merge = await tx.merges.get(id, lock=True)
+    merge = await tx[MergeStore].get(id, lock=True)
     if merge is None:
         raise NotFound
     return merge

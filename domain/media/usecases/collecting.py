@@ -6,11 +6,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.tenancy import AuditContext
 from domain.media.model import FRESH, addresses_of
+from domain.media.ports import MediaStore
 from domain.media.queueing import fetching
 from domain.media.usecases.showing import show
+from domain.storage.ports import StorageLedger
 from ports.unit_of_work import UnitOfWork
 
 _PAGE: Final = 200
@@ -31,24 +34,24 @@ class MediaCollection:
             before = await self._page(job, context, before)
         await show(self.uow, job, context, self.lease)
         async with self.uow.begin(job.tenant, context) as tx:
-            if await tx.media.unshown():
-                await tx.jobs.put_off(job, tx.now + timedelta(seconds=2))
+            if await tx[MediaStore].unshown():
+                await tx[JobStore].put_off(job, tx.now + timedelta(seconds=2))
             else:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
 
     async def _page(self, job: ClaimedJob, context: AuditContext, before: str | None) -> str | None:
         """One page of products, the newest first: lists show those first. Answers where the next begins."""
         source, run = str(job.args["source"]), str(job.args["run"])
         since = datetime.fromisoformat(str(job.args["since"]))
         async with self.uow.begin(job.tenant, context) as tx:
-            page = await tx.media.named(source, since, before, _PAGE)
+            page = await tx[MediaStore].named(source, since, before, _PAGE)
             pictures = {one.product: one.pictures() for one in page}
             addresses = addresses_of((url for urls in pictures.values() for url in urls), run)
             known = {address.url: address.address for address in addresses}
             uses = {product: [known[url] for url in urls] for product, urls in pictures.items()}
-            for key in await tx.media.register(uses, addresses, tx.now - FRESH):
-                await tx.storage.free(key)
+            for key in await tx[MediaStore].register(uses, addresses, tx.now - FRESH):
+                await tx[StorageLedger].free(key)
             for host in sorted({address.host for address in addresses}):
-                await tx.jobs.add(fetching(job.tenant, host, run))
-            await tx.jobs.hold(job, self.lease)
+                await tx[JobStore].add(fetching(job.tenant, host, run))
+            await tx[JobStore].hold(job, self.lease)
         return page[-1].product if len(page) == _PAGE else None

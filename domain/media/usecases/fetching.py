@@ -12,15 +12,18 @@ from time import monotonic
 from typing import Final
 
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext
 from domain.media.model import DELAYS, NO_ROOM_FOR, Address, Image, Rendition, delay
+from domain.media.ports import ConvertedImage, ImageConverter, ImageFetcher, ImageRefused, ImageUnreachable, MediaStore
 from domain.media.usecases.showing import show
+from domain.runs.ports import RunStore
 from domain.storage.model import StoredKind, StoredObject, image_key
-from ports.images import ConvertedImage, ImageConverter, ImageFetcher, ImageRefused, ImageUnreachable
+from domain.storage.ports import StorageLedger
 from ports.objects import Objects
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
@@ -55,7 +58,7 @@ class MediaFetching:
         until, turn, going_on = monotonic() + _TURN, asyncio.Lock(), True
         while going_on and monotonic() < until:
             async with self.uow.read(job.tenant) as tx:
-                due = await tx.media.due(str(job.args["host"]), _PAGE)
+                due = await tx[MediaStore].due(str(job.args["host"]), _PAGE)
             for first in range(0, len(due), AT_ONCE):
                 if going_on:
                     these = due[first : first + AT_ONCE]
@@ -66,13 +69,13 @@ class MediaFetching:
 
     async def _end(self, job: ClaimedJob, context: AuditContext) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
-            again = await tx.media.next_due(str(job.args["host"]))
-            if await tx.media.unshown():
+            again = await tx[MediaStore].next_due(str(job.args["host"]))
+            if await tx[MediaStore].unshown():
                 again = min(again or tx.now, tx.now + timedelta(seconds=2))
             if again is None:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
             else:
-                await tx.jobs.put_off(job, max(again, tx.now))
+                await tx[JobStore].put_off(job, max(again, tx.now))
 
 
 async def _together(fetches: Sequence["_Fetch"]) -> bool:
@@ -114,7 +117,7 @@ class _Fetch:
     async def _recording(self) -> AsyncIterator[Tx]:
         async with self.turn, self.of.uow.begin(self.job.tenant, self.context) as tx:
             yield tx
-            await tx.jobs.hold(self.job, self.of.lease)
+            await tx[JobStore].hold(self.job, self.of.lease)
 
     async def _fetched(self, folder: Path) -> bool:
         at, known = self.address, self.address.image is not None
@@ -123,7 +126,7 @@ class _Fetch:
         )
         if got is None:
             async with self._recording() as tx:
-                await tx.media.unchanged(at.address)
+                await tx[MediaStore].unchanged(at.address)
             return True
         converted = await self.of.converter.convert(got.path, folder / "stored.webp")
         at = replace(at, etag=got.etag, last_modified=got.last_modified)
@@ -137,7 +140,7 @@ class _Fetch:
     async def _counted_in(self, at: Address, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
         """The keys to write under, unless such an image is there already; and whether the plan had room for all of it."""
         async with self._recording() as tx:
-            there = await tx.media.by_content(converted.content)
+            there = await tx[MediaStore].by_content(converted.content)
             if there is not None:
                 await _found(tx, at, there.id)
                 return (), True
@@ -146,10 +149,10 @@ class _Fetch:
                 smaller = "" if made is converted.file else f"-{max(made.width, made.height)}"
                 key = image_key(tx.tenant, converted.content + smaller, secrets.token_hex(8))
                 wanted = StoredObject(key, StoredKind.IMAGE, made.bytes, tx.now + retention.ORPHANS)
-                if await tx.storage.keep(wanted) is None:
+                if await tx[StorageLedger].keep(wanted) is None:
                     _LOG.info("no room for images", extra={"org": tx.tenant.org, "host": at.host})
                     await _free(tx, keys)
-                    await tx.media.postpone(at.host, tx.now + NO_ROOM_FOR)
+                    await tx[MediaStore].postpone(at.host, tx.now + NO_ROOM_FOR)
                     return (), False
                 keys.append(key)
         return keys, True
@@ -163,11 +166,11 @@ class _Fetch:
             image = Image(
                 new_id("img"), converted.content, keys[0], own.bytes, own.width, own.height, tx.now, renditions
             )
-            if await tx.media.knows(at.address) and await _settled(tx, keys) and await tx.media.add(image):
+            if await tx[MediaStore].knows(at.address) and await _settled(tx, keys) and await tx[MediaStore].add(image):
                 await _found(tx, at, image.id)
             else:
                 await _free(tx, keys)
-                if there := await tx.media.by_content(converted.content):
+                if there := await tx[MediaStore].by_content(converted.content):
                     await _found(tx, at, there.id)
 
     async def _failed(self, reason: str, *, refused: bool = False, pressed: bool = False) -> None:
@@ -175,33 +178,33 @@ class _Fetch:
         wait = None if refused else delay(tries)
         async with self._recording() as tx:
             if pressed:
-                await tx.media.postpone(at.host, tx.now + PRESSED_FOR)
+                await tx[MediaStore].postpone(at.host, tx.now + PRESSED_FOR)
             again = None if wait is None else tx.now + max(wait, PRESSED_FOR if pressed else wait)
-            await tx.media.failed(at.address, tries, reason, again)
+            await tx[MediaStore].failed(at.address, tries, reason, again)
             if wait is None:
                 await _tell(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
 
     async def _origin_failed(self, origin: str, reason: str) -> None:
         """What cannot be reached at all is not asked for each of its addresses: all have failed."""
         async with self._recording() as tx:
-            given_up = await tx.media.origin_failed(self.address.host, origin, reason, DELAYS)
+            given_up = await tx[MediaStore].origin_failed(self.address.host, origin, reason, DELAYS)
             for run, count in given_up.items():
                 told = f"{count} images at {origin[:_LONGEST_HOST]} were given up: {reason}"
                 await _add_problem(tx, run, told, ProblemKind.UNREADABLE, count)
 
 
 async def _found(tx: Tx, at: Address, image: str) -> None:
-    await _free(tx, await tx.media.found(at, image))
+    await _free(tx, await tx[MediaStore].found(at, image))
 
 
 async def _free(tx: Tx, keys: Iterable[str]) -> None:
     for key in keys:
-        await tx.storage.free(key)
+        await tx[StorageLedger].free(key)
 
 
 async def _settled(tx: Tx, keys: Sequence[str]) -> bool:
     """Whether all of them stay; where one has gone already none is of use."""
-    return all([await tx.storage.settle(key) for key in keys])
+    return all([await tx[StorageLedger].settle(key) for key in keys])
 
 
 async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
@@ -210,10 +213,10 @@ async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
 
 
 async def _add_problem(tx: Tx, id: str, detail: str, kind: ProblemKind, count: int = 1) -> None:
-    run = await tx.runs.get(id, lock=True)
+    run = await tx[RunStore].get(id, lock=True)
     if run is None:
         return
     problem = Problem("media", kind, detail)
     kept = (*run.problems, problem) if len(run.problems) < _TOLD else run.problems
     stats = {**run.stats, "problems": run.stats.get("problems", 0) + count}
-    await tx.runs.save(replace(run, problems=kept, stats=stats))
+    await tx[RunStore].save(replace(run, problems=kept, stats=stats))

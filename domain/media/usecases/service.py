@@ -6,6 +6,7 @@ from datetime import datetime
 from domain.kernel.errors import NotFound
 from domain.kernel.links import link_expiry
 from domain.media.model import LINK_LIFETIME, Image
+from domain.media.ports import MediaStore
 from ports.objects import Objects
 from ports.unit_of_work import Tx
 
@@ -28,7 +29,7 @@ class MediaService:
 
     async def get(self, tx: Tx, id: str) -> StoredImage:
         """A stored image that a product of the tenant names. Raises NotFound."""
-        image = await tx.media.image(id)
+        image = await tx[MediaStore].image(id)
         if image is None:
             raise NotFound
         expires_at = link_expiry(tx.now, LINK_LIFETIME)

@@ -4,7 +4,9 @@ from datetime import timedelta
 from typing import Final
 
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import AuditContext
+from domain.media.ports import MediaStore
 from ports.unit_of_work import UnitOfWork
 
 _AT_ONCE: Final = 100
@@ -15,5 +17,5 @@ async def show(uow: UnitOfWork, job: ClaimedJob, context: AuditContext, lease: t
     shown = _AT_ONCE
     while shown == _AT_ONCE:
         async with uow.begin(job.tenant, context) as tx:
-            shown = await tx.media.show(_AT_ONCE)
-            await tx.jobs.hold(job, lease)
+            shown = await tx[MediaStore].show(_AT_ONCE)
+            await tx[JobStore].hold(job, lease)

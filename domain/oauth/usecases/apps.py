@@ -7,12 +7,14 @@ from typing import Final
 from domain.access.model import SCOPES, Principal
 from domain.access.usecases import secret_with
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.oauth import redirects
 from domain.oauth.model import APP, GRANT, MOST_APPS, SECRET_PREFIX, App, AppKind, Origin
+from domain.oauth.ports import AppStore
 from domain.orgs.model import MANAGERS
-from domain.people.usecases.members import confirm_role
+from domain.orgs.usecases.service import confirm_role
 from ports.unit_of_work import Tx
 
 LONGEST_NAME: Final = 100
@@ -50,11 +52,11 @@ class AppService:
 
     async def list_apps(self, tx: Tx) -> Sequence[App]:
         """Every app of the organisation, the oldest first."""
-        return await tx.oauth.all()
+        return await tx[AppStore].all()
 
     async def get_app(self, tx: Tx, id: str) -> App:
         """One of them. Raises NotFound."""
-        return _found(await tx.oauth.get(id))
+        return _found(await tx[AppStore].get(id))
 
     async def create_app(self, tx: Tx, caller: Principal, wanted: NewApp) -> tuple[App, str | None]:
         """Make an app; answers it and its secret, None for a public one.
@@ -63,7 +65,7 @@ class AppService:
         """
         await _manages(tx, caller)
         name = _judged(wanted.name, wanted.kind, wanted.redirect_uris, wanted.scopes)
-        if len(await tx.oauth.all()) >= MOST_APPS:
+        if len(await tx[AppStore].all()) >= MOST_APPS:
             raise Conflict(f"An organisation has at most {MOST_APPS} apps; delete one first.")
         id, secret = new_id("app"), secret_with(SECRET_PREFIX) if wanted.kind.confidential else None
         app = App(
@@ -82,8 +84,8 @@ class AppService:
             last4=secret[-4:] if secret else None,
             home=wanted.home,
         )
-        await tx.oauth.add(app)
-        await tx.audit.add(APP.created(app))
+        await tx[AppStore].add(app)
+        await tx[AuditLog].add(APP.created(app))
         return app, secret
 
     async def change_app(self, tx: Tx, caller: Principal, id: str, change: AppChange) -> App:
@@ -92,7 +94,7 @@ class AppService:
         Raises NotFound, InvalidRequest.
         """
         await _manages(tx, caller)
-        before = _found(await tx.oauth.get(id))
+        before = _found(await tx[AppStore].get(id))
         uris = before.redirect_uris if change.redirect_uris is None else change.redirect_uris
         scopes = before.scopes if change.scopes is None else change.scopes
         name = _judged(change.name if change.name is not None else before.name, before.kind, uris, scopes)
@@ -102,7 +104,7 @@ class AppService:
     async def rotate_secret(self, tx: Tx, caller: Principal, id: str) -> tuple[App, str]:
         """A new secret, shown once; the former one is over at once. Raises NotFound, Conflict for a public app."""
         await _manages(tx, caller)
-        before = _found(await tx.oauth.get(id))
+        before = _found(await tx[AppStore].get(id))
         if not before.kind.confidential:
             raise Conflict("This app is a public one: it has no secret.")
         secret = secret_with(SECRET_PREFIX)
@@ -112,20 +114,20 @@ class AppService:
     async def delete_app(self, tx: Tx, caller: Principal, id: str) -> None:
         """Take an app away, and what the organisation's people granted to it: its tokens prove nothing from then on. Raises NotFound."""
         await _manages(tx, caller)
-        app = _found(await tx.oauth.get(id))
-        for grant in [one for one in await tx.oauth.grants() if one.app == id]:
+        app = _found(await tx[AppStore].get(id))
+        for grant in [one for one in await tx[AppStore].grants() if one.app == id]:
             after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
-            await tx.oauth.put_grant(after)
-            await tx.audit.add(GRANT.updated(grant, after))
-        await tx.oauth.remove(id)
-        await tx.audit.add(APP.deleted(app))
+            await tx[AppStore].put_grant(after)
+            await tx[AuditLog].add(GRANT.updated(grant, after))
+        await tx[AppStore].remove(id)
+        await tx[AuditLog].add(APP.deleted(app))
 
     @staticmethod
     async def _saved(tx: Tx, before: App, after: App) -> App:
         change: Change = APP.updated(before, after)
         if before != replace(after, updated_at=before.updated_at):
-            await tx.oauth.save(after)
-            await tx.audit.add(change)
+            await tx[AppStore].save(after)
+            await tx[AuditLog].add(change)
         return after
 
 

@@ -13,12 +13,12 @@ from domain.kernel.ids import new_id
 from domain.oauth.asking import Metadata
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import SECRET_PREFIX, App, AppKind, Origin
+from domain.oauth.ports import GrantRules, TokenStore
 from domain.oauth.usecases.pacing import spend
 from domain.probes.facts import Response
+from domain.probes.ports import Unreachable, Web
 from ports.clock import Clock
 from ports.limits import Limits
-from ports.oauth import GrantRules, TokenStore
-from ports.web import Unreachable, Web
 
 LONGEST_ID: Final = 500
 DOCUMENT_BYTES: Final = 10 * 1024

@@ -9,12 +9,12 @@ from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish, user_code_of
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import CODE_SECONDS, DEVICE_SECONDS, USER_CODE_PREFIX, App, Code, Consent, Device, Grant
+from domain.oauth.ports import AppStore, GrantRules, TokenStore
 from domain.oauth.usecases.clients import Clients
 from domain.oauth.usecases.grants import GrantService
 from domain.oauth.usecases.pacing import spend
 from ports.clock import Clock
 from ports.limits import Limits
-from ports.oauth import GrantRules, TokenStore
 from ports.unit_of_work import Tx
 
 
@@ -50,7 +50,7 @@ class ConsentService:
         """Whether the person agreed to all of it before, and whoever receives the code is known for certain."""
         if "consent" in wish.prompt or not redirects.is_safe_to_skip(wish.redirect_uri):
             return False
-        grant = await tx.oauth.grant(wish.app.id, user)
+        grant = await tx[AppStore].grant(wish.app.id, user)
         return grant is not None and wish.scopes <= grant.scopes
 
     async def agree(self, tx: Tx, call: Call, known: Known, user: str) -> Agreed:

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.access.model import Principal
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.oauth.model import GRANT, App, Grant
+from domain.oauth.ports import AppStore
 from domain.orgs.model import MANAGERS
+from domain.orgs.ports import OrgStore
 from ports.unit_of_work import Tx
 
 
@@ -18,17 +21,17 @@ class GrantService:
         """The grants in force, the oldest first. Raises PermissionDenied for everybody's to others."""
         if everybody and not _manages(caller):
             raise PermissionDenied("Only an owner or admin sees what others let apps do.")
-        return await tx.oauth.grants(None if everybody else _user(caller))
+        return await tx[AppStore].grants(None if everybody else _user(caller))
 
     async def revoke_grant(self, tx: Tx, caller: Principal, id: str) -> None:
         """End it: the app's tokens prove nothing within a second. Raises NotFound, also for somebody else's."""
-        found = await tx.oauth.grants(None if _manages(caller) else _user(caller))
+        found = await tx[AppStore].grants(None if _manages(caller) else _user(caller))
         before = next((grant for grant in found if grant.id == id), None)
         if before is None:
             raise NotFound
         after = replace(before, revoked_at=tx.now, updated_at=tx.now)
-        await tx.oauth.put_grant(after)
-        await tx.audit.add(GRANT.updated(before, after))
+        await tx[AppStore].put_grant(after)
+        await tx[AuditLog].add(GRANT.updated(before, after))
 
     @staticmethod
     async def agree(tx: Tx, app: App, user: str, scopes: frozenset[str]) -> Grant:
@@ -36,20 +39,20 @@ class GrantService:
 
         When that is more, they are held as a member until the transaction's end, so that no grant is made behind a removal. Raises PermissionDenied.
         """
-        before = await tx.oauth.grant(app.id, user)
+        before = await tx[AppStore].grant(app.id, user)
         if before is not None and scopes <= before.scopes:
             return before
-        if user not in await tx.orgs.hold_members((user,)):
+        if user not in await tx[OrgStore].hold_members((user,)):
             raise PermissionDenied("You belong to this organisation no more.")
-        before = await tx.oauth.grant(app.id, user)
+        before = await tx[AppStore].grant(app.id, user)
         if before is None:
             made = Grant(new_id("grt"), tx.tenant.org, app.id, app.name, user, scopes, tx.now, tx.now)
-            await tx.oauth.put_grant(made)
-            await tx.audit.add(GRANT.created(made))
+            await tx[AppStore].put_grant(made)
+            await tx[AuditLog].add(GRANT.created(made))
             return made
         after = replace(before, scopes=before.scopes | scopes, app_name=app.name, updated_at=tx.now)
-        await tx.oauth.put_grant(after)
-        await tx.audit.add(GRANT.updated(before, after))
+        await tx[AppStore].put_grant(after)
+        await tx[AuditLog].add(GRANT.updated(before, after))
         return after
 
 

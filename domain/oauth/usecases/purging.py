@@ -1,8 +1,8 @@
 """What is over is deleted: codes, tokens, sign-ins, devices, and apps that registered themselves and that nobody uses."""
 
 from domain.oauth.model import UNUSED
+from domain.oauth.ports import TokenStore
 from ports.clock import Clock
-from ports.oauth import TokenStore
 
 
 class OAuthPurging:

@@ -25,11 +25,11 @@ from domain.oauth.model import (
     Token,
     TokenKind,
 )
+from domain.oauth.ports import GrantRules, TokenStore
 from domain.oauth.usecases.clients import Clients
 from domain.oauth.usecases.pacing import spend
 from ports.clock import Clock
 from ports.limits import Limits
-from ports.oauth import GrantRules, TokenStore
 
 REVOKED: Final = "revoked"
 REUSE: Final = "reuse"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.orgs.model import Organisation
+from domain.orgs.ports import Erasure
 from ports.objects import Objects
-from ports.orgs import Erasure
 
 GRACE: Final = 3.0
 """Seconds until no process takes its credentials any more, and what was under way has met that its jobs are gone."""

@@ -1,10 +1,11 @@
 """Reading an organisation, the organisations of a person, and the plans on offer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from domain.kernel.errors import PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Organisation, Plan
-from ports.orgs import Memberships
+from domain.orgs.ports import Memberships, OrgStore
 from ports.unit_of_work import Tx
 
 
@@ -16,7 +17,7 @@ class OrgService:
 
     async def own(self, tx: Tx) -> Organisation:
         """The caller's organisation."""
-        return await tx.orgs.own()
+        return await tx[OrgStore].own()
 
     async def of_caller(self, user: str | None, own: Organisation, page_request: PageRequest) -> Page[Organisation]:
         """The organisations that the user is a member of; without one (a key or an app), the one it belongs to."""
@@ -29,4 +30,24 @@ class OrgService:
 
     async def plans(self, tx: Tx) -> Sequence[Plan]:
         """Every plan on offer, cheapest first."""
-        return await tx.orgs.plans()
+        return await tx[OrgStore].plans()
+
+
+def acting(tx: Tx) -> str:
+    """The person who acts in the transaction. Raises PermissionDenied for keys, apps and the service: this is people's."""
+    actor = tx.context.actor
+    if actor.kind != "user":
+        raise PermissionDenied("Only people who are signed in to the console may do this; no key and no app can.")
+    return actor.id
+
+
+async def confirm_role(tx: Tx, roles: Collection[str], told: str) -> None:
+    """Refuse a person who has none of these roles at this moment and until the transaction's end; operators pass.
+
+    What somebody is known to be when a page is asked for may be over when it changes something. Raises PermissionDenied.
+    """
+    if tx.context.actor.kind != "user":
+        return
+    member = (await tx[OrgStore].hold_members((acting(tx),))).get(acting(tx))
+    if member is None or member.role not in roles:
+        raise PermissionDenied(told)

@@ -7,10 +7,9 @@ from typing import Final
 
 from domain.kernel.ids import new_id
 from domain.outbox.model import GIVEN_UP_AFTER, LEASE, LONGEST_FAILURE, OutgoingMessage, one_line, pause
+from domain.outbox.ports import Letter, Mailer, MailRefused, MailUnsent, Outbox
+from domain.secrets.ports import Vault
 from ports.clock import Clock
-from ports.mailer import Letter, Mailer, MailRefused, MailUnsent
-from ports.outbox import Outbox
-from ports.secrets import Vault
 
 BATCH: Final = 20
 _LOG: Final = logging.getLogger("joinery.outbox")

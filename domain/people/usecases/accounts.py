@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from domain.access.usecases import AccessService
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.ports import Ceremonies, Factors, OneTimeCodes, Passkeys, PasswordGuesses, Passwords, People
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
@@ -12,14 +13,9 @@ from domain.people.usecases.passwords import PasswordService
 from domain.people.usecases.sessions import SessionService
 from domain.people.usecases.signing_in import SignInService
 from domain.people.usecases.throttling import Devices, Throttle
+from domain.secrets.ports import Vault
 from ports.clock import Clock
-from ports.factors import Factors, Passkeys
 from ports.limits import Limits
-from ports.one_time_codes import OneTimeCodes
-from ports.passkeys import Ceremonies
-from ports.passwords import PasswordGuesses, Passwords
-from ports.people import People
-from ports.secrets import Vault
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from domain.access.usecases import AccessService
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.people.factors import CODE_LENGTH, CODE_LETTERS, RECOVERY_CODES, Authenticator, shown_code, typed_code
 from domain.people.model import Method, User
+from domain.people.ports import Enrolment, Factors, OneTimeCodes
 from domain.people.usecases.notices import Notices
 from domain.people.usecases.sessions import Visitor
+from domain.secrets.ports import Vault
 from ports.clock import Clock
-from ports.factors import Factors
-from ports.one_time_codes import Enrolment, OneTimeCodes
-from ports.secrets import Vault
 
 _WRONG: Final = "That code is not right. Check that the clock of your device is, then type the code that it shows now."
 _ON: Final = "One-time codes are on already; turn them off first."

@@ -9,19 +9,20 @@ from unicodedata import normalize
 from domain.access.model import is_secret
 from domain.access.usecases import AccessService, secret_with
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.names import displayable_address, displayable_name, validate_name
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
+from domain.orgs.ports import Memberships, OrgStore
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
+from domain.people.ports import People
 from domain.people.usecases.members import managing, refuse_beyond, refuse_unknown
 from domain.people.usecases.passwords import THERE
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
-from ports.orgs import Memberships
-from ports.people import People
 from ports.unit_of_work import Tx
 
 PREFIX: Final = "svc_invite_"
@@ -66,7 +67,7 @@ class InvitationService:
     async def list_open(self, tx: Tx, page_request: PageRequest) -> Page[Invitation]:
         """Those that wait to be accepted, the newest first. Raises PermissionDenied for who is no manager."""
         await managing(tx)
-        return await tx.orgs.invitations(tx.now, page_request)
+        return await tx[OrgStore].invitations(tx.now, page_request)
 
     async def invite(self, tx: Tx, email: str, role: str) -> tuple[Invitation, str]:
         """A new invitation and its secret, to be sent by `send` once this is committed; an earlier one to that address is over.
@@ -78,9 +79,9 @@ class InvitationService:
         refuse_unknown(role)
         manager = await managing(tx)
         refuse_beyond(manager, role)
-        if await tx.orgs.member(address) is not None:
+        if await tx[OrgStore].member(address) is not None:
             raise Conflict(f"{address} is a member already.")
-        waiting = (await tx.orgs.invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
+        waiting = (await tx[OrgStore].invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
         await self._throttle.invitation(address, tx.tenant.org, manager.user)
         secret = secret_with(PREFIX)
         made = Invitation(
@@ -94,9 +95,9 @@ class InvitationService:
             )
         for one in earlier:
             await self._take_back(tx, one)
-        await tx.orgs.invite(made)
+        await tx[OrgStore].invite(made)
         after = {"email": address, "role": role, "expires_at": made.expires_at.isoformat()}
-        await tx.audit.add(Change("invitation", made.id, "create", {}, after))
+        await tx[AuditLog].add(Change("invitation", made.id, "create", {}, after))
         return made, secret
 
     async def send(self, invitation: Invitation, secret: str, organisation: str) -> None:
@@ -115,7 +116,7 @@ class InvitationService:
     async def take_back(self, tx: Tx, id: str) -> None:
         """End an open invitation. Raises PermissionDenied, NotFound."""
         manager = await managing(tx)
-        found = await tx.orgs.invitation(id)
+        found = await tx[OrgStore].invitation(id)
         if found is None or not found.is_open(tx.now):
             raise NotFound("There is no such invitation, or it is over.")
         refuse_beyond(manager, found.role)
@@ -150,16 +151,16 @@ class InvitationService:
             raise PermissionDenied(
                 f"This invitation is for {invitation.email}, and you are signed in as {user.email}. Sign in with that address."
             )
-        found = await tx.orgs.invitation(invitation.id)
+        found = await tx[OrgStore].invitation(invitation.id)
         if found is None or not found.is_open(tx.now):
             raise NotFound(_OVER)
         await self._refuse_withdrawn(tx, found)
-        await tx.orgs.settle_invitation(found.id, accepted_at=tx.now)
+        await tx[OrgStore].settle_invitation(found.id, accepted_at=tx.now)
         member = Member(user.id, found.org, user.email, found.role, tx.now)
-        await tx.orgs.add_member(member)
+        await tx[OrgStore].add_member(member)
         after = {"email": member.email, "role": member.role, "invited_by": found.invited_by}
-        await tx.audit.add(Change("invitation", found.id, "update", {"accepted": False}, {"accepted": True}))
-        await tx.audit.add(Change("member", user.id, "create", {}, after))
+        await tx[AuditLog].add(Change("invitation", found.id, "update", {"accepted": False}, {"accepted": True}))
+        await tx[AuditLog].add(Change("member", user.id, "create", {}, after))
         return member
 
     async def verified(self, user: User) -> User:
@@ -173,15 +174,15 @@ class InvitationService:
     @staticmethod
     async def _refuse_withdrawn(tx: Tx, invitation: Invitation) -> None:
         """Refuse what whoever invited could not give any more. Raises NotFound."""
-        held: Mapping[str, Member] = await tx.orgs.hold_members((invitation.invited_by,))
+        held: Mapping[str, Member] = await tx[OrgStore].hold_members((invitation.invited_by,))
         by = held.get(invitation.invited_by)
         if by is None or not by.manages or (invitation.role == "owner" and by.role != "owner"):
             raise NotFound(_OVER)
 
     @staticmethod
     async def _take_back(tx: Tx, invitation: Invitation) -> None:
-        await tx.orgs.settle_invitation(invitation.id, revoked_at=tx.now)
-        await tx.audit.add(Change("invitation", invitation.id, "update", {"revoked": False}, {"revoked": True}))
+        await tx[OrgStore].settle_invitation(invitation.id, revoked_at=tx.now)
+        await tx[AuditLog].add(Change("invitation", invitation.id, "update", {"revoked": False}, {"revoked": True}))
 
 
 def address_of(text: str) -> str:

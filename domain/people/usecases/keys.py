@@ -7,12 +7,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from domain.access.model import ROLES, SCOPES, ApiKey
+from domain.access.ports import KeyStore
 from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member
-from domain.people.usecases.members import acting
+from domain.orgs.ports import OrgStore
+from domain.orgs.usecases.service import acting
 from ports.unit_of_work import Tx
 
 KEY_MAKERS: Final = frozenset({"owner", "admin", "developer"})
@@ -53,8 +56,8 @@ class KeyService:
 
     async def list_keys(self, tx: Tx, page_request: PageRequest, *, ended: bool = False) -> ListedKeys:
         """Keys in force and expired ones, or those that were revoked; the newest first."""
-        page = await tx.keys.page(page_request, ended=ended)
-        return ListedKeys(page, await tx.keys.used([key.id for key in page.items]))
+        page = await tx[KeyStore].page(page_request, ended=ended)
+        return ListedKeys(page, await tx[KeyStore].used([key.id for key in page.items]))
 
     async def create(self, tx: Tx, asked: NewKey) -> tuple[ApiKey, str]:
         """A new key and its secret, which is told this once. It holds no scope that its maker's role lacks, now or later.
@@ -78,7 +81,7 @@ class KeyService:
             "name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4,
             "networks": list(key.networks), "expires_at": key.expires_at.isoformat() if key.expires_at else None,
         }  # fmt: skip
-        await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+        await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
         return key, secret
 
     async def revoke(self, tx: Tx, id: str) -> ApiKey:
@@ -87,19 +90,19 @@ class KeyService:
         Raises PermissionDenied; NotFound for one that is unknown or revoked already.
         """
         maker = await _maker(tx)
-        key = await tx.keys.get(id)
+        key = await tx[KeyStore].get(id)
         if key is None or key.revoked_at is not None:
             raise NotFound("There is no such key in force.")
         if not maker.manages and key.member != maker.user:
             raise PermissionDenied("Only owners and admins revoke keys that somebody else has made.")
-        await tx.keys.revoke(id)
-        await tx.audit.add(Change("api_key", id, "update", {"revoked": False}, {"revoked": True}))
+        await tx[KeyStore].revoke(id)
+        await tx[AuditLog].add(Change("api_key", id, "update", {"revoked": False}, {"revoked": True}))
         return key
 
 
 async def _maker(tx: Tx) -> Member:
     """The person who acts, whose role makes keys at this moment. Raises PermissionDenied."""
-    found = (await tx.orgs.hold_members((acting(tx),))).get(acting(tx))
+    found = (await tx[OrgStore].hold_members((acting(tx),))).get(acting(tx))
     if found is None or found.role not in KEY_MAKERS:
         raise PermissionDenied(_MAKERS_ONLY)
     return found
@@ -145,7 +148,7 @@ def _expiry(days: int | None, now: datetime) -> datetime | None:
 
 
 async def _refuse_crowd(tx: Tx, name: str) -> None:
-    keys = (await tx.keys.page(PageRequest(limit=MOST_KEYS))).items
+    keys = (await tx[KeyStore].page(PageRequest(limit=MOST_KEYS))).items
     if any(key.name == name and (key.expires_at is None or key.expires_at > tx.now) for key in keys):
         raise Conflict.of("name", "duplicate", "There is a key of this name already; choose another name.")
     if len(keys) >= MOST_KEYS:

@@ -5,8 +5,8 @@ from typing import Final
 from domain.access.model import is_secret
 from domain.access.usecases import AccessService, secret_with
 from domain.people.model import LINK_LASTS, OneTimeLink, Purpose, User
+from domain.people.ports import OneTimeLinks
 from ports.clock import Clock
-from ports.people import OneTimeLinks
 
 PREFIX: Final = "svc_link_"
 

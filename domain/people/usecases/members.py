@@ -1,12 +1,17 @@
 """Who belongs to an organisation: its managers see and change roles, and everybody may leave, as long as an owner stays."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from domain.access.ports import KeyStore
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from domain.oauth.ports import AppStore
 from domain.orgs.model import OWNER, Member
+from domain.orgs.ports import OrgStore
+from domain.orgs.usecases.service import acting
 from ports.unit_of_work import Tx
 
 ROLES: Final = ("owner", "admin", "developer", "editor", "billing", "viewer")
@@ -28,14 +33,14 @@ class MemberService:
         Raises PermissionDenied, NotFound; InvalidRequest for an unknown role; Conflict for the last owner's.
         """
         refuse_unknown(role)
-        held = await tx.orgs.hold_members((acting(tx), user))
+        held = await tx[OrgStore].hold_members((acting(tx), user))
         member = _managed(held, acting(tx), user)
         refuse_beyond(held[acting(tx)], role)
         if member.role == role:
             return member
         _refuse_last(held, member)
-        await tx.orgs.change_role(user, role)
-        await tx.audit.add(Change("member", user, "update", {"role": member.role}, {"role": role}))
+        await tx[OrgStore].change_role(user, role)
+        await tx[AuditLog].add(Change("member", user, "update", {"role": member.role}, {"role": role}))
         return Member(member.user, member.org, member.email, role, member.created_at)
 
     async def remove(self, tx: Tx, user: str) -> Member:
@@ -43,23 +48,25 @@ class MemberService:
 
         Raises PermissionDenied, NotFound; Conflict for the last owner.
         """
-        held = await tx.orgs.hold_members((acting(tx), user))
+        held = await tx[OrgStore].hold_members((acting(tx), user))
         return await self._remove(tx, held, _managed(held, acting(tx), user))
 
     async def leave(self, tx: Tx) -> Member:
         """Leave the organisation. Raises Conflict for the last owner, NotFound for no member."""
-        held = await tx.orgs.hold_members((acting(tx),))
+        held = await tx[OrgStore].hold_members((acting(tx),))
         if (member := held.get(acting(tx))) is None:
             raise NotFound
         return await self._remove(tx, held, member)
 
     async def _remove(self, tx: Tx, held: Mapping[str, Member], member: Member) -> Member:
         _refuse_last(held, member)
-        await tx.orgs.remove_member(member.user)
-        await tx.audit.add(Change("member", member.user, "delete", {"email": member.email, "role": member.role}, {}))
+        await tx[OrgStore].remove_member(member.user)
+        await tx[AuditLog].add(
+            Change("member", member.user, "delete", {"email": member.email, "role": member.role}, {})
+        )
         await _end_grants(tx, member.user)
-        ended = await tx.keys.revoke_of(member.user)
-        await tx.audit.add_all(
+        ended = await tx[KeyStore].revoke_of(member.user)
+        await tx[AuditLog].add_all(
             [Change("api_key", id_, "update", {"revoked": False}, {"revoked": True}) for id_ in ended]
         )
         return member
@@ -67,34 +74,14 @@ class MemberService:
 
 async def _end_grants(tx: Tx, user: str) -> None:
     """End what they let apps do here, so that it stays ended when that person comes back."""
-    for grant in await tx.oauth.grants(user):
-        await tx.oauth.put_grant(replace(grant, revoked_at=tx.now, updated_at=tx.now))
-        await tx.audit.add(Change("oauth_grant", grant.id, "update", {"revoked": False}, {"revoked": True}))
-
-
-def acting(tx: Tx) -> str:
-    """The person who acts in the transaction. Raises PermissionDenied for keys, apps and the service: this is people's."""
-    actor = tx.context.actor
-    if actor.kind != "user":
-        raise PermissionDenied("Only people who are signed in to the console may do this; no key and no app can.")
-    return actor.id
-
-
-async def confirm_role(tx: Tx, roles: Collection[str], told: str) -> None:
-    """Refuse a person who has none of these roles at this moment and until the transaction's end; operators pass.
-
-    What somebody is known to be when a page is asked for may be over when it changes something. Raises PermissionDenied.
-    """
-    if tx.context.actor.kind != "user":
-        return
-    member = (await tx.orgs.hold_members((acting(tx),))).get(acting(tx))
-    if member is None or member.role not in roles:
-        raise PermissionDenied(told)
+    for grant in await tx[AppStore].grants(user):
+        await tx[AppStore].put_grant(replace(grant, revoked_at=tx.now, updated_at=tx.now))
+        await tx[AuditLog].add(Change("oauth_grant", grant.id, "update", {"revoked": False}, {"revoked": True}))
 
 
 async def managing(tx: Tx) -> Member:
     """The person who acts, who is a manager at this moment and until the transaction's end. Raises PermissionDenied."""
-    return _manager(await tx.orgs.hold_members((acting(tx),)), acting(tx))
+    return _manager(await tx[OrgStore].hold_members((acting(tx),)), acting(tx))
 
 
 def refuse_unknown(role: str) -> None:

@@ -9,9 +9,9 @@ from domain.kernel.ids import new_id
 from domain.kernel.names import displayable_name, plain_agent
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import LONGEST_AGENT, SecurityEvent, User
+from domain.people.ports import People
 from domain.people.usecases.sessions import Visitor
 from ports.clock import Clock
-from ports.people import People
 
 MAILED: Final[Mapping[str, tuple[str, str]]] = {
     "new_device": (

@@ -14,14 +14,12 @@ from domain.kernel.errors import Conflict, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.people.factors import CHALLENGE_LASTS, LONGEST_PASSKEY_NAME, MOST_PASSKEYS, Passkey
 from domain.people.model import Method, Session, User
+from domain.people.ports import Ceremonies, PasskeyRefused, Passkeys, People
 from domain.people.usecases.notices import Notices
 from domain.people.usecases.sessions import SessionService, Visitor
 from domain.people.usecases.signing_in import Entered, SignInService
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
-from ports.factors import Passkeys
-from ports.passkeys import Ceremonies, PasskeyRefused
-from ports.people import People
 
 _CHALLENGE: Final = 32
 _LOG: Final = logging.getLogger("joinery.people")

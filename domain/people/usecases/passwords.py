@@ -8,6 +8,7 @@ from domain.kernel.names import displayable_name
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import FEWEST_GUESSES, SOON, normalised, own_words, refusal, typed
+from domain.people.ports import PasswordGuesses, Passwords, People
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
@@ -15,8 +16,6 @@ from domain.people.usecases.sessions import SessionService, Visitor
 from domain.people.usecases.signing_in import WrongPassword
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
-from ports.passwords import PasswordGuesses, Passwords
-from ports.people import People
 
 SET_PASSWORD: Final = "/console/set-password/"  # noqa: S105  a page
 THERE: Final = "There is an account of this address already; sign in to it to accept. If you have no password yet, have a link mailed to you."

@@ -11,6 +11,7 @@ from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.orgs.model import Organisation
+from domain.orgs.ports import Memberships
 from domain.people.model import (
     LIFETIME,
     LONGEST_AGENT,
@@ -21,9 +22,8 @@ from domain.people.model import (
     SignedIn,
     User,
 )
+from domain.people.ports import Sessions, SignInRules
 from ports.clock import Clock
-from ports.orgs import Memberships
-from ports.people import Sessions, SignInRules
 
 PERSON_PREFIX: Final = "svc_person_"
 TOKEN_LASTS: Final = timedelta(hours=8)

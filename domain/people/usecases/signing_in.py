@@ -10,14 +10,13 @@ from domain.access.usecases import AccessService
 from domain.kernel.errors import PermissionDenied
 from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import typed
+from domain.people.ports import Passwords, People
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
 from domain.people.usecases.sessions import SessionService, Visitor
 from domain.people.usecases.throttling import Devices, Throttle
 from ports.clock import Clock
-from ports.passwords import Passwords
-from ports.people import People
 
 STEP_LASTS: Final = timedelta(minutes=10)
 """How long after the password the second step may be taken."""

@@ -8,17 +8,19 @@ from datetime import timedelta
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from domain.audit.ports import AuditLog
+from domain.ingestion.ports import Connectors
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import AuditContext
 from domain.probes.cleaning import cleaned
 from domain.probes.facts import host_of
 from domain.probes.model import AUDITED, FailureCode, Probe
+from domain.probes.ports import Documents, Web
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing, Takes
 from domain.probes.usecases.visiting import Limits, Visit
-from ports.connectors import Connectors
 from ports.schemas import Schemas
 from ports.unit_of_work import Tx, UnitOfWork
-from ports.web import Documents, Web
 
 _LOG: Final = logging.getLogger("joinery.probes")
 _MARGIN: Final = 60.0
@@ -91,7 +93,7 @@ class ProbeExecution:
         async with self._uow.begin(job.tenant, context) as tx:
             probe = await tx.store(Probe).get(str(job.args["probe"]), lock=True)
             if probe is None or probe.over:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
                 return None
             if job.lapsed:
                 probe = probe.died()
@@ -100,7 +102,7 @@ class ProbeExecution:
                 return None
             probe = probe.started(tx.now)
             await tx.store(Probe).save(probe)
-            await tx.jobs.hold(job, self._lease)
+            await tx[JobStore].hold(job, self._lease)
             return probe
 
     async def _look(self, probe: Probe) -> Outcome:
@@ -111,5 +113,5 @@ class ProbeExecution:
 async def _end(tx: Tx, job: ClaimedJob, before: Probe, after: Probe) -> None:
     """The outcome, its audit entry and the job's end, in one transaction that another attempt's would undo."""
     await tx.store(Probe).save(after)
-    await tx.audit.add(AUDITED.updated(before, after))
-    await tx.jobs.finish(job)
+    await tx[AuditLog].add(AUDITED.updated(before, after))
+    await tx[JobStore].finish(job)

@@ -1,5 +1,7 @@
 """What people do with probes: have a website looked at, read what came of it."""
 
+from domain.audit.ports import AuditLog
+from domain.jobs.ports import JobStore
 from domain.kernel.addresses import refusal
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
@@ -37,8 +39,8 @@ class ProbeService:
         await _refuse_more(tx)
         probe = Probe(new_id("prb"), url, ProbeStatus.QUEUED, tx.now)
         await tx.store(Probe).add(probe)
-        await tx.audit.add(AUDITED.created(probe))
-        await tx.jobs.add(job_of(probe, host_of(url), tx.tenant))
+        await tx[AuditLog].add(AUDITED.created(probe))
+        await tx[JobStore].add(job_of(probe, host_of(url), tx.tenant))
         return probe
 
 

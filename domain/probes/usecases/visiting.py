@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from domain.probes.facts import Response, host_of, origin_of
 from domain.probes.model import Robots, RobotsState
-from ports.web import Documents, Rules, Unreachable, Web
+from domain.probes.ports import Documents, Rules, Unreachable, Web
 
 _PAGES: Final = "text/html, application/xhtml+xml, application/json;q=0.9, */*;q=0.8"
 _MOST_TOLD: Final = 30

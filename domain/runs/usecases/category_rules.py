@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeVar
 
+from domain.audit.ports import AuditLog
 from domain.catalogue import categories
 from domain.catalogue.category_rules import (
     MOST_PATHS,
@@ -20,11 +21,15 @@ from domain.catalogue.category_rules import (
     characters,
     listed,
 )
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.suggestions import Learned, suggest, words_of
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.runs.model import Run, RunTrigger
+from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued, started
+from domain.sources.ports import SourceStore
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 from ports.unit_of_work import Tx
 
@@ -59,7 +64,7 @@ class CategoryRuleService:
 
     async def read(self, tx: Tx, source: str) -> PathsAndRules:
         """Return the paths and rules from which `render` lists. Raises NotFound."""
-        if await tx.sources.get(source) is None:
+        if await tx[SourceStore].get(source) is None:
             raise NotFound
         return await _paths_and_rules(tx, source)
 
@@ -78,18 +83,18 @@ class CategoryRuleService:
         Raises NotFound; InvalidRequest for a path that is named twice; Unprocessable for an unknown category and too many
         or too long rules; Conflict while a run of the source is open or the source is not active. Then nothing is kept.
         """
-        found = await tx.sources.get(source, lock=True)
+        found = await tx[SourceStore].get(source, lock=True)
         if found is None:
             raise NotFound
         _refuse(changes)
         found.refuse_unless_runnable()
-        if open_run := await tx.runs.open(source):
+        if open_run := await tx[RunStore].open(source):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
         await _keep(tx, source, changes)
         run = queued(source, RunTrigger.CATEGORY_RULES, tx.now)
-        await tx.runs.add(run)
-        await tx.jobs.add(execution(run, tx.tenant))
-        await tx.audit.add(started(run))
+        await tx[RunStore].add(run)
+        await tx[JobStore].add(execution(run, tx.tenant))
+        await tx[AuditLog].add(started(run))
         return await _paths_and_rules(tx, source), run
 
 
@@ -121,12 +126,12 @@ async def _keep(tx: Tx, source: str, changes: Iterable[RuleChange]) -> None:
     elif after.rules != before.rules:
         await store.save(after)
     if after.rules != (before or none).rules:
-        await tx.audit.add(audited(before or none, after))
+        await tx[AuditLog].add(audited(before or none, after))
 
 
 async def _paths_and_rules(tx: Tx, source: str) -> PathsAndRules:
     rules = await tx.store(CategoryRules).get(source)
-    paths = await tx.catalogue.category_paths(source, MOST_PATHS, PATHS_CHARS)
+    paths = await tx[CatalogueStore].category_paths(source, MOST_PATHS, PATHS_CHARS)
     return PathsAndRules(paths, rules, await _others(tx, source))
 
 

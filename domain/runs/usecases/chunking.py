@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from domain.catalogue.batch import FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.model import Stream
+from domain.catalogue.ports import CatalogueStore
+from domain.ingestion.ports import FeedReader
 from domain.ingestion.reading import SpooledRows, Stated
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.chunks import chunks_of, slot_of, slots_of
 from domain.runs.usecases.spooling import ProblemLog
-from ports.feed_readers import FeedReader
 from ports.unit_of_work import UnitOfWork
 
 
@@ -92,7 +93,7 @@ class FeedChunks:
             chunk.rows[fingerprint.key] = rows
         key_range = KeyRange(self.source, self.feed.stream, *slots_of(buckets, self.feed.buckets))
         async with self.uow.scratch(self.tenant, self.context) as tx:
-            diff = await tx.catalogue.compare(key_range, list(chunk.fingerprints.values()))
+            diff = await tx[CatalogueStore].compare(key_range, list(chunk.fingerprints.values()))
         return ComparedChunk(chunk, key_range, diff)
 
     async def states(self, chunk: Chunk, keys: Collection[str]) -> Stated:

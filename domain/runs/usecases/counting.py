@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import Handler
-from ports.metrics import WorkMetrics
+from domain.runs.ports import RunStore
+from ports.telemetry import WorkMetrics
 from ports.unit_of_work import UnitOfWork
 
 
@@ -21,7 +22,7 @@ class CountedRuns:
         """Do what the handler does, then count the run if it has ended."""
         await self.handler(job, lost)
         async with self.uow.read(job.tenant) as tx:
-            run = await tx.runs.get(str(job.args["run"]))
+            run = await tx[RunStore].get(str(job.args["run"]))
         if run is not None and run.finished_at is not None:
             began = run.started_at or run.created_at
             self.metrics.run_ended(run.stream.value, run.status.value, (run.finished_at - began).total_seconds())

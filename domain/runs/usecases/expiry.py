@@ -7,9 +7,11 @@ from domain.kernel import retention
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.runs.batches import expired, waits_for_more
 from domain.runs.model import OPEN
+from domain.runs.ports import PushStore, RunStore
+from domain.sources.ports import SourceStore
 from domain.storage.model import StoredKind
+from domain.storage.ports import StorageLedger, StorageUpkeep
 from ports.clock import Clock
-from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 
 _CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "runs.expire")
@@ -36,19 +38,19 @@ class BatchExpiry:
         """The source is locked like by a push, so a part that comes now either saves the batch or finds it given up."""
         async with self.uow.begin(tenant, _CONTEXT) as tx:
             id = key.rpartition("/")[2]
-            run = await tx.runs.get(id)
+            run = await tx[RunStore].get(id)
             if run is not None:
-                await tx.sources.get(run.source, lock=True)
-                run = await tx.runs.get(id)
-            entry = await tx.storage.get(key)
+                await tx[SourceStore].get(run.source, lock=True)
+                run = await tx[RunStore].get(id)
+            entry = await tx[StorageLedger].get(key)
             if entry is None or entry.free_after > tx.now:
                 return False
             if run is not None and waits_for_more(run):
-                await tx.runs.save(expired(run, tx.now))
-                await tx.pushes.forget(id)
+                await tx[RunStore].save(expired(run, tx.now))
+                await tx[PushStore].forget(id)
                 return True
             if run is not None and run.status in OPEN:
-                await tx.storage.free_due([key], tx.now + retention.OPEN_BATCHES)
+                await tx[StorageLedger].free_due([key], tx.now + retention.OPEN_BATCHES)
             else:
-                await tx.pushes.forget(id)
+                await tx[PushStore].forget(id)
         return False

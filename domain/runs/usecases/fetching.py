@@ -7,13 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from domain.ingestion.ports import Connectors, FetchFailed, Job, Validators
 from domain.kernel.errors import QuotaExceeded
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, Fetched, PushInput, Run, RunErrorCode, UploadInput
+from domain.runs.ports import PushStore
 from domain.sources.model import Source
 from domain.storage.keeping import new_snapshot, no_room
 from domain.storage.model import push_key
-from ports.connectors import Connectors, FetchFailed, Job, Validators
+from domain.storage.ports import StorageLedger
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
 
@@ -75,7 +77,7 @@ class Fetcher:
         try:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
                 wanted = new_snapshot(tenant, run.id, digest, size, tx.now)
-                entry = await tx.storage.keep(wanted, _handed_in(tenant, run))
+                entry = await tx[StorageLedger].keep(wanted, _handed_in(tenant, run))
                 if entry is None:
                     raise no_room(size, tx.now)
         except QuotaExceeded as refusal:
@@ -114,7 +116,7 @@ class Fetcher:
         assert isinstance(run.input, PushInput)
         for sequence in range(run.input.parts):
             async with self.uow.read(tenant) as tx:
-                part = await tx.pushes.part(run.id, sequence)
+                part = await tx[PushStore].part(run.id, sequence)
             if part is not None:
                 yield part.replace(b"\n", b" ") + b"\n"
 

@@ -1,7 +1,9 @@
 """The shrink guard: before anything is stored, what a complete run would withdraw is counted."""
 
 from domain.catalogue.model import Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.runs.model import Run
+from domain.runs.ports import RunStore
 from domain.runs.shrink import (
     SHRINK_LEAST,
     Offers,
@@ -19,8 +21,8 @@ async def refuse_shrink(chunks: FeedChunks, run: Run) -> None:
     if not run.complete or run.accept_shrink:
         return
     async with chunks.uow.read(chunks.tenant) as tx:
-        stated = await tx.catalogue.stated_offers(run.source, run.stream)
-        before = await tx.runs.last_ended(run.source, run.stream)
+        stated = await tx[CatalogueStore].stated_offers(run.source, run.stream)
+        before = await tx[RunStore].last_ended(run.source, run.stream)
     if stated <= SHRINK_LEAST:
         return
     allowed = allowance(stated)
@@ -39,7 +41,7 @@ async def _lost(chunks: FeedChunks, stream: Stream, enough: int, *, exactly: boo
         compared = await chunks.compare(number)
         if keys := compared.diff.changed | compared.diff.absent:
             async with chunks.uow.read(chunks.tenant) as tx:
-                held = await tx.catalogue.stated_of(chunks.source, stream, sorted(keys))
+                held = await tx[CatalogueStore].stated_of(chunks.source, stream, sorted(keys))
             if held and exactly:
                 held -= await _kept(chunks, compared, held)
             lost += len(held)

@@ -3,10 +3,11 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from domain.ingestion.ports import FetchFailed
 from domain.kernel.paging import PageRequest
 from domain.runs.model import PushInput, Run, RunFilter, RunStatus, UploadInput
+from domain.runs.ports import PushStore, RunStore
 from domain.sources.model import Source
-from ports.connectors import FetchFailed
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import Tx
 
@@ -19,10 +20,10 @@ class HandedIn:
 
     async def __call__(self, tx: Tx, source: Source) -> Callable[[], AsyncIterator[bytes]] | None:
         """Reads the bytes of the newest run that has any still; None without one. Reading raises FetchFailed."""
-        for run in (await tx.runs.page(PageRequest(limit=20), RunFilter(source.id))).items:
+        for run in (await tx[RunStore].page(PageRequest(limit=20), RunFilter(source.id))).items:
             if key := _key(run):
                 return lambda key=key: self._object(key)  # type: ignore[misc]
-            if isinstance(run.input, PushInput) and (part := await tx.pushes.part(run.id, 0)) is not None:
+            if isinstance(run.input, PushInput) and (part := await tx[PushStore].part(run.id, 0)) is not None:
                 return lambda part=part: _given(part)  # type: ignore[misc]
         return None
 

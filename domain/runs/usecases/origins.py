@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from domain.catalogue.model import Stream
+from domain.ingestion.ports import FeedReaders, ParseFailed, ReaderDied
 from domain.ingestion.reading import FoundRows
 from domain.kernel.errors import NotFound, Unprocessable
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run
+from domain.runs.ports import RunStore
 from domain.runs.usecases.execution import known_to, order_of
-from ports.connectors import ParseFailed
-from ports.feed_readers import FeedReaders, ReaderDied
+from domain.sources.ports import SourceStore
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
@@ -50,10 +51,10 @@ class OriginRows:
         Raises NotFound for an unknown source, Unprocessable where there is no snapshot, or none that can be read here.
         """
         async with self._uow.read(tenant) as tx:
-            source = await tx.sources.get(source_id)
+            source = await tx[SourceStore].get(source_id)
             if source is None:
                 raise NotFound
-            run = await tx.runs.last_good(source.id, Stream.CATALOGUE)
+            run = await tx[RunStore].last_good(source.id, Stream.CATALOGUE)
             if run is None or run.snapshot is None:
                 raise Unprocessable("Nothing of what the source last sent is kept.")
             known = await known_to(tx, run)

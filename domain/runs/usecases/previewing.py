@@ -10,6 +10,16 @@ from typing import Any, Final, TypeAlias
 from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.mapping.learned import KnownMapping
+from domain.ingestion.ports import (
+    Connectors,
+    FeedReader,
+    FeedReaders,
+    FetchFailed,
+    Job,
+    ParseFailed,
+    ReaderDied,
+    ReadingOrder,
+)
 from domain.ingestion.reading import NeedsMapping, ReadTable, SpooledRows
 from domain.kernel.problems import Problem
 from domain.runs.chunks import bucket_count, spool_room
@@ -17,8 +27,6 @@ from domain.runs.sheets import context_of
 from domain.runs.usecases.execution import size_of
 from domain.sources.model import Source
 from domain.sources.testing import BYTES, HANDED_IN_BYTES, SECONDS
-from ports.connectors import Connectors, FetchFailed, Job, ParseFailed
-from ports.feed_readers import FeedReader, FeedReaders, ReaderDied, ReadingOrder
 from ports.workspaces import Workspaces
 
 ROWS: Final = 500

@@ -14,6 +14,7 @@ from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
+from domain.ingestion.ports import Connectors, Job, Place, ReadingOrder
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows
 from domain.ingestion.records import from_record
 from domain.ingestion.vocabulary.senses import score_header
@@ -22,14 +23,12 @@ from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
 from domain.runs.excerpts import excerpts
+from domain.runs.ports import Spool, Spools
 from domain.runs.usecases.finding import find_in_records, find_in_tables
 from domain.runs.usecases.relating import relate
 from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
 from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
 from ports.codec import Codec
-from ports.connectors import Connectors, Job
-from ports.feed_readers import Place, ReadingOrder
-from ports.spool import Spool, Spools
 
 Line = tuple[int, int, bytes]
 """Table number, line and the encoded cells."""

@@ -9,15 +9,20 @@ from typing import Final
 
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.category_rules import Filed
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import DomainError
 from domain.runs.model import Run, RunError, RunErrorCode, RunStage, RunStatus
+from domain.runs.ports import RunStore
 from domain.runs.usecases.category_rules import filing_of
 from domain.runs.usecases.execution import TRIES
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.runs")
@@ -56,21 +61,21 @@ class Refiling:
 
     async def _step(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
         """File some products, those behind that id; answers behind which to go on, or None at the end."""
-        run = await tx.runs.get(str(job.args["run"]))
-        source = await tx.sources.get(run.source) if run else None
+        run = await tx[RunStore].get(str(job.args["run"]))
+        source = await tx[SourceStore].get(run.source) if run else None
         if run is None or source is None or run.finished_at is not None:
-            await tx.jobs.finish(job)
+            await tx[JobStore].finish(job)
             return None
-        looked_at = await tx.catalogue.filings(source.id, after, LOOKED_AT)
+        looked_at = await tx[CatalogueStore].filings(source.id, after, LOOKED_AT)
         filing = await filing_of(tx, source.id)
         misfiled = [one for one in looked_at if filing.category(one.path, one.stated) != one.category]
         reconciler = CatalogueReconciler(source, run.id, run.stream, tx.now, False, {}, lambda _: True, filing=filing)
         events = await self._write(tx, source, reconciler, misfiled[:WRITTEN])
         at_end = len(looked_at) < LOOKED_AT and len(misfiled) <= WRITTEN
         seen = misfiled[WRITTEN - 1].id if len(misfiled) > WRITTEN else looked_at[-1].id if looked_at else after
-        await tx.runs.save(_further(run, reconciler, tx, at_end=at_end))
-        await tx.events.append(events)
-        await (tx.jobs.finish(job) if at_end else tx.jobs.hold(job, self.lease))
+        await tx[RunStore].save(_further(run, reconciler, tx, at_end=at_end))
+        await tx[EventLog].append(events)
+        await (tx[JobStore].finish(job) if at_end else tx[JobStore].hold(job, self.lease))
         return None if at_end else seen
 
     async def _write(
@@ -78,19 +83,19 @@ class Refiling:
     ) -> Sequence[Event]:
         if not chosen:
             return ()
-        await tx.catalogue.take_turn()
-        products = await tx.catalogue.load(source.id, [one.key for one in chosen])
+        await tx[CatalogueStore].take_turn()
+        products = await tx[CatalogueStore].load(source.id, [one.key for one in chosen])
         for product in products.values():
             reconciler.refile(product)
         return await write(tx, KeyRange(source.id, reconciler.stream, 0, 0), reconciler)
 
 
 async def _fail(tx: Tx, job: ClaimedJob, error: Exception) -> None:
-    run = await tx.runs.get(str(job.args["run"]))
+    run = await tx[RunStore].get(str(job.args["run"]))
     if run is not None:
         message = f"The service met an error of its own ({type(error).__name__}); set the rules again to go on."
-        await tx.runs.save(run.ended(RunStatus.FAILED, tx.now, RunError(RunErrorCode.INTERNAL_ERROR, message)))
-    await tx.jobs.finish(job)
+        await tx[RunStore].save(run.ended(RunStatus.FAILED, tx.now, RunError(RunErrorCode.INTERNAL_ERROR, message)))
+    await tx[JobStore].finish(job)
 
 
 def _further(run: Run, reconciler: CatalogueReconciler, tx: Tx, *, at_end: bool) -> Run:

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.catalogue.model import Product, Stream, Variant
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.events.model import Event
+from domain.ingestion.ports import FeedReader, FeedReaders, ParseFailed, ReaderDied
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.kernel.plain import plain
 from domain.kernel.problems import Problem
@@ -24,8 +26,6 @@ from domain.runs.usecases.guarding import refuse_shrink
 from domain.runs.usecases.spooling import ProblemLog
 from domain.runs.usecases.stating import Stating
 from domain.sources.model import Source
-from ports.connectors import ParseFailed
-from ports.feed_readers import FeedReader, FeedReaders, ReaderDied
 from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
@@ -183,11 +183,11 @@ class _Try:
         with suppress(_Released):
             async with tx.savepoint():
                 if stock:
-                    found = await tx.catalogue.load_by_variant(run.source, keys)
+                    found = await tx[CatalogueStore].load_by_variant(run.source, keys)
                     products = {product.key: product for product, _ in found.values()}
                 else:
                     variants = [variant.key for statement in statements for variant in statement.variants]
-                    products = dict(await tx.catalogue.load(run.source, keys, variants))
+                    products = dict(await tx[CatalogueStore].load(run.source, keys, variants))
                 raise _Released
         feed = chunks.feed
         places, names = feed.places if stock else None, feed.names_products

@@ -7,9 +7,9 @@ from domain.catalogue.batch import SLOTS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
+from domain.runs.ports import Spool
 from domain.runs.usecases.spooling import PUSHED, Spooling
 from ports.codec import Codec
-from ports.spool import Spool
 
 
 def relate(feed: Spooling, spool: Spool, codec: Codec) -> None:

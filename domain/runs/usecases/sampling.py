@@ -8,11 +8,11 @@ from typing import Any
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
 from domain.ingestion.normalise import normalise
+from domain.ingestion.ports import ParseFailed
 from domain.ingestion.reading import Sample
 from domain.ingestion.records import from_record
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.usecases.spooling import SAMPLES, mapping_of
-from ports.connectors import ParseFailed
 
 
 def sample_of_records(records: Iterable[Mapping[str, Any]], count: int, settings: FeedSettings) -> Sample:

@@ -5,22 +5,27 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
+from domain.ingestion.ports import Connectors
+from domain.jobs.ports import JobStore
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
 from domain.runs.days import RunDay
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
+from domain.runs.ports import PushStore, RunStore
 from domain.runs.queueing import execution, queued, started
 from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.runs.usecases.rehearsal import RECORDS, Rehearsal
 from domain.runs.usecases.replaying import Replayer
 from domain.sources.model import FETCHED_KINDS, Source
+from domain.sources.ports import SourceStore
 from domain.storage.keeping import no_room
+from domain.storage.ports import StorageLedger
 from domain.usage import meters
 from domain.usage.usecases.quota import refuse_spent
-from ports.connectors import Connectors
 from ports.unit_of_work import Tx
 
 
@@ -51,15 +56,15 @@ class RunService:
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
         await _source(tx, source)
-        return await tx.runs.page(page_request, RunFilter(source))
+        return await tx[RunStore].page(page_request, RunFilter(source))
 
     async def days(self, tx: Tx, since: datetime) -> Sequence[RunDay]:
         """How each source's runs ended, day by day since the moment."""
-        return await tx.runs.days(since)
+        return await tx[RunStore].days(since)
 
     async def get(self, tx: Tx, id: str) -> Run:
         """One run. Raises NotFound."""
-        run = await tx.runs.get(id)
+        run = await tx[RunStore].get(id)
         if run is None:
             raise NotFound
         return run
@@ -73,12 +78,12 @@ class RunService:
         found = await _source(tx, source, lock=True)
         self._refuse_unless_pulled(found, asked.stream)
         found.refuse_unless_runnable()
-        if open_run := await tx.runs.open(source, asked.stream):
+        if open_run := await tx[RunStore].open(source, asked.stream):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
         run = queued(source, RunTrigger.MANUAL, tx.now, stream=asked.stream, accept_shrink=asked.accept_shrink)
-        await tx.runs.add(run)
-        await tx.jobs.add(execution(run, tx.tenant))
-        await tx.audit.add(started(run))
+        await tx[RunStore].add(run)
+        await tx[JobStore].add(execution(run, tx.tenant))
+        await tx[AuditLog].add(started(run))
         return run
 
     async def replay(self, tx: Tx, source: str, asked: StartRun) -> Run:
@@ -111,10 +116,10 @@ class RunService:
         part = run.input.parts
         filled = run.input.with_part(push.count, batch=push.batch, more=push.more, complete=push.complete)
         run = replace(run, input=filled, accept_shrink=run.accept_shrink or push.accept_shrink)
-        await tx.runs.save(run)
+        await tx[RunStore].save(run)
         await _keep_part(tx, run, part, push)
         if not push.more:
-            await tx.jobs.add(execution(run, tx.tenant))
+            await tx[JobStore].add(execution(run, tx.tenant))
         if tx.dry and self.rehearsal is not None:
             first = 0 if filled.records <= RECORDS else part
             left_out = filled.records - push.count if first else 0
@@ -123,13 +128,13 @@ class RunService:
 
     async def _collecting(self, tx: Tx, source: str, push: Push) -> Run:
         """The run that this call fills: the one that collects its batch, or a new one."""
-        if push.batch is not None and (run := await tx.pushes.collecting(source, push.batch)):
+        if push.batch is not None and (run := await tx[PushStore].collecting(source, push.batch)):
             return run
         if push.batch is not None:
-            refuse_expired(await tx.pushes.newest(source, push.batch), tx.now)
+            refuse_expired(await tx[PushStore].newest(source, push.batch), tx.now)
         run = queued(source, RunTrigger.PUSH, tx.now, input=PushInput())
-        await tx.runs.add(run)
-        await tx.audit.add(started(run))
+        await tx[RunStore].add(run)
+        await tx[AuditLog].add(started(run))
         return run
 
     def _refuse_unless_pulled(self, source: Source, stream: Stream) -> None:
@@ -157,21 +162,23 @@ _HANDED_IN: Final = {
 async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:
     """Keep what was pushed. Raises QuotaExceeded."""
     expires = tx.now + retention.OPEN_BATCHES if push.batch is not None else None
-    if await tx.pushes.add_part(run.id, part, push.records, expires):
+    if await tx[PushStore].add_part(run.id, part, push.records, expires):
         return
     bytes = len(push.records) + 1
-    if not await tx.storage.make_room(bytes) or not await tx.pushes.add_part(run.id, part, push.records, expires):
+    if not await tx[StorageLedger].make_room(bytes) or not await tx[PushStore].add_part(
+        run.id, part, push.records, expires
+    ):
         raise no_room(bytes, tx.now)
 
 
 async def _parts(tx: Tx, run: str, sequences: range) -> AsyncIterator[bytes]:
     for sequence in sequences:
-        if (records := await tx.pushes.part(run, sequence)) is not None:
+        if (records := await tx[PushStore].part(run, sequence)) is not None:
             yield records.replace(b"\n", b" ") + b"\n"
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
-    source = await tx.sources.get(id, lock=lock)
+    source = await tx[SourceStore].get(id, lock=lock)
     if source is None:
         raise NotFound
     return source

@@ -13,6 +13,7 @@ from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
+from domain.ingestion.ports import ParseFailed
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
 from domain.ingestion.values.parsed import quoted
 from domain.ingestion.values.surrogates import whole, whole_text
@@ -22,12 +23,11 @@ from domain.mappings.proposing import TableLog
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
+from domain.runs.ports import Spool
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeyed
 from domain.runs.usecases.kinship import Kinship
 from domain.runs.usecases.kitting import Kits
 from ports.codec import Codec
-from ports.connectors import ParseFailed
-from ports.spool import Spool
 
 SAMPLES: Final = 50
 PUSHED: Final = -1

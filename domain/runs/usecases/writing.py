@@ -9,21 +9,26 @@ from typing import Any
 from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import Product, Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
+from domain.runs.ports import RunStore
 from domain.runs.usecases.category_rules import filing_of
 from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
 from domain.runs.usecases.spooling import ProblemLog
 from domain.runs.usecases.stating import Stating
 from domain.sources.model import Source
 from domain.usage.meters import RECORDS
+from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx, UnitOfWork
 
 
@@ -171,8 +176,8 @@ class ChunkWriter:
         keys = list(dict.fromkeys(statement.key for statement in statements)) + list(absent)
         variants = [variant.key for statement in statements for variant in statement.variants]
         async with self.uow.read(self.job.tenant) as tx:
-            merges = await tx.catalogue.merge_count()
-            reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
+            merges = await tx[CatalogueStore].merge_count()
+            reconciler = self._reconciler(tx, dict(await tx[CatalogueStore].load(self.source.id, keys, variants)))
             reconciler.filing = await filing_of(tx, self.source.id)
         touches = {f"p {key}" for key in reconciler.products} | {f"v {key}" for key in variants}
         stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
@@ -202,7 +207,7 @@ class ChunkWriter:
             raise
         except Exception:
             async with self.uow.begin(self.job.tenant, self.context) as tx:
-                await tx.jobs.hold(self.job, self.lease)
+                await tx[JobStore].hold(self.job, self.lease)
             raise
 
     async def _written(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
@@ -213,9 +218,9 @@ class ChunkWriter:
             checkpoint = Checkpoint(normalised.portion.chunks, self._shape())
             run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
             self.run = replace(run, problems=problems, deaths=0)
-            await tx.runs.save(self.run)
-            await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
-            await tx.jobs.hold(self.job, self.lease)
+            await tx[RunStore].save(self.run)
+            await tx[EventLog].append(events)  # last before the fence: events hold the log's high watermark back
+            await tx[JobStore].hold(self.job, self.lease)
 
     async def _bring_catalogue(
         self, tx: Tx, prepared: ReconciledPortion | NormalisedPortion, normalised: NormalisedPortion
@@ -229,7 +234,7 @@ class ChunkWriter:
                 lingering = sorted(diff.lingering)
         if normalised.is_idle and not (portion.changed or lingering or normalised.problems or normalised.untold):
             return ()
-        merges = await tx.catalogue.take_turn()
+        merges = await tx[CatalogueStore].take_turn()
         if isinstance(prepared, ReconciledPortion):
             if prepared.merges != merges:
                 raise _Merged(portion)
@@ -246,13 +251,13 @@ class ChunkWriter:
         absent = [key for key in (*portion.absent, *lingering) if key not in reconciler.listed]
         events = await write(tx, portion.compared.key_range, reconciler, absent)
         if records := _made_or_changed(reconciler, portion.absent):
-            await tx.usage.count(RECORDS, records, self.run.id)
+            await tx[UsageMeters].count(RECORDS, records, self.run.id)
         return events
 
     async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
         portion, statements = normalised.portion, normalised.statements
         keys = [statement.key for statement in statements] + list(portion.absent)
-        found = await tx.catalogue.load_by_variant(self.source.id, keys)
+        found = await tx[CatalogueStore].load_by_variant(self.source.id, keys)
         reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})
         stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
         stating.apply_stock(found, statements, normalised.problems)
@@ -275,16 +280,16 @@ class ChunkWriter:
         if not self.run.complete or self.run.stream != Stream.CATALOGUE:
             return
         async with self.uow.begin(self.job.tenant, self.context) as tx:
-            absences = await tx.catalogue.absences(self.source.id, tx.now - PROBABLY_DISCONTINUED_AFTER)
+            absences = await tx[CatalogueStore].absences(self.source.id, tx.now - PROBABLY_DISCONTINUED_AFTER)
             due = {one.key: status for one in absences if (status := next_status(one, tx.now))}
             if not due:
                 return
-            await tx.catalogue.take_turn()
-            reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, list(due))))
+            await tx[CatalogueStore].take_turn()
+            reconciler = self._reconciler(tx, dict(await tx[CatalogueStore].load(self.source.id, list(due))))
             for key, product in reconciler.products.items():
                 reconciler.status(product, due[key])
-            await tx.events.append(await write(tx, KeyRange(self.source.id, self.run.stream, 0, 0), reconciler))
-            await tx.jobs.hold(self.job, self.lease)
+            await tx[EventLog].append(await write(tx, KeyRange(self.source.id, self.run.stream, 0, 0), reconciler))
+            await tx[JobStore].hold(self.job, self.lease)
 
     def stats(self) -> dict[str, int]:
         """The run's counts so far."""

@@ -12,8 +12,8 @@ from typing import Final
 from domain.kernel.errors import DomainError
 from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
 from domain.secrets.model import KeyRing
+from domain.secrets.ports import KeyRings, StoredRing, Vault
 from ports.clock import Clock
-from ports.secrets import KeyRings, StoredRing, Vault
 
 OWNER: Final = "key ring"
 SOON: Final = 2.0

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.secrets.model import SealedKind, SealedValue
+from domain.secrets.ports import SealedValues, Vault
 from domain.secrets.usecases.keyring import Keyring
 from ports.clock import Clock
-from ports.secrets import SealedValues, Vault
 
 BATCH: Final = 200
 LOOKS: Final = 3

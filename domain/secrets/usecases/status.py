@@ -1,8 +1,8 @@
 """How much stands under which secret, and what keeps one from being retired."""
 
 from domain.secrets.model import SecretState, SecretStatus, hindrances
+from domain.secrets.ports import KeyRings, SealedValues, Vault
 from ports.clock import Clock
-from ports.secrets import KeyRings, SealedValues, Vault
 
 
 async def secret_status(rings: KeyRings, values: SealedValues, vault: Vault, clock: Clock) -> SecretStatus:

@@ -4,6 +4,7 @@ from typing import Final
 
 from domain.orgs.model import Plan
 from domain.orgs.quota import exceeded
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx
 
 METER: Final = "sources"
@@ -12,7 +13,7 @@ METER: Final = "sources"
 async def refuse_more(tx: Tx, plan: Plan) -> None:
     """Raises QuotaExceeded when the tenant has as many sources as its plan includes; of two at once one is refused."""
     included = plan.included(METER)
-    if included is not None and await tx.sources.count(lock=True) >= included:
+    if included is not None and await tx[SourceStore].count(lock=True) >= included:
         detail = (
             f"The plan {plan.name} includes {included} sources in each mode, and there are as many already. Use one of them "
             "(PATCH changes its name and settings), or have the operator put the organisation on another plan (joinery org plan)."

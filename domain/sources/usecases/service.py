@@ -8,15 +8,20 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
+from domain.catalogue.model import LicenceBasis
+from domain.ingestion.ports import DEFAULTS, ConnectorInfo, Connectors, FeedReaders, Job, ReadingSettings
+from domain.jobs.ports import JobStore
 from domain.kernel.closeness import Closeness, listed
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, UndoUnavailable, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
+from domain.orgs.ports import OrgStore
+from domain.secrets.ports import Vault
 from domain.sources.connecting import PUSH, default_connector, missing_settings, refuse_addresses, refuse_push_settings
 from domain.sources.model import (
     AUDITED,
     FETCHED_KINDS,
-    LicenceBasis,
     NewSource,
     Schedule,
     Source,
@@ -24,16 +29,15 @@ from domain.sources.model import (
     SourceFault,
     SourceStatus,
 )
+from domain.sources.ports import SourceStore
 from domain.sources.queueing import ranking
 from domain.sources.schedules import faults, planned
 from domain.sources.testing import Failure, SourceTest
 from domain.sources.usecases.quota import METER, refuse_more
 from domain.sources.usecases.signing import opened_credentials
 from domain.sources.usecases.trial import Trial
-from ports.connectors import ConnectorInfo, Connectors, Job
-from ports.feed_readers import DEFAULTS, FeedReaders, ReadingSettings
+from domain.usage.ports import UsageMeters
 from ports.schemas import Schemas
-from ports.secrets import Vault
 from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
@@ -66,11 +70,11 @@ class SourceService:
 
     async def list_sources(self, tx: Tx, page_request: PageRequest) -> Page[Source]:
         """The tenant's sources, newest first."""
-        return await tx.sources.page(page_request)
+        return await tx[SourceStore].page(page_request)
 
     async def get(self, tx: Tx, id: str) -> Source:
         """One source. Raises NotFound."""
-        return _found(await tx.sources.get(id))
+        return _found(await tx[SourceStore].get(id))
 
     async def create(self, tx: Tx, new: NewSource) -> Source:
         """Connect a source.
@@ -83,7 +87,7 @@ class SourceService:
         connector = new.get("connector") or default_connector(kind, config)
         schedule = new.get("schedule", Schedule())
         info = self._checked(kind, connector, config, schedule)
-        org = await tx.orgs.own()
+        org = await tx[OrgStore].own()
         await refuse_more(tx, org.plan)
         if new.get("first_party") and org.kind != "vendor":
             detail = "Only a vendor's own source is first-party; leave the field out."
@@ -106,9 +110,9 @@ class SourceService:
             inbound_address=self._address() if "inbound" in config else None,
         )
         source = replace(source, **_pulls(source, info, tx.now))
-        await tx.sources.add(source)
-        await tx.usage.count(METER, 0, source.id)  # has the thresholds looked at
-        await tx.audit.add(AUDITED.created(source))
+        await tx[SourceStore].add(source)
+        await tx[UsageMeters].count(METER, 0, source.id)  # has the thresholds looked at
+        await tx[AuditLog].add(AUDITED.created(source))
         return source
 
     async def update(
@@ -118,7 +122,7 @@ class SourceService:
 
         Raises NotFound, PreconditionFailed, InvalidRequest, Unprocessable; Conflict when the service disabled it.
         """
-        before = _found(await tx.sources.get(id, lock=True))
+        before = _found(await tx[SourceStore].get(id, lock=True))
         if expected not in (None, before.version):
             raise PreconditionFailed(
                 f"The source is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
@@ -133,15 +137,15 @@ class SourceService:
             self._checked(after.kind, after.connector, after.config, after.schedule)
         if before.has_credentials and self._destination(before) != self._destination(after):
             after, forgotten = replace(after, has_credentials=False), await self._opened(tx, before)
-            await tx.sources.seal(id, None)
+            await tx[SourceStore].seal(id, None)
             tx.recorded.warnings.append(_FORGOTTEN)
         if {"schedule", "status"} & differing.keys():
             info = self.connectors.info(after.connector)
             after = replace(after, **_pulls(after, info, tx.now))
-        await tx.sources.save(after, expected_version=before.version)
-        await self._keep(tx, await tx.audit.add(AUDITED.updated(before, after)), forgotten)
+        await tx[SourceStore].save(after, expected_version=before.version)
+        await self._keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), forgotten)
         if {"first_party", "licence_basis"} & differing.keys():
-            await tx.jobs.add(ranking(tx.tenant, before))
+            await tx[JobStore].add(ranking(tx.tenant, before))
         return after
 
     async def rotate_address(self, tx: Tx, id: str) -> Source:
@@ -149,12 +153,12 @@ class SourceService:
 
         Raises NotFound, Unprocessable for a source without config.inbound.
         """
-        before = _found(await tx.sources.get(id, lock=True))
+        before = _found(await tx[SourceStore].get(id, lock=True))
         if before.inbound_address is None:
             raise Unprocessable(_NO_MAIL)
         after = before.changed(tx.now, inbound_address=self._address())
-        await tx.sources.save(after, expected_version=before.version)
-        await tx.audit.add(AUDITED.updated(before, after))
+        await tx[SourceStore].save(after, expected_version=before.version)
+        await tx[AuditLog].add(AUDITED.updated(before, after))
         return after
 
     async def put_credentials(self, tx: Tx, id: str, credentials: Mapping[str, Any]) -> Source:
@@ -162,7 +166,7 @@ class SourceService:
 
         Raises NotFound, Unprocessable when its connector takes none, InvalidRequest when they lack its form.
         """
-        before = _found(await tx.sources.get(id, lock=True))
+        before = _found(await tx[SourceStore].get(id, lock=True))
         info = self.connectors.info(before.connector)
         if info is None or info.credentials_schema is None:
             raise Unprocessable(
@@ -176,9 +180,9 @@ class SourceService:
         if not before.has_credentials and before.next_pull is None:
             after = replace(after, **_pulls(after, info, tx.now))
         replaced = await self._opened(tx, before)
-        await tx.sources.seal(id, self.vault.seal(_plain(credentials), id, info.destination(before.config)))
-        await tx.sources.save(after, expected_version=before.version)
-        await self._keep(tx, await tx.audit.add(_credentials_change(before, replaced=True)), replaced)
+        await tx[SourceStore].seal(id, self.vault.seal(_plain(credentials), id, info.destination(before.config)))
+        await tx[SourceStore].save(after, expected_version=before.version)
+        await self._keep(tx, await tx[AuditLog].add(_credentials_change(before, replaced=True)), replaced)
         return after
 
     async def put_back_credentials(self, tx: Tx, id: str, entry: str) -> Source:
@@ -187,7 +191,7 @@ class SourceService:
         Raises NotFound; UndoUnavailable where they are kept no longer, or were for another address or connector; and what
         storing them raises.
         """
-        sealed, source = await tx.audit.kept(entry), _found(await tx.sources.get(id, lock=True))
+        sealed, source = await tx[AuditLog].kept(entry), _found(await tx[SourceStore].get(id, lock=True))
         try:
             kept = self.vault.open(sealed, entry) if sealed else None
         except ValueError:
@@ -202,7 +206,7 @@ class SourceService:
 
     async def _opened(self, tx: Tx, source: Source) -> dict[str, Any] | None:
         """The source's credentials with where they may go, to be kept for undoing; None where there are none to be read."""
-        sealed, destination = await tx.sources.sealed(source.id), self._destination(source)
+        sealed, destination = await tx[SourceStore].sealed(source.id), self._destination(source)
         if sealed is None or destination is None:
             return None
         try:
@@ -213,17 +217,17 @@ class SourceService:
 
     async def _keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
         if opened is not None:
-            await tx.audit.keep(entry, self.vault.seal(opened, entry))
+            await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def delete_credentials(self, tx: Tx, id: str) -> Source:
         """Forget the source's credentials; without any it stays as it is. Raises NotFound."""
-        before = _found(await tx.sources.get(id, lock=True))
+        before = _found(await tx[SourceStore].get(id, lock=True))
         if not before.has_credentials:
             return before
         after, forgotten = before.changed(tx.now, has_credentials=False), await self._opened(tx, before)
-        await tx.sources.seal(id, None)
-        await tx.sources.save(after, expected_version=before.version)
-        await self._keep(tx, await tx.audit.add(_credentials_change(before, replaced=False)), forgotten)
+        await tx[SourceStore].seal(id, None)
+        await tx[SourceStore].save(after, expected_version=before.version)
+        await self._keep(tx, await tx[AuditLog].add(_credentials_change(before, replaced=False)), forgotten)
         return after
 
     async def test(self, tx: Tx, id: str) -> Trial | SourceTest:
@@ -231,7 +235,7 @@ class SourceService:
 
         Of a kind that is not pulled, what was last handed in is read. Raises NotFound, Unprocessable where that is nothing.
         """
-        source = _found(await tx.sources.get(id))
+        source = _found(await tx[SourceStore].get(id))
         info = self.connectors.info(source.connector)
         if source.kind not in FETCHED_KINDS and self.handed_in is not None:
             return await self._trial_of_handed_in(tx, source, self.handed_in)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from domain.ingestion.ports import Connectors
+from domain.secrets.ports import Vault
 from domain.sources.model import Source
-from ports.connectors import Connectors
-from ports.secrets import Vault
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx
 
 
@@ -14,5 +15,5 @@ async def opened_credentials(tx: Tx, vault: Vault, connectors: Connectors, sourc
 
     Raises ValueError where they were given for another address or connector, or sealed under a secret that is lost.
     """
-    sealed, info = await tx.sources.sealed(source.id), connectors.info(source.connector)
+    sealed, info = await tx[SourceStore].sealed(source.id), connectors.info(source.connector)
     return vault.open(sealed, source.id, info.destination(source.config)) if sealed and info else None

@@ -8,9 +8,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from domain.ingestion.ports import (
+    DEFAULTS,
+    Answer,
+    Connectors,
+    FeedReaders,
+    FetchFailed,
+    Job,
+    ParseFailed,
+    ReaderDied,
+    ReadingOrder,
+    ReadingSettings,
+)
 from domain.sources.testing import BYTES, HANDED_IN_BYTES, PROBLEMS, RECORDS, SECONDS, Failure, SourceTest
-from ports.connectors import Answer, Connectors, FetchFailed, Job, ParseFailed
-from ports.feed_readers import DEFAULTS, FeedReaders, ReaderDied, ReadingOrder, ReadingSettings
 from ports.workspaces import Workspaces
 
 

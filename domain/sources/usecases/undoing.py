@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from domain.audit.model import Act, Change
-from domain.sources.model import LicenceBasis, Schedule, SourceChanges, SourceStatus, StatusReason
+from domain.catalogue.model import LicenceBasis
+from domain.sources.model import Schedule, SourceChanges, SourceStatus, StatusReason
 from domain.sources.usecases.service import SourceService
 from ports.unit_of_work import Tx
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
 from domain.sso.model import DOMAIN_OBJECT, GRACE, LOOKED_AGAIN, Domain
+from domain.sso.ports import NameRecords, NamesUnavailable, SsoDirectory, SsoStore
 from ports.clock import Clock
-from ports.names import NameRecords, NamesUnavailable
-from ports.sso import SsoDirectory
 from ports.unit_of_work import Tx
 
 SECONDS: Final = 5.0
@@ -46,16 +46,16 @@ class DomainProofs:
 
         A proof that is gone is told, and counts for GRACE; a name system that cannot say changes nothing.
         """
-        before = next((one for one in await tx.sso.domains() if one.domain == name), None)
+        before = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
         if before is None:
             raise NotFound
         after = seen(before, there, tx.now)
         if after == before:
             return before
-        await tx.sso.put_domain(after)
+        await tx[SsoStore].put_domain(after)
         if after.state != before.state:
             old, new = {"state": before.state}, {"state": after.state}
-            await tx.audit.add(Change(DOMAIN_OBJECT, name, "update", old, new))
+            await tx[AuditLog].add(Change(DOMAIN_OBJECT, name, "update", old, new))
             _LOG.info("the domain %s of %s is %s", name, tx.tenant.org, after.state)
         return after
 

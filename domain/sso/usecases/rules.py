@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.people.model import Method
+from domain.people.ports import Sessions
 from domain.sso.model import OBJECT, domain_of, passes_by
-from ports.people import Sessions
-from ports.sso import SsoDirectory
+from domain.sso.ports import SsoDirectory, SsoStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 PROVIDERS: Final = frozenset({Method.SSO})
@@ -26,7 +27,7 @@ class SsoRules:
         A provider's word counts for the organisation whose provider it is, and elsewhere only beside something of one's own.
         """
         async with self._uow.read(Tenant(org, True)) as tx:
-            member = await tx.sso.member(user)
+            member = await tx[SsoStore].member(user)
             if member is None:
                 return False
             obliged = await self._obliged(tx, member.email)
@@ -41,10 +42,10 @@ class SsoRules:
             return
         context = AuditContext(Actor("user", user), "sso.passed_by")
         async with self._uow.begin(Tenant(org, True), context) as tx:
-            member = await tx.sso.member(user)
+            member = await tx[SsoStore].member(user)
             if member is not None and await self._obliged(tx, member.email):
                 after = {"signed_in_beside": user, "methods": sorted(map(str, methods))}
-                await tx.audit.add(Change(OBJECT, org, "update", {}, after))
+                await tx[AuditLog].add(Change(OBJECT, org, "update", {}, after))
 
     async def required(self, email: str) -> bool:
         """Whether who has that address is to sign in by a provider: by the domain alone, so it tells nobody who is known."""
@@ -64,7 +65,7 @@ class SsoRules:
 
     @staticmethod
     async def _obliged(tx: Tx, email: str) -> bool:
-        connection = await tx.sso.connection()
+        connection = await tx[SsoStore].connection()
         if connection is None or not (connection.enforced and connection.enabled):
             return False
         return await SsoRules._own(tx, email)
@@ -72,4 +73,4 @@ class SsoRules:
     @staticmethod
     async def _own(tx: Tx, email: str) -> bool:
         domain = domain_of(email)
-        return any(one.domain == domain and one.proven_at is not None for one in await tx.sso.domains())
+        return any(one.domain == domain and one.proven_at is not None for one in await tx[SsoStore].domains())

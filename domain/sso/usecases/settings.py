@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.mail_addresses import address_key
+from domain.secrets.ports import Vault
 from domain.sso.model import (
     DOMAIN_OBJECT,
     JOINING,
@@ -20,7 +22,7 @@ from domain.sso.model import (
     is_domain,
     owner_of,
 )
-from ports.secrets import Vault
+from domain.sso.ports import SsoStore
 from ports.unit_of_work import Tx
 
 LONGEST_CLIENT: Final = 400
@@ -50,7 +52,7 @@ class SsoSettings:
 
         Another issuer or client has to be tried anew, and is not enforced until then.
         """
-        before = await tx.sso.connection()
+        before = await tx[SsoStore].connection()
         _check(wanted)
         same = before is not None and (before.issuer, before.client_id) == (wanted.issuer, wanted.client_id)
         if wanted.secret is not None:
@@ -68,7 +70,7 @@ class SsoSettings:
             created_at=before.created_at if before else tx.now,
             updated_at=tx.now,
         )  # fmt: skip
-        await tx.sso.save(after)
+        await tx[SsoStore].save(after)
         await self._told(tx, before, after, {"secret": "changed"} if wanted.secret is not None and before else {})
         return after
 
@@ -85,7 +87,7 @@ class SsoSettings:
         """
         before = await self._there(tx)
         if enforced:
-            if not any(one.proven_at for one in await tx.sso.domains()):
+            if not any(one.proven_at for one in await tx[SsoStore].domains()):
                 raise Unprocessable("Prove a domain first: it says whom this is for.")
             if before.tried_at is None or not before.enabled:
                 raise Unprocessable("Sign in by it once first, so that nobody is locked out.")
@@ -94,54 +96,54 @@ class SsoSettings:
     async def remove(self, tx: Tx) -> None:
         """Forget the connection and whom it knows. Raises NotFound."""
         before = await self._there(tx)
-        await tx.sso.remove()
-        await tx.audit.add(Change(OBJECT, before.org, "delete", _plain(before), {}))
+        await tx[SsoStore].remove()
+        await tx[AuditLog].add(Change(OBJECT, before.org, "delete", _plain(before), {}))
 
     async def add_domain(self, tx: Tx, text: str) -> Domain:
         """Say that a domain is one's own; what shows it is its `record`. Raises InvalidRequest, Conflict."""
         name = address_key(text).removeprefix("@").rstrip(".")
         if not is_domain(name):
             raise InvalidRequest.of("domain", "invalid_format", "Name a domain of mail, such as fjord.example.")
-        known = await tx.sso.domains()
+        known = await tx[SsoStore].domains()
         if any(one.domain == name for one in known):
             raise Conflict("This domain is listed already.")
         if len(known) >= MOST_DOMAINS:
             raise Conflict(f"At most {MOST_DOMAINS} domains.")
         made = Domain(tx.tenant.org, name, secrets.token_hex(16), None, None, None, tx.now)
-        await tx.sso.put_domain(made)
-        await tx.audit.add(Change(DOMAIN_OBJECT, name, "create", {}, {"domain": name}))
+        await tx[SsoStore].put_domain(made)
+        await tx[AuditLog].add(Change(DOMAIN_OBJECT, name, "create", {}, {"domain": name}))
         return made
 
     async def remove_domain(self, tx: Tx, name: str) -> None:
         """Say so no more. Raises NotFound; Conflict when it is the last proven one of what is enforced."""
-        connection, known = await tx.sso.connection(), await tx.sso.domains()
+        connection, known = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         found = next((one for one in known if one.domain == name), None)
         if found is None:
             raise NotFound
         others = any(one.proven_at for one in known if one is not found)
         if found.proven_at and connection is not None and connection.enforced and not others:
             raise Conflict("It is the last domain that people have to come in from: stop enforcing first.")
-        await tx.sso.remove_domain(name)
-        await tx.audit.add(Change(DOMAIN_OBJECT, name, "delete", {"state": found.state}, {}))
+        await tx[SsoStore].remove_domain(name)
+        await tx[AuditLog].add(Change(DOMAIN_OBJECT, name, "delete", {"state": found.state}, {}))
 
     async def affected(self, tx: Tx) -> Sequence[str]:
         """The members whom enforcing concerns: their addresses are in proven domains."""
-        proven = [one.domain for one in await tx.sso.domains() if one.proven_at]
-        return [one.user for one in await tx.sso.members_of(proven) if domain_of(one.email)]
+        proven = [one.domain for one in await tx[SsoStore].domains() if one.proven_at]
+        return [one.user for one in await tx[SsoStore].members_of(proven) if domain_of(one.email)]
 
     async def obliged(self, tx: Tx) -> Sequence[str]:
         """The members who have to come in by it now: none while nothing is enforced."""
-        connection = await tx.sso.connection()
+        connection = await tx[SsoStore].connection()
         return await self.affected(tx) if connection is not None and connection.enforced else ()
 
     async def _there(self, tx: Tx) -> Connection:
-        found = await tx.sso.connection()
+        found = await tx[SsoStore].connection()
         if found is None:
             raise NotFound("Single sign-on is not set up.")
         return found
 
     async def _save(self, tx: Tx, before: Connection, after: Connection) -> Connection:
-        await tx.sso.save(after)
+        await tx[SsoStore].save(after)
         await self._told(tx, before, after, {})
         return after
 
@@ -152,7 +154,7 @@ class SsoSettings:
         if changed:
             told = {name: old[name] for name in changed if name in old}
             action = "update" if before else "create"
-            await tx.audit.add(Change(OBJECT, after.org, action, told, {name: new[name] for name in changed}))
+            await tx[AuditLog].add(Change(OBJECT, after.org, action, told, {name: new[name] for name in changed}))
 
 
 def _plain(connection: Connection) -> dict[str, Any]:

@@ -10,17 +10,18 @@ from datetime import datetime
 from typing import Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.people.model import User
+from domain.people.ports import People
+from domain.secrets.ports import Vault
 from domain.sso.model import ATTEMPT_LASTS, OBJECT, Attempt, Client, Connection, Identity, Subject, domain_of
+from domain.sso.ports import IdentityProviders, ProviderFault, SsoDirectory, SsoStore
 from ports.clock import Clock
-from ports.identity_providers import IdentityProviders, ProviderFault
-from ports.people import People
-from ports.secrets import Vault
-from ports.sso import SsoDirectory
 from ports.unit_of_work import Tx, UnitOfWork
 
 SEALED_FOR: Final = "sso attempt"
@@ -90,7 +91,7 @@ class SsoSignIn:
         if told["org"] != org or datetime.fromisoformat(told["until"]) < self._clock.now():
             raise SignInRefused("The sign-in took too long, or was begun elsewhere. Begin again.")
         async with self._uow.read(Tenant(org, True)) as tx:
-            connection = await tx.sso.connection()
+            connection = await tx[SsoStore].connection()
         if connection is None or not connection.enabled or connection.issuer != told["issuer"]:
             raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
         since = told.get("again_since")
@@ -107,7 +108,7 @@ class SsoSignIn:
         identity, org = vouched.identity, vouched.connection.org
         async with self._uow.read(Tenant(org, True)) as tx:
             await _must_be_own(tx, identity)
-            known = await tx.sso.subject(identity.issuer, identity.subject)
+            known = await tx[SsoStore].subject(identity.issuer, identity.subject)
         user = await self._people.get(known.user) if known is not None else None
         if user is None:
             now = self._clock.now()
@@ -119,31 +120,31 @@ class SsoSignIn:
 
     async def admit(self, tx: Tx, vouched: Vouched, user: User) -> Member:
         """Let them in: a member, or one from now on where the organisation wants that. Raises SignInRefused."""
-        identity, connection = vouched.identity, await tx.sso.connection()
+        identity, connection = vouched.identity, await tx[SsoStore].connection()
         if connection is None or not connection.enabled or connection.issuer != identity.issuer:
             raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
         await _must_be_own(tx, identity)
         await _must_be_own(tx, replace(identity, email=user.email))
-        member = await tx.sso.member(user.id)
-        bound = await tx.sso.subject_of(identity.issuer, user.id)
+        member = await tx[SsoStore].member(user.id)
+        bound = await tx[SsoStore].subject_of(identity.issuer, user.id)
         if member is not None and bound is not None and bound.subject != identity.subject:
             raise SignInRefused(
                 "Your address belonged to another account at your provider. An owner has to remove and invite you again."
             )
         if member is None:
             member = await self._joined(tx, connection, user)
-        await tx.sso.bind(_bound(tx, identity, user, bound))
+        await tx[SsoStore].bind(_bound(tx, identity, user, bound))
         if connection.tried_at is None:
-            await tx.sso.save(replace(connection, tried_at=tx.now))
+            await tx[SsoStore].save(replace(connection, tried_at=tx.now))
         return member
 
     async def _joined(self, tx: Tx, connection: Connection, user: User) -> Member:
         if connection.joins_as is None:
             raise SignInRefused("You are no member of this organisation. Ask an owner or admin to invite you.")
         member = Member(user.id, connection.org, user.email, connection.joins_as, tx.now)
-        await tx.orgs.add_member(member)
+        await tx[OrgStore].add_member(member)
         after = {"email": member.email, "role": member.role, "by": OBJECT}
-        await tx.audit.add(Change("member", user.id, "create", {}, after))
+        await tx[AuditLog].add(Change("member", user.id, "create", {}, after))
         return member
 
     async def _begun(self, connection: Connection, email: str, place: str, *, again: bool) -> Begun:
@@ -186,7 +187,7 @@ async def _must_be_own(tx: Tx, identity: Identity) -> None:
     if not identity.email_verified:
         raise SignInRefused("Your provider has not verified your address. Have it verified there, then sign in again.")
     domain = domain_of(identity.email)
-    proven = [one.domain for one in await tx.sso.domains() if one.proven_at is not None]
+    proven = [one.domain for one in await tx[SsoStore].domains() if one.proven_at is not None]
     if not any(hmac.compare_digest(domain.encode(), one.encode()) for one in proven):
         raise SignInRefused("Your address is not in a domain that this organisation has proven.")
 

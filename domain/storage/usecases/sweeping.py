@@ -10,9 +10,9 @@ from typing import Final
 from domain.kernel import retention
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.storage.model import KEPT_IN_OBJECTS, StoredKind, tenant_of
+from domain.storage.ports import StorageLedger, StorageUpkeep
 from ports.clock import Clock
 from ports.objects import Objects
-from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 
 _LOG: Final = logging.getLogger("joinery.storage")
@@ -46,7 +46,7 @@ class StorageSweeper:
         while due := await self.upkeep.due(_SWEPT, self.clock.now(), _BATCH):
             for tenant, keys in _by_tenant(due).items():
                 async with self.uow.begin(tenant, _CONTEXT) as tx:
-                    freed += await tx.storage.free_due(keys, tx.now + _AGAIN)
+                    freed += await tx[StorageLedger].free_due(keys, tx.now + _AGAIN)
         await self._delete_freed()
         return freed
 

@@ -3,15 +3,20 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
+from domain.jobs.ports import JobStore
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
 from domain.runs.model import SNAPSHOT_LIMIT, Run, RunTrigger, UploadInput
+from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from domain.storage.keeping import no_room
 from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
+from domain.storage.ports import StorageLedger
 from domain.uploads.model import AUDITED, TARGET_LIFETIME, CompleteUpload, NewUpload, Upload, UploadStatus
 from ports.objects import ObjectMissing, Objects, SignedPut
 from ports.unit_of_work import Tx
@@ -79,7 +84,7 @@ class UploadService:
         await self._refuse_wrong_bytes(upload)
         found = await _source(tx, upload.source, lock=not tx.dry)
         found.refuse_unless_runnable()
-        if open_run := await tx.runs.open(upload.source, Stream.CATALOGUE):
+        if open_run := await tx[RunStore].open(upload.source, Stream.CATALOGUE):
             raise Conflict(
                 f"The run {open_run.id} of this source is {open_run.status}; complete the upload when it has ended."
             )
@@ -118,7 +123,7 @@ class UploadService:
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
-    source = await tx.sources.get(id, lock=lock)
+    source = await tx[SourceStore].get(id, lock=lock)
     if source is None:
         raise NotFound
     return source
@@ -153,24 +158,24 @@ def run_of(tx: Tx, upload: Upload, trigger: RunTrigger, *, accept_shrink: bool =
 
 async def start_run(tx: Tx, upload: Upload, run: Run) -> Upload:
     """The bytes are there: queue the run that reads them."""
-    await tx.runs.add(run)
-    await tx.jobs.add(execution(run, tx.tenant))
+    await tx[RunStore].add(run)
+    await tx[JobStore].add(execution(run, tx.tenant))
     completed = upload.completed(run.id, tx.now)
     await tx.store(Upload).save(completed)
-    await tx.audit.add(AUDITED.updated(upload, completed))
-    await tx.audit.add(started(run))
-    await tx.storage.assign(upload.key, run.id)
+    await tx[AuditLog].add(AUDITED.updated(upload, completed))
+    await tx[AuditLog].add(started(run))
+    await tx[StorageLedger].assign(upload.key, run.id)
     return completed
 
 
 async def stage(tx: Tx, upload: Upload) -> None:
     """Keep the upload; its bytes count from now on. Raises QuotaExceeded, Conflict."""
     await tx.store(Upload).add(upload)
-    await tx.audit.add(AUDITED.created(upload))
+    await tx[AuditLog].add(AUDITED.created(upload))
     free_after = upload.expires_at + retention.UPLOADS
-    if await tx.storage.keep(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
+    if await tx[StorageLedger].keep(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
         raise no_room(upload.bytes, tx.now)
-    if await tx.storage.count(StoredKind.UPLOAD) > OPEN_UPLOADS:
+    if await tx[StorageLedger].count(StoredKind.UPLOAD) > OPEN_UPLOADS:
         raise Conflict(
             f"{OPEN_UPLOADS} announced files wait for their bytes already, the most there may be; complete them, or wait until they expire."
         )

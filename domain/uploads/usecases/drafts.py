@@ -10,6 +10,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.storage.keeping import no_room
 from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
+from domain.storage.ports import StorageLedger
 from ports.objects import Objects
 from ports.unit_of_work import Tx
 
@@ -30,9 +31,9 @@ class Drafts:
             raise PayloadTooLarge(f"At most {BYTES >> 20} MiB can be looked into beforehand.")
         id = new_id("upl")
         wanted = StoredObject(upload_key(tx.tenant, id), StoredKind.UPLOAD, size, tx.now + LIFETIME)
-        if await tx.storage.keep(wanted) is None:
+        if await tx[StorageLedger].keep(wanted) is None:
             raise no_room(size, tx.now)
-        if await tx.storage.count(StoredKind.UPLOAD) > OPEN_UPLOADS:
+        if await tx[StorageLedger].count(StoredKind.UPLOAD) > OPEN_UPLOADS:
             raise Conflict("Too many files wait to be looked into; connect them, or come back in an hour.")
         return id
 
@@ -46,4 +47,4 @@ class Drafts:
 
     async def drop(self, tx: Tx, id: str) -> None:
         """It is needed no more."""
-        await tx.storage.free(upload_key(tx.tenant, id))
+        await tx[StorageLedger].free(upload_key(tx.tenant, id))

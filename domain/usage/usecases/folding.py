@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.errors import Unavailable
-from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.ports import OrgStore
 from domain.usage.meters import DELIVERIES, METERS, Threshold, month_of, reached
-from domain.usage.usecases.service import Usage, UsageService, levels
+from domain.usage.ports import UsageMeters, UsageUpkeep
+from domain.usage.usecases.service import Usage, UsageService
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
-from ports.usage import UsageUpkeep
 
 Describe = Callable[[Usage, Tenant, datetime], Mapping[str, Any]]
 AT_ONCE: Final = 1_000
@@ -32,6 +33,9 @@ class UsageFolding:
     clock: Clock
     describe: Describe
     """What makes the resource that the event carries."""
+    service: UsageService
+    wake: Callable[[Tx], Awaitable[None]]
+    """What has workers look at the tenant's webhook endpoints anew."""
 
     async def tick(self) -> None:
         """Fold what can be, of each tenant in a transaction of its own, and let go what was held back."""
@@ -51,23 +55,23 @@ class UsageFolding:
             _LOG.exception("usage could not be folded", extra={"org": tenant.org})
 
     async def _fold(self, tx: Tx) -> None:
-        await tx.usage.fold()
-        held = await levels(tx)
+        await tx[UsageMeters].fold()
+        held = await self.service.levels(tx)
         for meter, amount in held.items():
-            await tx.usage.note(meter, amount)
+            await tx[UsageMeters].note(meter, amount)
         if tx.tenant.livemode:
-            await self._tell(tx, {**await tx.usage.used(month_of(tx.now.date())), **held})
+            await self._tell(tx, {**await tx[UsageMeters].used(month_of(tx.now.date())), **held})
 
     async def _tell(self, tx: Tx, used: Mapping[str, int]) -> None:
-        month, plan = month_of(tx.now.date()), (await tx.orgs.own()).plan
-        told = {(one.meter, one.percent, one.included) for one in await tx.usage.thresholds(month)}
+        month, plan = month_of(tx.now.date()), (await tx[OrgStore].own()).plan
+        told = {(one.meter, one.percent, one.included) for one in await tx[UsageMeters].thresholds(month)}
         included = {meter: plan.included(meter) for meter in METERS}
         for meter, percent in reached(used, included):
             most = included[meter] or 0
             if (meter, percent, most) in told:
                 continue
             hold_back = (meter, percent) == (DELIVERIES, 100)
-            if await tx.usage.reach(Threshold(meter, month, percent, most, tx.now), hold_back=hold_back):
+            if await tx[UsageMeters].reach(Threshold(meter, month, percent, most, tx.now), hold_back=hold_back):
                 which = {
                     "id": tx.tenant.org,
                     "meter": meter,
@@ -75,17 +79,11 @@ class UsageFolding:
                     "used": used[meter],
                     "included": most,
                 }
-                data = {**self.describe(await UsageService().usage(tx), tx.tenant, tx.now), **which}
-                await tx.events.append([Event("usage.threshold_reached", tx.tenant.org, 1, data)])
+                data = {**self.describe(await self.service.usage(tx), tx.tenant, tx.now), **which}
+                await tx[EventLog].append([Event("usage.threshold_reached", tx.tenant.org, 1, data)])
             if hold_back:
-                await _wake(tx)
+                await self.wake(tx)
 
     async def _resume(self, tx: Tx) -> None:
-        await tx.usage.resume()
-        await _wake(tx)
-
-
-async def _wake(tx: Tx) -> None:
-    """Have workers look at the tenant's endpoints anew: they serve those alone that are not held back."""
-    for endpoint in (await tx.webhooks.page(PageRequest(limit=100))).items:
-        await tx.webhooks.wake(endpoint.id)
+        await tx[UsageMeters].resume()
+        await self.wake(tx)

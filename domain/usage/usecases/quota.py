@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from domain.orgs.ports import OrgStore
 from domain.orgs.quota import exceeded
 from domain.usage.meters import EXPORT_ROWS, RECORDS, month_of
+from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx
 
 _WHAT: Final = {RECORDS: "records", EXPORT_ROWS: "rows of exports"}
@@ -13,7 +15,7 @@ async def included(tx: Tx, meter: str) -> int | None:
     """How much of the meter the tenant may use a month; None: any amount."""
     if not tx.tenant.livemode:
         return None
-    return (await tx.orgs.own()).plan.included(meter)
+    return (await tx[OrgStore].own()).plan.included(meter)
 
 
 async def left(tx: Tx, meter: str) -> int | None:
@@ -21,7 +23,7 @@ async def left(tx: Tx, meter: str) -> int | None:
     most = await included(tx, meter)
     if most is None:
         return None
-    return max(0, most - (await tx.usage.used(month_of(tx.now.date()))).get(meter, 0))
+    return max(0, most - (await tx[UsageMeters].used(month_of(tx.now.date()))).get(meter, 0))
 
 
 async def spent(tx: Tx, meter: str) -> bool:
@@ -38,7 +40,7 @@ async def refuse_spent(tx: Tx, meter: str) -> None:
 async def reserve(tx: Tx, meter: str, amount: int, of: str) -> bool:
     """Keep room for all that `of` may come to; answers whether there is so much."""
     most = await included(tx, meter)
-    return most is None or await tx.usage.reserve(meter, amount, of, most)
+    return most is None or await tx[UsageMeters].reserve(meter, amount, of, most)
 
 
 def told(meter: str, most: int) -> str:

@@ -1,14 +1,17 @@
 """What an organisation has used: the month so far, and day by day."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
 from domain.kernel.errors import InvalidRequest
-from domain.usage.meters import LEVELS, METERS, MONTHLY, SOURCES, STORED_BYTES, DayUsage, month_of, next_month
+from domain.orgs.ports import OrgStore
+from domain.usage.meters import LEVELS, METERS, MONTHLY, DayUsage, month_of, next_month
+from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx
 
+Levels = Callable[[Tx], Awaitable[Mapping[str, int]]]
 LONGEST: Final = 366
 """Days of a series."""
 _USUAL: Final = timedelta(days=29)
@@ -43,15 +46,18 @@ class UsageSeries:
     days: Mapping[str, Sequence[DayUsage]]
 
 
+@dataclass(frozen=True, slots=True)
 class UsageService:
-    """Reads what was counted; nothing is counted here."""
+    """Reads what was counted; nothing is counted here. `levels` reads how much there is now of each of LEVELS."""
+
+    levels: Levels
 
     async def usage(self, tx: Tx) -> Usage:
         """This month's, with how much there is now of what is no monthly meter."""
         month = month_of(tx.now.date())
-        plan = (await tx.orgs.own()).plan
-        used = {**await tx.usage.used(month), **await levels(tx)}
-        told = {(one.meter, one.percent): one.reached_at for one in await tx.usage.thresholds(month)}
+        plan = (await tx[OrgStore].own()).plan
+        used = {**await tx[UsageMeters].used(month), **await self.levels(tx)}
+        told = {(one.meter, one.percent): one.reached_at for one in await tx[UsageMeters].thresholds(month)}
         meters = [
             MeterUsage(meter, used.get(meter, 0), plan.included(meter), told.get((meter, 80)), told.get((meter, 100)))
             for meter in METERS
@@ -70,20 +76,15 @@ class UsageService:
         if (until - since).days >= LONGEST:
             raise InvalidRequest.of("query.since", "too_many", f"A series has at most {LONGEST} days.")
         meters = [meter] if meter else list(METERS)
-        found = {(one.meter, one.day): one.amount for one in await tx.usage.days(meters, since, until)}
+        found = {(one.meter, one.day): one.amount for one in await tx[UsageMeters].days(meters, since, until)}
         if until == today and any(meter in LEVELS for meter in meters):
-            found |= {(meter, today): amount for meter, amount in (await levels(tx)).items()}
+            found |= {(meter, today): amount for meter, amount in (await self.levels(tx)).items()}
         days = [since + timedelta(days=after) for after in range((until - since).days + 1)]
         series = {}
         for one in meters:
-            held = await tx.usage.level(one, since) if one in LEVELS else None
+            held = await tx[UsageMeters].level(one, since) if one in LEVELS else None
             series[one] = _filled(one, days, found, held.amount if held else 0)
         return UsageSeries(since, until, series)
-
-
-async def levels(tx: Tx) -> Mapping[str, int]:
-    """How much there is now of what is no monthly meter."""
-    return {SOURCES: await tx.sources.count(), STORED_BYTES: await tx.storage.used()}
 
 
 def _filled(meter: str, days: Sequence[date], found: Mapping[tuple[str, date], int], held: int) -> Sequence[DayUsage]:

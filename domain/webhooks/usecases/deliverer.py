@@ -9,6 +9,7 @@ from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import LeaseLost, Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import shard_of
+from domain.webhooks.ports import DeliveryLog, Shards, Subscriber
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.usecases.intake import Intake
 from domain.webhooks.usecases.posting import Posting
@@ -18,7 +19,6 @@ from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
 from ports.signals import Channel, Heard, Signal, Signals
 from ports.unit_of_work import UnitOfWork
-from ports.webhooks import DeliveryLog, Shards, Subscriber
 
 REBALANCE: Final = 10.0
 """Seconds between two looks at which endpoints are this worker's."""

@@ -15,8 +15,8 @@ from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
+from domain.webhooks.ports import Subscriber
 from domain.webhooks.usecases.tracks import Track
-from ports.webhooks import Subscriber
 
 AT_ONCE: Final = 32
 """POSTs to one endpoint at a time."""

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import UndoUnavailable
+from domain.secrets.ports import Vault
 from domain.webhooks.model import Endpoint, Rotation, SealedSecrets
-from ports.secrets import Vault
+from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
 
 
@@ -19,7 +21,7 @@ class FormerSecrets:
 
     async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
         """What of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
-        sealed = await tx.webhooks.secrets(endpoint.id)
+        sealed = await tx[WebhookStore].secrets(endpoint.id)
         if sealed is None:
             return None
         try:
@@ -40,11 +42,11 @@ class FormerSecrets:
     async def keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
         """Keep that beside the audit entry, if there is anything."""
         if opened is not None:
-            await tx.audit.keep(entry, self.vault.seal(opened, entry))
+            await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
         """What was kept beside the audit entry. Raises UndoUnavailable."""
-        sealed = await tx.audit.kept(entry)
+        sealed = await tx[AuditLog].kept(entry)
         try:
             kept = self.vault.open(sealed, entry) if sealed else None
         except ValueError:

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, LogPosition, network_of
+from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, network_of
 from domain.changes.usecases.tailing import LogTailer
+from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.ports import DeliveryLog
 from domain.webhooks.subscription import matches
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.usecases.recording import Recorder
 from domain.webhooks.usecases.sending import RETRY, Sending
 from ports.clock import Clock
-from ports.webhooks import DeliveryLog
 
 MOST_WAITING: Final = 2_000
 """Events held for one endpoint beside its queue; one that is slower has them read from the log."""

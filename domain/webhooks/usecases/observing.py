@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery
 from domain.webhooks.payload import run_of
-from ports.metrics import WorkMetrics
-from ports.tracing import Span, SpanKind, Tracing
-from ports.webhooks import DeliveryLog, Sent, Subscriber
+from domain.webhooks.ports import DeliveryLog, Sent, Subscriber
+from ports.telemetry import Span, SpanKind, Tracing, WorkMetrics
 
 WITHIN: Final = 100
 """Deliveries that a process shows as parts of one run's trace; those that follow are traces of their own, with a link to it: a

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from domain.catalogue.ports import CatalogueStore
+from domain.changes.ports import EventReader
 from domain.events.model import LoggedEvent
 from domain.kernel.bounds import DOCUMENT_BYTES, PAYLOAD_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import PayloadKind
 from domain.webhooks.payload import NOUNS, combined, inside, reverted, thin
+from domain.webhooks.ports import PayloadRendering, Subscriber
 from ports.codec import Codec
-from ports.events import EventReader
 from ports.unit_of_work import UnitOfWork
-from ports.webhooks import PayloadRendering, Subscriber
 
 _MOST_KEPT: Final = 2_000
 _LARGEST_KEPT: Final = 4 << 10
@@ -35,7 +36,7 @@ class ObjectsAsOf:
         if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
             return None
         async with self._uow.read(tenant) as tx:
-            document = await tx.catalogue.product(event.product or event.subject)
+            document = await tx[CatalogueStore].product(event.product or event.subject)
         if document is None or len(document.body) > DOCUMENT_BYTES:
             return None
         found = inside(self._codec.decode(document.body), event.subject)

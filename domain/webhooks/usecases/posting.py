@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from domain.changes.model import View
+from domain.changes.ports import FeedCursors
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
+from domain.secrets.ports import Vault
 from domain.webhooks.model import (
     STORED_ANSWER,
     Attempt,
@@ -19,15 +21,13 @@ from domain.webhooks.model import (
     SealedSecrets,
     Verdict,
 )
+from domain.webhooks.ports import DeliveryLog, Sender, Sent, Subscriber
 from domain.webhooks.schedule import DELAYS, TIMEOUT, judge
 from domain.webhooks.signing import key_of, signature
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
 from domain.webhooks.usecases.observing import DeliveryObserver
 from domain.webhooks.usecases.payloads import Payloads
 from ports.clock import Clock
-from ports.events import FeedCursors
-from ports.secrets import Vault
-from ports.webhooks import DeliveryLog, Sender, Sent, Subscriber
 
 KEPT_HEADERS: Final = ("content-type", "retry-after", "webhook-delivery", "server")
 

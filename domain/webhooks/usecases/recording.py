@@ -11,8 +11,8 @@ from domain.kernel.bounds import OUTCOME_BYTES
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery
+from domain.webhooks.ports import DeliveryLog, Progress
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Snapshot
-from ports.webhooks import DeliveryLog, Progress
 
 PERIOD: Final = 0.03
 """Seconds between two transactions while there is something to record."""

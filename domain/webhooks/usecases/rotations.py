@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.kernel.tenancy import Actor, AuditContext
+from domain.webhooks.ports import DeliveryLog
 from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
-from ports.webhooks import DeliveryLog
 
 _CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "webhooks.end_rotation")
 _BATCH: Final = 100

@@ -8,9 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.catalogue import categories
-from domain.changes.model import OPEN_END, FeedPosition, LogPosition
-from domain.events.model import Event
+from domain.changes.model import OPEN_END, FeedPosition
+from domain.changes.ports import EventRendering
+from domain.events.model import Event, LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.closeness import Closeness
 from domain.kernel.errors import (
     Conflict,
@@ -24,6 +27,9 @@ from domain.kernel.errors import (
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import instant, plain
+from domain.orgs.ports import OrgStore
+from domain.secrets.ports import Vault
+from domain.sources.ports import SourceStore
 from domain.webhooks import samples
 from domain.webhooks.model import (
     AUDITED,
@@ -46,12 +52,10 @@ from domain.webhooks.model import (
     refuse_types,
     refuse_url,
 )
+from domain.webhooks.ports import EndpointRendering, WebhookStore
 from domain.webhooks.signing import PREFIX
 from domain.webhooks.usecases.former_secrets import FormerSecrets, signing
-from ports.events import EventRendering
-from ports.secrets import Vault
 from ports.unit_of_work import Tx
-from ports.webhooks import EndpointRendering
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
@@ -70,11 +74,11 @@ class WebhookService:
 
     async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
-        return await tx.webhooks.page(page_request)
+        return await tx[WebhookStore].page(page_request)
 
     async def get(self, tx: Tx, id: str) -> Endpoint:
         """One endpoint. Raises NotFound."""
-        return _found(await tx.webhooks.get(id))
+        return _found(await tx[WebhookStore].get(id))
 
     async def create(self, tx: Tx, new: EndpointSettings, version: str) -> tuple[Endpoint, str]:
         """A new endpoint and its secret, which is never shown again; events have the shape of `version` unless `new` says.
@@ -89,20 +93,20 @@ class WebhookService:
             id=new_id("whe"), secret_last4=secret[-4:], created_at=tx.now, updated_at=tx.now, **settings
         )
         await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
-        if await tx.webhooks.count() >= MOST_ENDPOINTS:
+        if await tx[WebhookStore].count() >= MOST_ENDPOINTS:
             raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
         sealed = SealedSecrets(self._sealed(secret, endpoint.id))
-        await tx.webhooks.add(endpoint, sealed, await self._now(tx))
-        await tx.audit.add(AUDITED.created(endpoint))
+        await tx[WebhookStore].add(endpoint, sealed, await self._now(tx))
+        await tx[AuditLog].add(AUDITED.created(endpoint))
         await _forecast(tx, endpoint)
         return endpoint, secret
 
     async def _now(self, tx: Tx) -> FeedPosition:
         """From where on an endpoint is served: what was committed before is not for it."""
-        own = LogPosition(position=await tx.events.high_watermark())
+        own = LogPosition(position=await tx[EventLog].high_watermark())
         try:
             async with tx.savepoint():
-                return FeedPosition(own, await tx.events.network_end())
+                return FeedPosition(own, await tx[EventLog].network_end())
         except Unavailable:
             return FeedPosition(own, LogPosition(position=OPEN_END))  # the network's end, once it answers
 
@@ -114,7 +118,7 @@ class WebhookService:
         Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
         its way. Raises NotFound, PreconditionFailed, and what `create` raises for settings.
         """
-        before = _found(await tx.webhooks.get(id, lock=True))
+        before = _found(await tx[WebhookStore].get(id, lock=True))
         if expected not in (None, before.version):
             raise PreconditionFailed(
                 f"The endpoint is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
@@ -126,18 +130,18 @@ class WebhookService:
         await _forecast(tx, after)
         if changes:
             checkpoint = await self._now(tx) if changes.get("status") == "enabled" else None
-            await tx.webhooks.save(after, expected_version=before.version, checkpoint=checkpoint)
+            await tx[WebhookStore].save(after, expected_version=before.version, checkpoint=checkpoint)
             if changes.get("status") == "disabled":
-                await tx.webhooks.fail_open(id, tx.now)
-            await tx.audit.add(AUDITED.updated(before, after))
+                await tx[WebhookStore].fail_open(id, tx.now)
+            await tx[AuditLog].add(AUDITED.updated(before, after))
         return after
 
     async def delete(self, tx: Tx, id: str) -> None:
         """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
-        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
         kept = await self._former.opened(tx, endpoint)
-        await tx.webhooks.remove(id)
-        await self._former.keep(tx, await tx.audit.add(AUDITED.deleted(endpoint)), kept)
+        await tx[WebhookStore].remove(id)
+        await self._former.keep(tx, await tx[AuditLog].add(AUDITED.deleted(endpoint)), kept)
 
     async def bring_back(
         self, tx: Tx, id: str, settings: EndpointSettings, exact: Mapping[str, Any], entry: str
@@ -150,64 +154,64 @@ class WebhookService:
         made: dict[str, Any] = {"created_at": datetime.fromisoformat(kept["created_at"]), **settings, **exact}
         endpoint = Endpoint(id=id, updated_at=tx.now, version=kept["version"] + 1, **made, **signing(kept, tx.now))
         await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
-        if await tx.webhooks.count() >= MOST_ENDPOINTS:
+        if await tx[WebhookStore].count() >= MOST_ENDPOINTS:
             raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
-        await tx.webhooks.add(endpoint, self._former.resealed(endpoint, kept), await self._now(tx))
-        await tx.audit.add(AUDITED.created(endpoint))
+        await tx[WebhookStore].add(endpoint, self._former.resealed(endpoint, kept), await self._now(tx))
+        await tx[AuditLog].add(AUDITED.created(endpoint))
 
     async def put_back_secret(self, tx: Tx, id: str, entry: str) -> None:
         """Have the secret sign again that was replaced with that audit entry, and the one it had beside it while that lasts.
 
         Raises NotFound; UndoUnavailable where it is kept no longer.
         """
-        before = _found(await tx.webhooks.get(id, lock=True))
+        before = _found(await tx[WebhookStore].get(id, lock=True))
         kept, replaced = await self._former.kept(tx, entry), await self._former.opened(tx, before)
         after = before.changed(tx.now, **signing(kept, tx.now))
-        await tx.webhooks.save(after, expected_version=before.version)
-        await tx.webhooks.seal(id, self._former.resealed(after, kept))
-        await self._former.keep(tx, await tx.audit.add(AUDITED.updated(before, after)), replaced)
+        await tx[WebhookStore].save(after, expected_version=before.version)
+        await tx[WebhookStore].seal(id, self._former.resealed(after, kept))
+        await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
         """A new secret, shown this once; the present one signs beside it for the overlap, one before it no longer.
 
         Raises NotFound.
         """
-        before = _found(await tx.webhooks.get(id, lock=True))
-        sealed = await tx.webhooks.secrets(id)
+        before = _found(await tx[WebhookStore].get(id, lock=True))
+        sealed = await tx[WebhookStore].secrets(id)
         secret, until = _new_secret(), tx.now + timedelta(hours=overlap_hours)
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
         after = before.changed(tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
         replaced = await self._former.opened(tx, before)
-        await tx.webhooks.save(after, expected_version=before.version)
-        await tx.webhooks.seal(id, SealedSecrets(self._sealed(secret, id), previous))
-        await self._former.keep(tx, await tx.audit.add(AUDITED.updated(before, after)), replaced)
+        await tx[WebhookStore].save(after, expected_version=before.version)
+        await tx[WebhookStore].seal(id, SealedSecrets(self._sealed(secret, id), previous))
+        await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first. Raises NotFound."""
-        _found(await tx.webhooks.get(id))
-        return await tx.webhooks.deliveries(replace(wanted, endpoint=id), page_request)
+        _found(await tx[WebhookStore].get(id))
+        return await tx[WebhookStore].deliveries(replace(wanted, endpoint=id), page_request)
 
     async def delivery(self, tx: Tx, id: str, delivery: str) -> Delivery:
         """One delivery of the endpoint. Raises NotFound."""
-        _found(await tx.webhooks.get(id))
-        return _delivery(await tx.webhooks.delivery(id, delivery))
+        _found(await tx[WebhookStore].get(id))
+        return _delivery(await tx[WebhookStore].delivery(id, delivery))
 
     async def resend(self, tx: Tx, id: str, delivery: str) -> Delivery:
         """Have a finished delivery sent again at once, the same bytes under the same webhook-id, with a fresh schedule.
 
         Raises NotFound; Conflict for a disabled endpoint and for a delivery that is still on its way.
         """
-        endpoint = _found(await tx.webhooks.get(id, lock=True))
-        before = _delivery(await tx.webhooks.delivery(id, delivery, lock=True))
+        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
+        before = _delivery(await tx[WebhookStore].delivery(id, delivery, lock=True))
         _refuse_disabled(endpoint)
         if before.is_open:
             raise Conflict(_on_its_way(before))
         after = before.resent(tx.now)
-        await tx.webhooks.resend(before, tx.now)
+        await tx[WebhookStore].resend(before, tx.now)
         old, new = {"status": before.status}, {"status": after.status}
-        await tx.audit.add(Change("webhook_delivery", delivery, "update", old, new))
+        await tx[AuditLog].add(Change("webhook_delivery", delivery, "update", old, new))
         return after
 
     async def recover(self, tx: Tx, id: str, made: RecoveryRange) -> Recovery:
@@ -215,15 +219,15 @@ class WebhookService:
 
         Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
         """
-        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
         since, until = made.since, made.until or tx.now
         if since >= until:
             detail = "`since` must lie before `until`, which is now unless it is given."
             raise InvalidRequest.of("since", "invalid_value", detail)
         _refuse_disabled(endpoint)
-        recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
+        recovery = await tx[WebhookStore].recover(id, since, until, tx.now, MOST_OPEN)
         recovered = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
-        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": recovered}))
+        await tx[AuditLog].add(Change("webhook_endpoint", id, "update", {}, {"recovered": recovered}))
         return recovery
 
     async def test(self, tx: Tx, id: str) -> Delivery:
@@ -231,7 +235,7 @@ class WebhookService:
 
         Raises NotFound; Conflict for a disabled endpoint.
         """
-        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
         _refuse_disabled(endpoint)
         data = {"id": id, "url": endpoint.url}
         event = Event("webhook.test", id, endpoint.version, data)
@@ -248,9 +252,9 @@ class WebhookService:
             body=self.rendering.event(event, tx.tenant, tx.now),
             next_attempt_at=tx.now,
         )
-        await tx.webhooks.add_delivery(delivery)
+        await tx[WebhookStore].add_delivery(delivery)
         created = {"endpoint": id, "type": event.type, "status": delivery.status}
-        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, created))
+        await tx[AuditLog].add(Change("webhook_delivery", delivery.id, "create", {}, created))
         return delivery
 
     async def emit_sample(self, tx: Tx, type: str) -> Event:
@@ -264,9 +268,9 @@ class WebhookService:
             known = Closeness().listed(type, sorted(samples.TYPES_WITH_SAMPLE))
             detail = f"There is no sample of this type. Types with a sample: {known}."
             raise InvalidRequest.of("type", "invalid_value", detail)
-        org = await tx.orgs.own()
+        org = await tx[OrgStore].own()
         event = samples.sample(type, org.catalogue(livemode=False), tx.now)
-        await tx.events.append([event])
+        await tx[EventLog].append([event])
         return event
 
     async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
@@ -274,27 +278,27 @@ class WebhookService:
 
         Nothing happens to one that is gone or disabled already.
         """
-        before = await tx.webhooks.get(id, lock=True)
+        before = await tx[WebhookStore].get(id, lock=True)
         if before is None or before.status != EndpointStatus.ENABLED:
             return
         after = before.changed(tx.now, status=EndpointStatus.DISABLED, disabled_for=reason)
-        await tx.webhooks.save(after, expected_version=before.version)
-        await tx.webhooks.fail_open(id, tx.now)
-        await tx.audit.add(AUDITED.updated(before, after))
+        await tx[WebhookStore].save(after, expected_version=before.version)
+        await tx[WebhookStore].fail_open(id, tx.now)
+        await tx[AuditLog].add(AUDITED.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
-        await tx.events.append([Event("delivery.disabled", id, after.version, data)])
+        await tx[EventLog].append([Event("delivery.disabled", id, after.version, data)])
 
     async def end_rotation(self, tx: Tx, id: str) -> None:
         """Forget the former secret once its overlap is over; nothing that people see changes by that.
 
         Nothing happens to an endpoint that is gone, or whose rotation lasts.
         """
-        before, sealed = await tx.webhooks.get(id, lock=True), await tx.webhooks.secrets(id)
+        before, sealed = await tx[WebhookStore].get(id, lock=True), await tx[WebhookStore].secrets(id)
         if before is None or sealed is None or before.rotation is None or before.rotation_at(tx.now):
             return
-        await tx.webhooks.save(replace(before, rotation=None), expected_version=before.version)
-        await tx.webhooks.seal(id, SealedSecrets(sealed.current))
-        await tx.audit.add(Change("webhook_endpoint", id, "update", {"rotation": plain(before.rotation)}, {}))
+        await tx[WebhookStore].save(replace(before, rotation=None), expected_version=before.version)
+        await tx[WebhookStore].seal(id, SealedSecrets(sealed.current))
+        await tx[AuditLog].add(Change("webhook_endpoint", id, "update", {"rotation": plain(before.rotation)}, {}))
 
     @property
     def _former(self) -> FormerSecrets:
@@ -306,7 +310,7 @@ class WebhookService:
     async def _refuse(self, tx: Tx, endpoint: Endpoint, asked: Collection[str]) -> None:
         """Refuse what of these settings cannot be."""
         if "payload" in asked and endpoint.payload == PayloadKind.FAT:
-            org = await tx.orgs.own()
+            org = await tx[OrgStore].own()
             if "fat_webhooks" not in org.plan.features:
                 detail = f"Your organisation's plan ({org.plan.code}) does not include fat_webhooks. Use payload thin, or a larger plan."
                 raise FeatureUnavailable.of("payload", "invalid_value", detail)
@@ -325,7 +329,7 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
             detail = "There is no such category; GET /v1/categories has them all."
             raise Unprocessable.of(f"filters.categories.{place}", "invalid_value", detail)
     for place, source in enumerate(filters.sources):
-        if await tx.sources.get(source) is None:
+        if await tx[SourceStore].get(source) is None:
             detail = f"You have no such source in {tx.tenant.mode} mode; GET /v1/sources has yours."
             raise Unprocessable.of(f"filters.sources.{place}", "invalid_value", detail)
 
@@ -333,11 +337,17 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
 async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
     """In a dry run, what the endpoint would have got lately."""
     if tx.dry:
-        tx.recorded.forecasts["forecast"] = await tx.webhooks.forecast(endpoint, tx.now - FORECAST)
+        tx.recorded.forecasts["forecast"] = await tx[WebhookStore].forecast(endpoint, tx.now - FORECAST)
 
 
 def _new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+async def wake_endpoints(tx: Tx) -> None:
+    """Have workers look at the tenant's endpoints anew: they serve only those that are not held back."""
+    for endpoint in (await tx[WebhookStore].page(PageRequest(limit=100))).items:
+        await tx[WebhookStore].wake(endpoint.id)
 
 
 def _found(endpoint: Endpoint | None) -> Endpoint:

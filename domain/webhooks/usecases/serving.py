@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.kernel.errors import Unavailable
+from domain.webhooks.ports import DeliveryPlace, DeliveryPlaces
 from domain.webhooks.usecases.deliverer import Deliverer
-from ports.webhooks import DeliveryPlace, DeliveryPlaces
 
 LOOK: Final = 10.0
 """Seconds between two looks at which places there are."""

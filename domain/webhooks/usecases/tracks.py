@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from domain.changes.model import LogPosition
+from domain.events.model import LogPosition
 
 
 class Lowest:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
 from entrypoints.console.answers import Fields
 from entrypoints.console.differences import Difference, differences, lines_of
@@ -86,7 +87,7 @@ async def show(visit: Visit) -> Answer:
 async def entry(visit: Visit) -> Answer:
     """One entry, with every field before and after."""
     async with visit.reading() as tx:
-        found = await tx.audit.get(visit.ids["id"])
+        found = await tx[AuditLog].get(visit.ids["id"])
     if found is None:
         raise NotFound
     change = found.change

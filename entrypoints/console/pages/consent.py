@@ -12,6 +12,7 @@ from domain.oauth.asking import Call, Known, Wish
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import App, Device
 from domain.orgs.model import Organisation
+from domain.orgs.ports import OrgStore
 from domain.people.usecases.throttling import network_of
 from entrypoints.console.acting import acting_in
 from entrypoints.console.page import Answer, Page
@@ -200,7 +201,7 @@ async def _maker(visit: Visit, app: App) -> str:
     if app.org is None:
         return ""
     async with visit.dependencies.uow.read(Tenant(app.org, True)) as tx:
-        return (await tx.orgs.own()).name
+        return (await tx[OrgStore].own()).name
 
 
 def _address(visit: Visit) -> str:

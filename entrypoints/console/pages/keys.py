@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.access.model import KEY_PREFIXES, ROLES, ApiKey
+from domain.access.ports import KeyStore
 from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
@@ -121,8 +122,8 @@ async def revoke(visit: Visit) -> Answer:
     """Ask once more, then end the key."""
     if visit.asked.method != "POST":
         async with visit.reading() as tx:
-            key = await tx.keys.get(visit.ids["key"])
-            used = await tx.keys.used([visit.ids["key"]])
+            key = await tx[KeyStore].get(visit.ids["key"])
+            used = await tx[KeyStore].used([visit.ids["key"]])
         if key is None or key.revoked_at is not None:
             return visit.redirect(PLACE, "There is no such key in force.", tone="info")
         return visit.render("keys/revoke.html", key=key, used=used.get(key.id), prefixes=KEY_PREFIXES)

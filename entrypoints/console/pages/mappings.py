@@ -9,9 +9,11 @@ from domain.kernel.errors import DomainError, NotFound
 from domain.mappings.confirming import FIELDS
 from domain.mappings.model import SourceMapping
 from domain.mappings.offering import OFFERED
+from domain.mappings.ports import MappingStore
 from domain.mappings.trying import Tried, tried
 from domain.runs.sheets import context_of
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from entrypoints.console.asked import Values
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.portions import Portion, portion
@@ -94,8 +96,8 @@ def _unseen(mapping: Mapping[str, Any], given: Values, shown: Sequence[int]) -> 
 
 async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
     async with visit.reading() as tx:
-        mapping = await tx.mappings.get(id)
-        source: Source | None = await tx.sources.get(mapping.source) if mapping else None
+        mapping = await tx[MappingStore].get(id)
+        source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
     if mapping is None or source is None:
         raise NotFound
     return mapping, context_of(source, Stream(mapping.stream))

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from domain.kernel.paging import PageRequest
 from domain.matching.model import PairFilter, PairStatus
+from domain.matching.ports import PairStore
 from entrypoints.console.comparing import READ, WRITE, Item, item_of, rows_of
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.product_lines import origins_of
@@ -68,7 +69,7 @@ async def _beside(visit: Visit, pair: str | None, *, backwards: bool) -> str | N
     """The open pair next to that one in the list's order; the first without one."""
     asked = PageRequest(limit=1, key=pair, backwards=backwards)
     async with visit.reading() as tx:
-        found = (await tx.pairs.matching(PairFilter(status=PairStatus.OPEN), asked)).items
+        found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), asked)).items
     return found[-1].id if found else None
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
 from domain.orgs.model import MANAGERS, OWNER, Invitation, Member
+from domain.orgs.ports import OrgStore
 from domain.people.model import User
 from domain.people.usecases.members import ROLES, MemberService
 from entrypoints.console.acting import acting
@@ -35,10 +36,10 @@ async def members(visit: Visit) -> Answer:
 async def _shown(visit: Visit, refused: Refused | None = None) -> Answer:
     request = PageRequest(limit=_LIMIT, key=visit.query.get("cursor") or None)
     async with visit.reading() as tx:
-        page = await tx.orgs.members(request)
+        page = await tx[OrgStore].members(request)
         waiting: Listed[Invitation] = Listed((), False, None)
         if _manages(visit):
-            waiting = await tx.orgs.invitations(
+            waiting = await tx[OrgStore].invitations(
                 tx.now, PageRequest(limit=_LIMIT, key=visit.query.get("invited") or None)
             )
     people = await _people(visit, page)
@@ -131,7 +132,7 @@ async def _member(visit: Visit) -> Mapping[str, Any]:
     """What the page that asks tells of them; nothing for who is none."""
     user = await visit.dependencies.people.get(visit.ids["member"])
     async with visit.reading() as tx:
-        found = await tx.orgs.member(user.email) if user is not None else None
+        found = await tx[OrgStore].member(user.email) if user is not None else None
     if found is None or user is None:
         raise Refused(
             {"status": 404, "code": "not_found", "title": "Not found", "detail": "The organisation has no such member."}

@@ -5,6 +5,7 @@ from typing import Any, Final
 from adapters.wire.versions import SUPPORTED
 from domain.kernel.errors import PermissionDenied
 from domain.orgs.model import MANAGERS
+from domain.orgs.ports import OrgStore
 from domain.people.usecases.organisations import OrgSettings
 from entrypoints.console.acting import acting
 from entrypoints.console.page import Answer, Entry, Page
@@ -18,7 +19,7 @@ _SETTINGS: Final = OrgSettings(SUPPORTED.dates)
 async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) -> Answer:
     """The settings."""
     async with visit.reading() as tx:
-        own = await tx.orgs.own()
+        own = await tx[OrgStore].own()
     return visit.render(
         "organisation/settings.html",
         status=refusal.status if refusal else 200,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from domain.access.ports import KeyStore
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS
 from entrypoints.console.moments import moment_of
@@ -45,7 +46,7 @@ async def _callers(visit: Visit, chosen: str) -> list[tuple[str, str]]:
     found = [("", "Anybody"), (visit.person.user.id, "You, in the console")]
     if visit.principal.role in KEY_MAKERS:
         async with visit.reading() as tx:
-            page = await tx.keys.page(PageRequest(limit=_MOST_KEYS))
+            page = await tx[KeyStore].page(PageRequest(limit=_MOST_KEYS))
         found += [(key.id, f"Key {key.name} (…{key.last4})") for key in page.items]
     known = {value for value, _ in found}
     return found if chosen in known else [*found, (chosen, chosen)]

@@ -10,10 +10,13 @@ import msgspec
 
 from adapters.wire import runs as wire
 from adapters.wire.resource import View
+from domain.ingestion.ports import Place
 from domain.kernel.errors import InvalidRequest, NotFound
 from domain.runs.model import SNAPSHOT_LIMIT, Run
+from domain.runs.ports import RunStore
 from domain.runs.usecases.excerpting import places_of
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from domain.storage.model import upload_key
 from entrypoints.console.answers import answered
 from entrypoints.console.forms import LONGEST
@@ -25,7 +28,6 @@ from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.sheets import sheets_of
 from entrypoints.console.source_fields import READ, WRITE, listed
 from entrypoints.console.visit import Visit
-from ports.feed_readers import Place
 
 OPEN: Final = frozenset({"queued", "running", "waiting"})
 LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
@@ -142,7 +144,7 @@ async def progress(visit: Visit) -> Answer:
 async def _stored(visit: Visit, id: str) -> dict[str, Any]:
     tenant = visit.principal.tenant
     async with visit.reading() as tx:
-        run = await tx.runs.get(id)
+        run = await tx[RunStore].get(id)
         if run is None:
             raise NotFound
         shown: dict[str, Any] = answered(wire.RUN.render(run, View(tenant, tx.now)))
@@ -189,8 +191,8 @@ async def _line(visit: Visit, run: Run, source: Source, place: Place, query: Map
 async def _with_source(visit: Visit) -> tuple[Run, Source]:
     """The run and its source as they are kept. Raises NotFound."""
     async with visit.reading() as tx:
-        run: Run | None = await tx.runs.get(visit.ids["id"])
-        source: Source | None = await tx.sources.get(run.source) if run else None
+        run: Run | None = await tx[RunStore].get(visit.ids["id"])
+        source: Source | None = await tx[SourceStore].get(run.source) if run else None
     if run is None or source is None:
         raise NotFound
     return run, source

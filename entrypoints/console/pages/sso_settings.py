@@ -8,8 +8,9 @@ from typing import Any, Final
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import OWNER
-from domain.people.usecases.members import confirm_role
+from domain.orgs.usecases.service import confirm_role
 from domain.sso.model import JOINING, Connection, Domain
+from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
 from entrypoints.console.acting import acting
@@ -18,7 +19,6 @@ from entrypoints.console.page import Answer, Entry, Page, View
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
-from ports.identity_providers import ProviderFault
 from ports.limits import Budget
 from ports.unit_of_work import Tx
 
@@ -35,7 +35,7 @@ async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) 
     _must_own(visit)
     parts = visit.dependencies
     async with parts.uow.read(_tenant(visit)) as tx:
-        connection, domains = await tx.sso.connection(), await tx.sso.domains()
+        connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         affected = len(await parts.sso.settings.affected(tx)) if connection else 0
     return visit.render(
         "sso/settings.html",
@@ -168,7 +168,7 @@ async def _issuer(visit: Visit, text: str) -> str:
 
 async def _domain(visit: Visit, name: str) -> Domain:
     async with visit.dependencies.uow.read(_tenant(visit)) as tx:
-        found = next((one for one in await tx.sso.domains() if one.domain == name), None)
+        found = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
     if found is None:
         raise NotFound
     return found

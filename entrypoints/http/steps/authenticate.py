@@ -8,11 +8,11 @@ from typing import Final
 from domain.access.model import is_bearer
 from domain.access.usecases import AccessService, Proof
 from domain.kernel.errors import AuthenticationRequired, DomainError, Unavailable
+from domain.platform.ports import SchemaCheck
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.strangers import Strangers
 from entrypoints.http.ttl_cache import TtlCache
-from ports.platform import SchemaCheck
 
 API: Final = "v1"
 MCP: Final = "mcp"

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.wire.cursors import LONGEST_CURSOR, Cursors, FeedCursors, context_of
-from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.model import FeedPosition
+from domain.events.model import LogPosition
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import SigningKeys
 

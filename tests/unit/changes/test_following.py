@@ -12,12 +12,14 @@ import pytest
 
 from domain.changes.usecases import high_watermark, subscribing, tailing as listening
 from domain.changes.usecases.tailing import Subscription
-from domain.changes.model import EventFilter, FeedPosition, LogPosition, network_of
+from domain.changes.model import EventFilter, FeedPosition, network_of
+from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.logs import START, Log, running, beyond
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
@@ -126,7 +128,7 @@ async def test_what_is_appended_is_heard_of_once_it_is_committed() -> None:
         before, other = await log.write(), builders.event(new_id("src"))
         async with log.tailer.follow(log.tenant, START) as subscription:
             async with log.uow.begin(log.tenant, builders.CALL) as tx:
-                await tx.events.append([other])
+                await tx[EventLog].append([other])
                 assert await take(subscription, 1) == before
                 await quiet(subscription)
             after = await log.write(2)

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.changes.model import EventFilter, FeedPosition, LogPosition, network_of
+from domain.changes.model import EventFilter, FeedPosition, network_of
+from domain.events.model import LogPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
@@ -16,6 +17,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.logs import START, Log, running, beyond
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 FEED = EventFilter()
@@ -66,7 +68,7 @@ async def test_no_page_shows_what_is_not_committed() -> None:
     async with running() as log:
         written = await log.write(3)
         async with log.uow.begin(log.tenant, builders.CALL) as tx:
-            await tx.events.append([builders.event("src_1")])
+            await tx[EventLog].append([builders.event("src_1")])
             page = await log.service.page(log.tenant, START, 10, FEED)
             recent = await log.service.recent(log.tenant, PageRequest(10), FEED)
             assert (ids(page.body), page.position.own.position, page.caught_up) == (written, 3, True)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from adapters.dns.records import DnsRecords
-from ports.names import NameRecord, NamesUnavailable
+from domain.sso.ports import NameRecord, NamesUnavailable
 from benchmarks.nameserver import nameserver
 
 RECORDS = {

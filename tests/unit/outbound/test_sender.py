@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.http.sender import HttpSender
-from ports.webhooks import Sent
+from domain.webhooks.ports import Sent
 
 pytestmark = pytest.mark.asyncio
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter

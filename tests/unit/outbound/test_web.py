@@ -18,7 +18,7 @@ from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
-from ports.web import Unreachable
+from domain.probes.ports import Unreachable
 
 pytestmark = pytest.mark.asyncio
 HOST = "127.0.0.2"

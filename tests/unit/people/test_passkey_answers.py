@@ -15,7 +15,7 @@ from adapters.webauthn import passkeys
 from adapters.webauthn.passkeys import LONGEST_ANSWER, WebauthnCeremonies
 from domain.people.factors import Passkey
 from domain.people.model import User
-from ports.passkeys import PasskeyRefused
+from domain.people.ports import PasskeyRefused
 from tests.support.authenticator import SoftAuthenticator
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,7 +17,7 @@ from domain.kernel.tenancy import Tenant
 from domain.probes.facts import Response
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
-from ports.web import Unreachable
+from domain.probes.ports import Unreachable
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE, page
 

@@ -12,7 +12,7 @@ from domain.ingestion.model import FeedSettings, FeedTable
 from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES, VARIANTS
 from domain.kernel.problems import Problem
 from domain.runs.usecases.reading import SnapshotReading
-from ports.feed_readers import ReadingOrder
+from domain.ingestion.ports import ReadingOrder
 
 HEADERS = ("Group", "SKU", "Name", "Price")
 GIVEN = ("product_key", "sku", "title", "price")

@@ -12,7 +12,7 @@ from domain.kernel.problems import Problem
 from domain.catalogue.model import Stream
 from domain.runs.usecases.chunking import feed_of
 from domain.runs.usecases.reading import SnapshotReading
-from ports.feed_readers import ReadingOrder
+from domain.ingestion.ports import ReadingOrder
 
 HEADERS = ("Item", "Single Item, Set or Part", "Parts for Group Items", "Short Description", "MSRP", "Weight (LB)",
            "Shipping Length (IN)", "Shipping Width (IN)", "Shipping Height (IN)", "Volume (CUFT)")  # fmt: skip

@@ -13,7 +13,7 @@ from domain.runs.queueing import rescheduled
 from domain.runs.shrink import allowance, confirms, kept_by_stock
 from domain.runs.usecases.fetching import Snapshot
 from domain.sources.model import Schedule
-from ports.connectors import Validators
+from domain.ingestion.ports import Validators
 from tests.support import builders
 
 NOW = builders.MOMENT

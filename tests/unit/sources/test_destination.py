@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.sources.destination import destination, origin
+from domain.ingestion.destination import destination, origin
 
 CONFIG = {"url": "https://vendor.example/feed.csv", "region": "eu", "currency": "usd"}
 

@@ -19,7 +19,7 @@ from domain.webhooks.usecases.endpoint_queue import (
     EndpointQueue,
 )
 from domain.webhooks.model import DeliveryStatus, SealedSecrets, Verdict
-from ports.webhooks import Subscriber
+from domain.webhooks.ports import Subscriber
 from tests.support import builders
 
 TENANT = Tenant("org_1", True)

@@ -18,7 +18,7 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import SealedSecrets
 from domain.webhooks.payload import combinable, combined
 from domain.webhooks.usecases.payloads import Payloads
-from ports.webhooks import Subscriber
+from domain.webhooks.ports import Subscriber
 from tests.support import builders
 
 RENDERING = WirePayloadRendering()

@@ -11,7 +11,7 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.model import SealedSecrets
 from domain.webhooks.usecases.sending import Sending
-from ports.webhooks import Subscriber
+from domain.webhooks.ports import Subscriber
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio

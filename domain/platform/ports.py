@@ -6,9 +6,11 @@ from datetime import date, datetime
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import Tenant
 from domain.platform.incidents import Incident
 from domain.platform.instances import Instance
 from domain.platform.model import ComponentState, OperatingFigures
+from domain.platform.workload import SourceLoad, TenantLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +119,24 @@ class SchemaCheck(Protocol):
 
     async def watch(self, *, until_fault: bool = False) -> None:
         """Keep `fault` current until cancelled or, with `until_fault`, until there is one."""
+        ...
+
+
+class Workload(Protocol):
+    """Each question is bounded, in rows and in time. Raises Unavailable when it takes longer than that."""
+
+    async def tenants(self, now: datetime) -> Sequence[TenantLoad]:
+        """Organisations by what they had the service do, the most first."""
+        ...
+
+    async def slowest(self) -> Sequence[SourceLoad]:
+        """Sources whose newest run took, or takes, longest."""
+        ...
+
+    async def troubled(self) -> Sequence[SourceLoad]:
+        """Sources that are degraded or blocked, those that failed most often first."""
+        ...
+
+    async def tenant_of_source(self, id: str) -> Tenant | None:
+        """Return the source's tenant; None for an unknown id."""
         ...

@@ -1,6 +1,7 @@
 """The jobs table: the truth about work to be done (architecture §5)."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -59,4 +60,32 @@ class Dispatch(Protocol):
 
     async def reset_dispatched(self) -> None:
         """Every wake was lost: have all waiting jobs dispatched anew."""
+        ...
+
+
+Start = Callable[[str], Awaitable[None]]
+"""Begins to drain a lane, as soon as the process has room for one more."""
+
+
+class Queue(Protocol):
+    """Losing everything in it loses nothing: a relay notices by `epoch` and wakes every waiting lane again."""
+
+    async def wake(self, lane: str) -> None:
+        """Have some worker drain the lane soon; many wakes of one lane may become one."""
+        ...
+
+    async def epoch(self) -> str:
+        """A mark that lasts as long as the queue's memory; another answer means that wakes were lost."""
+        ...
+
+    async def healthy(self) -> bool:
+        """Whether wakes get through now."""
+        ...
+
+
+class LaneSource(Protocol):
+    """Where a worker's lanes are named: the queue's other side, or the database itself."""
+
+    async def serve(self, start: Start, stop: asyncio.Event) -> None:
+        """Until `stop`: `await start(lane)` for each lane to drain. Raises Unavailable when the source is lost."""
         ...

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.mappings.model import SourceMapping
-from ports.store import Store
+from ports.unit_of_work import Store
 
 
 class MappingStore(Store[SourceMapping], Protocol):

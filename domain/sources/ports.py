@@ -6,7 +6,7 @@ from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
-from ports.store import Store
+from ports.unit_of_work import Store
 
 
 class SourceStore(Store[Source], Protocol):

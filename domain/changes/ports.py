@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from domain.changes.model import EventBatch, EventFilter, FeedPosition, LogBounds, LogPosition, View
-from domain.events.model import Event, LoggedEvent
+from domain.changes.model import EventBatch, EventFilter, FeedPosition, LogBounds, View
+from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
@@ -37,29 +37,6 @@ class Recent:
 
     events: Sequence[LoggedEvent]
     position: int
-
-
-class EventLog(Protocol):
-    """In a tenant's transaction."""
-
-    async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order when the transaction commits; events without an id are given one at once.
-
-        Subject rows must be locked before.
-        """
-        ...
-
-    async def high_watermark(self) -> int:
-        """The tenant's own high watermark now: what is appended from here on stands above it."""
-        ...
-
-    async def end(self) -> LogPosition:
-        """The end of the tenant's own log as this transaction sees it."""
-        ...
-
-    async def network_end(self) -> LogPosition:
-        """The end of the network's log in the tenant's mode now. Raises Unavailable: go back to a savepoint then."""
-        ...
 
 
 class EventReader(Protocol):

@@ -1,13 +1,14 @@
 """Runs in store."""
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
 from domain.catalogue.model import Stream
 from domain.runs.days import RunDay
 from domain.runs.model import NewestRun, Run
-from ports.store import Store
+from ports.unit_of_work import Store
 
 
 class RunStore(Store[Run], Protocol):
@@ -46,4 +47,51 @@ class RunStore(Store[Run], Protocol):
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         """The newest run of the stream that ended, well or not (CONCLUDED), those that read no feed (BESIDE) apart."""
+        ...
+
+
+class PushStore(Protocol):
+    """In a tenant's transaction."""
+
+    async def collecting(self, source: str, batch: str) -> Run | None:
+        """The source's queued push run that still collects the batch of that name (PushInput)."""
+        ...
+
+    async def newest(self, source: str, batch: str) -> Run | None:
+        """The source's newest run that was handed a batch of that name."""
+        ...
+
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
+        """Keep one part (a JSON array of records in UTF-8), which counts; False when there is no room for it.
+
+        For a batch, the ledger has an entry: from `free_after` on it may expire. Raises Conflict when the run has a part of that sequence.
+        """
+        ...
+
+    async def part(self, run: str, sequence: int) -> bytes | None:
+        """The run's part of that sequence (from 0)."""
+        ...
+
+    async def forget(self, run: str) -> None:
+        """Drop the run's parts, which count no more; a run without any is no error."""
+        ...
+
+
+class Spool(Protocol):
+    """Lines by bucket, in the order they came; a line holds no line break."""
+
+    def put(self, bucket: int, line: bytes) -> None:
+        """Put a line aside."""
+        ...
+
+    def lines(self, bucket: int) -> Sequence[bytes]:
+        """The bucket's lines, in the order they were put."""
+        ...
+
+
+class Spools(Protocol):
+    """Where spools are made."""
+
+    def open(self, buckets: int) -> AbstractContextManager[Spool]:
+        """A spool of that many buckets, gone with the context."""
         ...
