@@ -109,6 +109,11 @@ class StoreFactories(Generic[T]):
         for kind in (*kinds, *(get_args(base)[0] for base in bases if get_origin(base) is Store)):
             self._ports[kind] = port
 
+    @property
+    def ports(self) -> frozenset[type]:
+        """The ports that have a store."""
+        return frozenset(self._factories)
+
     def make(self, port: type[P], tx: T) -> P:
         """Make the store of a port. Raises KeyError."""
         store: P = self._factories[port](tx)
