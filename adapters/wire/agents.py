@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from adapters.wire.schema import array, boolean, enum, map_of, named, record, text
 from domain.agents.model import AgentTool
 from domain.kernel.plain import plain
+from domain.kernel.schema import array, boolean, enum, map_of, named, record, text
 
 _SCHEMA: Final = map_of({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
 AGENT_TOOL: Final = named(

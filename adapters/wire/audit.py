@@ -3,9 +3,10 @@
 from typing import Final
 
 from adapters.wire.request_logs import ACTOR
-from adapters.wire.resource import Resource, computed, optional, part
-from adapters.wire.schema import Schema, boolean, enum, id_of, integer, map_of, named, record, text, timestamp
+from adapters.wire.resource import Resource, part
 from domain.audit.usecases import ToldEntry
+from domain.kernel.resource import computed, optional
+from domain.kernel.schema import Schema, boolean, enum, id_of, integer, map_of, named, record, text, timestamp
 
 _ANY: Final[Schema] = {"description": "As the resource's own description has it."}
 _TARGET: Final = named(

@@ -6,12 +6,13 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from adapters.wire.resource import Body, Field, Resource, View, computed, optional
+from adapters.wire.resource import Body, Resource
 from adapters.wire.runs import RUN
-from adapters.wire.schema import array, id_of, integer, nullable, record, strict_object, text
 from domain.catalogue import categories
 from domain.catalogue.category_rules import MOST_LEVELS, RuleChange, SourceCategory
 from domain.kernel.bounds import ITEM_CHARS
+from domain.kernel.resource import Field, View, computed, optional
+from domain.kernel.schema import array, id_of, integer, nullable, record, strict_object, text
 from domain.runs.model import Run
 from domain.runs.usecases.category_rules import PathsAndRules, source_categories
 

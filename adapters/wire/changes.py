@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire import schema
 from adapters.wire.cursors import CURSOR_FORMAT, LONGEST_CURSOR
 from domain.changes.model import ChangePage
 from domain.events.model import OFF_THE_FEED, TYPES, LoggedEvent
+from domain.kernel import schema
 from domain.kernel.ids import kind_of
 
 FEED_TYPES: Final = tuple(sorted(set(TYPES) - set(OFF_THE_FEED)))

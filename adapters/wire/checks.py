@@ -3,9 +3,10 @@
 from typing import Final
 
 from adapters.wire.products import AVAILABILITY
-from adapters.wire.resource import Resource, optional, parts
-from adapters.wire.schema import enum, failure, id_of, integer, named, timestamp
+from adapters.wire.resource import Resource, parts
 from domain.checks.model import CheckResult, CheckStatus, StockCheck
+from domain.kernel.resource import optional
+from domain.kernel.schema import enum, failure, id_of, integer, named, timestamp
 
 _RESULT: Final = Resource[CheckResult](
     None,

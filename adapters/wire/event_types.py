@@ -6,7 +6,11 @@ from typing import Final
 from adapters.wire.changes import envelope_schema
 from adapters.wire.exports import EXPORT
 from adapters.wire.products import AVAILABILITY, OFFER_LINE, PRODUCT, VARIANT
-from adapters.wire.schema import (
+from adapters.wire.sources import STATUS_REASON
+from adapters.wire.usage import METER, USAGE
+from adapters.wire.webhooks import ENDPOINT
+from domain.events.model import TYPES
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -20,10 +24,6 @@ from adapters.wire.schema import (
     text,
     timestamp,
 )
-from adapters.wire.sources import STATUS_REASON
-from adapters.wire.usage import METER, USAGE
-from adapters.wire.webhooks import ENDPOINT
-from domain.events.model import TYPES
 
 _PROVENANCE: Final = named(
     "provenance",

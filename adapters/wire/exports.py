@@ -6,8 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.resource import Body, Field, Resource, View, computed, optional
-from adapters.wire.schema import (
+from adapters.wire.resource import Body, Resource
+from domain.exports.model import ExportKind, ExportStatus, NewExport
+from domain.exports.usecases.service import LinkedExport
+from domain.kernel.plain import plain
+from domain.kernel.resource import Field, View, computed, optional
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -22,9 +26,6 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
-from domain.exports.model import ExportKind, ExportStatus, NewExport
-from domain.exports.usecases.service import LinkedExport
-from domain.kernel.plain import plain
 from domain.kernel.tenancy import Tenant
 
 _SINCE: Final = timestamp("Products changed at or after this moment; a variant or offer change counts.")

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from adapters.wire.resource import Resource, computed, optional
-from adapters.wire.schema import array, enum, id_of, integer, named, record, text, timestamp
+from adapters.wire.resource import Resource
+from domain.kernel.resource import computed, optional
+from domain.kernel.schema import array, enum, id_of, integer, named, record, text, timestamp
 from domain.mail.model import (
     LONGEST_TEXT,
     MOST_LISTED,

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire.resource import Body, Resource, computed, into, optional
-from adapters.wire.schema import (
+from adapters.wire.resource import Body, Resource, into
+from domain.ingestion.columns.settings import LONGEST
+from domain.ingestion.model import Column, MappingTier, UnmappedReason
+from domain.kernel.resource import computed, optional
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -20,8 +23,6 @@ from adapters.wire.schema import (
     text,
     timestamp,
 )
-from domain.ingestion.columns.settings import LONGEST
-from domain.ingestion.model import Column, MappingTier, UnmappedReason
 from domain.mappings.model import Confirmation, MappingStatus, SourceMapping
 from domain.mappings.proposing import MOST_COLUMNS, SAMPLE_ROWS
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire.resource import Resource, changeable, computed, optional, parts
-from adapters.wire.schema import (
+from adapters.wire.resource import Resource, parts
+from domain.kernel.plain import plain
+from domain.kernel.resource import changeable, computed, optional
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -18,7 +20,6 @@ from adapters.wire.schema import (
     text,
     timestamp,
 )
-from domain.kernel.plain import plain
 from domain.matching.conflicts import CONFLICTS
 from domain.matching.families import FAMILY
 from domain.matching.model import (

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire.resource import Resource, computed
-from adapters.wire.schema import array, constant, id_of, integer, record, timestamp, url
+from adapters.wire.resource import Resource
+from domain.kernel.resource import computed
+from domain.kernel.schema import array, constant, id_of, integer, record, timestamp, url
 from domain.media.usecases import StoredImage
 
 _DOWNLOAD: Final = record(

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from adapters.wire import schema
-from adapters.wire.resource import Resource, computed, optional
+from adapters.wire.resource import Resource
+from domain.kernel import schema
+from domain.kernel.resource import computed, optional
 from domain.orgs.model import AVAILABLE, KINDS, Organisation, Plan
 
 METER: Final = schema.record(

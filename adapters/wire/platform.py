@@ -2,9 +2,10 @@
 
 from typing import Any, Final
 
-from adapters.wire import schema
-from adapters.wire.resource import Resource, computed, optional
+from adapters.wire.resource import Resource
+from domain.kernel import schema
 from domain.kernel.plain import instant
+from domain.kernel.resource import computed, optional
 from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy
 from domain.platform.model import COMPONENTS, Component, ComponentState
 from domain.platform.usecases import PlatformStatus

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from adapters.wire.resource import Field, Resource, View, computed, fixed, optional, part, parts
-from adapters.wire.schema import (
+from adapters.wire.resource import Resource, part, parts
+from domain.kernel.resource import Field, View, computed, fixed, optional
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,

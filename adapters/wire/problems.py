@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from adapters.wire import schema
+from domain.kernel import schema
 
 MEDIA_TYPE: Final = "application/problem+json"
 

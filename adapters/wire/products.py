@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire.schema import (
+from domain.catalogue.categories import Category
+from domain.catalogue.model import Availability, ProductStatus, Visibility
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -23,8 +25,6 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )  # fmt: skip
-from domain.catalogue.categories import Category
-from domain.catalogue.model import Availability, ProductStatus, Visibility
 
 MEDIA_ROLES: Final = ("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document")
 LENGTH_UNITS: Final = ("in", "ft", "mm", "cm", "m")

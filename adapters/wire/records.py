@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, boolean, date, map_of, named, strict_object, text
+from domain.kernel.schema import Schema, array, boolean, date, map_of, named, strict_object, text
 
 BODY_LIMIT: Final = 5 * 1024 * 1024
 MOST_RECORDS: Final = 1000

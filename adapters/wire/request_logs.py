@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from adapters.wire import schema
-from adapters.wire.resource import Resource, computed, optional, part
+from adapters.wire.resource import Resource, part
+from domain.kernel import schema
+from domain.kernel.resource import computed, optional
 from domain.kernel.tenancy import Actor
 from domain.request_logs.model import RequestLog
 

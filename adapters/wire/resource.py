@@ -2,57 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, list_of, moments_in, named, nullable, record, strict_object
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.plain import ATOMS, plain
-from domain.kernel.tenancy import Tenant
+from domain.kernel.resource import Field, View, field_of
+from domain.kernel.schema import Schema, array, list_of, moments_in, named, record, strict_object
 
 R = TypeVar("R")
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 _PARAMETER: Final = re.compile(r"{(\w+)}")
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """As whom and when a row is looked at."""
-
-    tenant: Tenant
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One property. `of` works it out where it is no field of the row; `create` and `patch` are what a body may set it to."""
-
-    schema: Schema
-    of: Callable[[Any, View], Any] | None = None
-    optional: bool = False
-    create: Schema | None = None
-    patch: Schema | None = None
-    required: bool = False
-    rendered: bool = False
-    """Whether `of` answers JSON already."""
-
-
-def _field(given: "Field | Schema") -> Field:
-    return given if isinstance(given, Field) else Field(given)
-
-
-def optional(given: "Field | Schema") -> Field:
-    """Left out where there is none."""
-    return replace(_field(given), optional=True)
-
-
-def computed(schema: Schema, of: Callable[[Any, View], Any]) -> Field:
-    """Worked out of the row as it is looked at."""
-    return Field(schema, of)
 
 
 def part(resource: "Resource[Any]", of: Callable[[Any], Any]) -> Field:
@@ -67,28 +29,6 @@ def parts(resource: "Resource[Any]", of: Callable[[Any], Iterable[Any]], descrip
         return [resource.render(part, view) for part in of(row)]
 
     return Field(array(resource.schema, description=description), render, rendered=True)
-
-
-def settable(
-    schema: Schema, *, required: bool = False, patch: Schema | None = None, answered: Schema | None = None
-) -> Field:
-    """May be set when it is made and changed later; `patch` adds to the schema then, `answered` is how it comes back."""
-    return Field(answered or schema, create=schema, patch=schema | (patch or {}), required=required)
-
-
-def fixed(schema: Schema, *, required: bool = False, answered: Schema | None = None) -> Field:
-    """May be set when it is made, and stays."""
-    return Field(answered or schema, create=schema, required=required)
-
-
-def changeable(schema: Schema, patch: Schema | None = None) -> Field:
-    """Set by the service when it is made; may be changed later, to what `patch` allows."""
-    return Field(schema, patch=patch or schema)
-
-
-def clearable(schema: Schema, description: str) -> Field:
-    """May be set, and taken away by null; left out where there is none."""
-    return Field(schema, optional=True, create=schema, patch=nullable(schema) | {"description": description})
 
 
 UNREADABLE: Final = (
@@ -147,7 +87,7 @@ class Resource(Generic[R]):
         self.name: Final = name
         self.path: Final = path
         self.etag_source: Final = etag_source
-        self.fields: Final = {key: _field(given) for key, given in fields.items()}
+        self.fields: Final = {key: field_of(given) for key, given in fields.items()}
         left_out = tuple(key for key, field in self.fields.items() if field.optional)
         shown = {key: field.schema for key, field in self.fields.items()}
         described = record(name, shown, optional=left_out, description=description)

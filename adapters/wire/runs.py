@@ -2,8 +2,12 @@
 
 from typing import Final
 
-from adapters.wire.resource import Body, Resource, computed, into, optional
-from adapters.wire.schema import (
+from adapters.wire.resource import Body, Resource, into
+from domain.catalogue.model import Stream
+from domain.ingestion.model import UnmappedReason
+from domain.kernel.problems import ProblemKind
+from domain.kernel.resource import computed, optional
+from domain.kernel.schema import (
     array,
     boolean,
     enum,
@@ -18,9 +22,6 @@ from adapters.wire.schema import (
     text,
     timestamp,
 )
-from domain.catalogue.model import Stream
-from domain.ingestion.model import UnmappedReason
-from domain.kernel.problems import ProblemKind
 from domain.runs.model import KEPT_COLUMNS, Run, RunStage, RunStatus, RunTrigger, StartRun, WaitingReason
 
 STREAM: Final = named("run_stream", enum(*Stream))

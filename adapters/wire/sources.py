@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from adapters.wire.resource import Body, Resource, View, changeable, computed, fixed, optional, settable
+from adapters.wire.resource import Body, Resource
 from adapters.wire.runs import PROBLEM
-from adapters.wire.schema import (
+from domain.catalogue.model import LicenceBasis
+from domain.ingestion.model import MappingTier, UnmappedReason
+from domain.kernel.resource import View, changeable, computed, fixed, optional, settable
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -24,8 +27,6 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
-from domain.catalogue.model import LicenceBasis
-from domain.ingestion.model import MappingTier, UnmappedReason
 from domain.sources.model import Source, SourceFault, SourceKind, SourceStatus, freshness
 from domain.sources.schedules import BOUNDS
 from domain.sources.testing import RECORDS, SourceTest

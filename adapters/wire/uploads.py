@@ -2,8 +2,10 @@
 
 from typing import Any, Final
 
-from adapters.wire.resource import Body, Resource, computed, fixed, into, optional
-from adapters.wire.schema import (
+from adapters.wire.resource import Body, Resource, into
+from domain.kernel.plain import plain
+from domain.kernel.resource import computed, fixed, optional
+from domain.kernel.schema import (
     boolean,
     constant,
     enum,
@@ -16,7 +18,6 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
-from domain.kernel.plain import plain
 from domain.uploads.model import CompleteUpload, Upload, UploadStatus
 from ports.objects import SignedPut
 

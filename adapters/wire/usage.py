@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final
 
-from adapters.wire import schema
-from adapters.wire.resource import Resource, View, computed
+from adapters.wire.resource import Resource
+from domain.kernel import schema
 from domain.kernel.plain import instant
+from domain.kernel.resource import View, computed
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import METERS, DayUsage
 from domain.usage.usecases.service import MeterUsage, Usage, UsageSeries

@@ -10,19 +10,11 @@ import msgspec
 
 from adapters.wire import events
 from adapters.wire.changes import EVENT
-from adapters.wire.resource import (
-    Body,
-    Resource,
-    View,
-    changeable,
-    clearable,
-    computed,
-    into,
-    optional,
-    parts,
-    settable,
-)
-from adapters.wire.schema import (
+from adapters.wire.resource import Body, Resource, into, parts
+from adapters.wire.versions import SUPPORTED, Versions
+from domain.events.model import NOT_SENT_YET, Event
+from domain.kernel.resource import View, changeable, clearable, computed, optional, settable
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -37,8 +29,6 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
-from adapters.wire.versions import SUPPORTED, Versions
-from domain.events.model import NOT_SENT_YET, Event
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
     EVERY_TYPE,

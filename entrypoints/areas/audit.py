@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from adapters.wire import audit as wire
-from adapters.wire.schema import Schema, boolean, text, timestamp
 from domain.audit.model import Act, AuditFilter
 from domain.audit.usecases import AuditService
 from domain.jobs.usecases.ticks import Tick
+from domain.kernel.schema import Schema, boolean, text, timestamp
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Operation, Read, Undoing, Write

@@ -5,10 +5,10 @@ from typing import Any, Final, TypeAlias
 
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
-from adapters.wire.schema import Schema, array, enum, id_of, text, timestamp
 from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
 from domain.catalogue.usecases.service import CatalogueService
 from domain.kernel.paging import Page
+from domain.kernel.schema import Schema, array, enum, id_of, text, timestamp
 from entrypoints.areas.area import Area
 from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply

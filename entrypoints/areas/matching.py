@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from adapters.wire import matching as wire
-from adapters.wire.schema import Schema, enum, id_of, text
 from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler
+from domain.kernel.schema import Schema, enum, id_of, text
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
     JudgeSettingsChange,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from adapters.wire import usage as wire
-from adapters.wire.schema import date
 from domain.jobs.usecases.ticks import Tick
+from domain.kernel.schema import date
 from domain.sources.ports import SourceStore
 from domain.storage.ports import StorageLedger
 from domain.usage.meters import SOURCES, STORED_BYTES

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Final, TypeAlias
 
 from adapters.wire import webhooks as wire
-from adapters.wire.schema import Schema, enum, id_of, text
 from domain.jobs.usecases.ticks import Tick
+from domain.kernel.schema import Schema, enum, id_of, text
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
 from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService

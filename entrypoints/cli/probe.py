@@ -11,9 +11,9 @@ from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import connect
 from adapters.wire.probes import REPORT
-from adapters.wire.resource import View
 from domain.kernel.addresses import refusal
 from domain.kernel.clock import now
+from domain.kernel.resource import View
 from domain.kernel.tenancy import Tenant
 from domain.probes.model import Report
 from domain.probes.usecases.execution import Takable

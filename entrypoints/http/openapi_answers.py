@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from adapters.wire import problems, schema
+from adapters.wire import problems
+from domain.kernel import schema
 from entrypoints.http.codes import CODES
 from entrypoints.http.openapi_schemas import ComponentSchemas
 from entrypoints.http.operation import Operation

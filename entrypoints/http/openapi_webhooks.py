@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from adapters.wire import schema
 from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.versions import SUPPORTED
+from domain.kernel import schema
 
 Json = dict[str, Any]
 

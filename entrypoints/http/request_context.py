@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from adapters.wire.cursors import Cursors
-from adapters.wire.resource import Resource, View
+from adapters.wire.resource import Resource
 from domain.access.model import Principal
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import View
 from entrypoints.http.reply import Reply
 from ports.unit_of_work import Tx
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from adapters.wire.schema import moment_of
 from domain.kernel.closeness import Closeness
 from domain.kernel.errors import FieldError
+from domain.kernel.schema import moment_of
 from entrypoints.http.fault_search import Part, Path, has_few_values
 from entrypoints.http.fault_sentences import missing, sentence, unknown, wanted_by
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
-from adapters.wire import schema
+from domain.kernel import schema
 from entrypoints.areas.area import Area
 from entrypoints.http.codes import CODES
 from entrypoints.http.openapi import REQUEST_HEADERS, header_names

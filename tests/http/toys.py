@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from adapters.wire import schema
+from domain.kernel import schema
 from adapters.wire.resource import Body
 from domain.audit.model import Change
 from domain.jobs.model import NewJob

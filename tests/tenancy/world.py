@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.changes.model import FeedPosition
 from domain.uploads.model import Upload
-from adapters.wire import schema
+from domain.kernel import schema
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
 from domain.catalogue import categories

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.wire import probes as wire
-from adapters.wire.resource import View
 from domain.kernel.errors import NotFound
+from domain.kernel.resource import View
 from domain.probes.model import Probe
 from entrypoints.console.answers import answered
 from entrypoints.console.asked import Values

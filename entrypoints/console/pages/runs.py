@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from adapters.wire import runs as wire
-from adapters.wire.resource import View
 from domain.ingestion.ports import Place
 from domain.kernel.errors import InvalidRequest, NotFound
+from domain.kernel.resource import View
 from domain.runs.model import SNAPSHOT_LIMIT, Run
 from domain.runs.ports import RunStore
 from domain.runs.usecases.excerpting import places_of

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from adapters.markup.documents import MarkupDocuments
 from adapters.memory.web import MemoryWeb
 from adapters.wire.probes import REPORT
-from adapters.wire.resource import View
+from domain.kernel.resource import View
 from domain.kernel.tenancy import Tenant
 from domain.probes.facts import Response
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
