@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from benchmarks.nameserver import nameserver
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.access.usecases import KeyRequest
+from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.sources.ports import SourceStore
@@ -133,7 +134,7 @@ async def _addresses(parts: Stack, organisation: Organisation, count: int) -> li
         source = await parts.source(organisation, kind="mail", inbound={"senders": ["vendor.example"]})
         address = f"{number:020d}@in.joinery.example"
         async with parts.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
-            await tx[SourceStore].save(source.changed(tx.now, inbound_address=address))
+            await tx[SourceStore].save(changed(source, tx.now, inbound_address=address))
         found.append(address)
     return found
 

@@ -24,7 +24,6 @@ from domain.changes.model import network_of
 from domain.changes.ports import Published
 from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import EndpointSettings
 from entrypoints.areas import webhooks
 
 PORT = 18_988
@@ -101,9 +100,9 @@ async def lag_figures(parts: Stack, receiver: Receiving, rate: float, seconds: f
 
 async def _endpoint(parts: Stack, reader: Shop, receiver: Receiving) -> None:
     service = webhooks.service(parts.container.assembled())
-    given: EndpointSettings = {"url": receiver.url("/shop"), "event_types": ("*",)}
+    given = {"url": receiver.url("/shop"), "event_types": ("*",)}
     async with parts.container.uow().begin(reader.tenant, CALL) as tx:
-        _, secret = await service.create(tx, given, VERSION)
+        _, secret = await service.create_with_secret(tx, given, VERSION)
     receiver.trust({"/shop": [secret]})
 
 

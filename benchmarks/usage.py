@@ -22,7 +22,6 @@ from domain.webhooks.model import (
     Delivery,
     DeliveryStatus,
     Endpoint,
-    EndpointStatus,
     SealedSecrets,
 )
 from domain.webhooks.ports import DeliveryLog, Progress, WebhookStore
@@ -51,7 +50,13 @@ async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
     """Recording batches with counting and without, in turns."""
     now = parts.container.clock().now()
     endpoint = Endpoint(
-        new_id("whe"), "https://bench.example/", ("*",), "2026-10-04", "0000", now, now, status=EndpointStatus.ENABLED
+        id=new_id("whe"),
+        url="https://bench.example/",
+        event_types=("*",),
+        api_version="2026-10-04",
+        secret_last4="0000",
+        created_at=now,
+        updated_at=now,
     )
     async with parts.container.uow().begin(tenant, CALL) as tx:
         await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())

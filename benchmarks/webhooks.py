@@ -17,7 +17,7 @@ from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import EndpointSettings, EndpointStatus, Filters
+from domain.webhooks.model import EndpointStatus, Filters
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas import webhooks
 
@@ -67,13 +67,13 @@ class Bench:
 
     async def _add(self, tenant: Tenant, url: str | None) -> None:
         path, catalogue = f"/{self.round}-{len(self.shops)}", new_id("cat")
-        given: EndpointSettings = {
+        given = {
             "url": url or self.receiver.url(path),
             "event_types": ("*",),
             "filters": Filters(catalogues=(catalogue,)),
         }
         async with self.parts.container.uow().begin(tenant, CALL) as tx:
-            endpoint, secret = await self.service.create(tx, given, VERSION)
+            endpoint, secret = await self.service.create_with_secret(tx, given, VERSION)
         self.receiver.trust({path: [secret]})
         self.shops.append(Shop(path, endpoint.id, Publisher(tenant, catalogue)))
         self.wanted[path] = []

@@ -8,12 +8,12 @@ from typing import Any, Final, cast
 import msgspec
 
 from adapters.wire.cursors import Cursors
-from adapters.wire.versions import SUPPORTED
 from domain.access.model import SCOPES, Principal
 from domain.kernel.lines import Lines
 from domain.kernel.paging import PageRequest
 from domain.kernel.resource import View
 from domain.kernel.tenancy import Actor
+from domain.kernel.versions import SUPPORTED
 from domain.orgs.ports import OrgStore
 from entrypoints.areas.area import Area, services_of
 from entrypoints.dependencies import Dependencies

@@ -6,7 +6,6 @@ from typing import Final
 from adapters.wire.changes import envelope_schema
 from adapters.wire.exports import EXPORT
 from adapters.wire.products import AVAILABILITY, OFFER_LINE, PRODUCT, VARIANT
-from adapters.wire.sources import STATUS_REASON
 from adapters.wire.usage import METER, USAGE
 from adapters.wire.webhooks import ENDPOINT
 from domain.events.model import TYPES
@@ -24,6 +23,7 @@ from domain.kernel.schema import (
     text,
     timestamp,
 )
+from domain.sources.model import STATUS_REASON
 
 _PROVENANCE: Final = named(
     "provenance",

@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar, get_type_hints
 
 import msgspec
 
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.plain import ATOMS, plain
-from domain.kernel.resource import Field, View, field_of
+from domain.kernel.resource import Field, View, field_of, fields_of
 from domain.kernel.schema import Schema, array, list_of, moments_in, named, record, strict_object
 
 R = TypeVar("R")
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
+_NOTHING: Final[Mapping[str, Any]] = {}
 _PARAMETER: Final = re.compile(r"{(\w+)}")
 
 
@@ -70,6 +71,8 @@ def into(command: type[C]) -> Callable[[Any], C]:
 class Resource(Generic[R]):
     """`name` is the marker in `object`; without one it is part of another resource. `fields` in the order of the answer.
 
+    A resource whose dataclass declares its properties is made by `of`.
+
     `path` is where one is read, with `{field}` for fields of the row; `title` names it where `name` would mislead.
     `etag_source` returns what an answer's ETag is computed from, where parts of the answer change with the time alone.
     """
@@ -85,6 +88,7 @@ class Resource(Generic[R]):
         etag_source: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self.name: Final = name
+        self.kind: Any = None
         self.path: Final = path
         self.etag_source: Final = etag_source
         self.fields: Final = {key: field_of(given) for key, given in fields.items()}
@@ -94,6 +98,20 @@ class Resource(Generic[R]):
         self.schema: Final = named(title, described) if title else described
         self.list: Final = list_of(self.schema)
         self._shown = [(name, field.of, field.rendered, field.optional) for name, field in self.fields.items()]
+
+    @classmethod
+    def of(
+        cls, kind: type[R], name: str, computed: Mapping[str, "Field | Schema"] = _NOTHING, **more: Any
+    ) -> "Resource[R]":
+        """Return the resource that a dataclass declares, with properties that are `computed` of its rows."""
+        declared: Any = kind
+        resource = cls(name, {**fields_of(declared), **computed}, **more)
+        resource.kind = kind
+        return resource
+
+    def _command(self, name: str, fields: Iterable[str]) -> Any:
+        types = get_type_hints(self.kind)
+        return TypedDict(name, {field: types[field] for field in fields}, total=False)  # type: ignore[operator]
 
     def render(self, row: R, view: View) -> dict[str, Any]:
         """The row as it is answered: what is absent is left out of optional properties, null in others."""
@@ -110,13 +128,19 @@ class Resource(Generic[R]):
         """Where the row is read."""
         return _PARAMETER.sub(lambda found: str(getattr(row, found[1])), self.path)
 
-    def create(self, command: type[C]) -> Body[C]:
-        """The body that makes one."""
+    def create(self, command: type[C] | None = None) -> Body[C]:
+        """Return the body that creates one, decoded into `command`, or into a dictionary of the dataclass's fields."""
         settable_fields = {name: field.create for name, field in self.fields.items() if field.create is not None}
         required = tuple(name for name, field in self.fields.items() if field.required)
-        return Body(named(f"{self.name}_create", strict_object(settable_fields, required)), into(command))
+        return Body(
+            named(f"{self.name}_create", strict_object(settable_fields, required)),
+            into(command or self._command("New", settable_fields)),
+        )
 
-    def patch(self, command: type[C]) -> Body[C]:
-        """The body that changes one: what is left out stays."""
+    def patch(self, command: type[C] | None = None) -> Body[C]:
+        """Return the body that changes one; what is left out stays."""
         changeable_fields = {name: field.patch for name, field in self.fields.items() if field.patch is not None}
-        return Body(named(f"{self.name}_update", strict_object(changeable_fields)), into(command))
+        return Body(
+            named(f"{self.name}_update", strict_object(changeable_fields)),
+            into(command or self._command("Changes", changeable_fields)),
+        )

@@ -11,28 +11,24 @@ import msgspec
 from adapters.wire import events
 from adapters.wire.changes import EVENT
 from adapters.wire.resource import Body, Resource, into, parts
-from adapters.wire.versions import SUPPORTED, Versions
-from domain.events.model import NOT_SENT_YET, Event
-from domain.kernel.resource import View, changeable, clearable, computed, optional, settable
+from domain.events.model import Event
+from domain.kernel.resource import View, computed, optional
 from domain.kernel.schema import (
     Schema,
-    array,
     boolean,
     enum,
     id_of,
     integer,
     map_of,
-    named,
     record,
     strict_object,
     text,
     timestamp,
-    url,
 )
 from domain.kernel.tenancy import Tenant
+from domain.kernel.versions import SUPPORTED, Versions
 from domain.webhooks.model import (
-    EVERY_TYPE,
-    MOST_TYPES,
+    LAST4,
     Attempt,
     AttemptFailure,
     AttemptStatus,
@@ -40,12 +36,9 @@ from domain.webhooks.model import (
     DeliveryStatus,
     DisabledReason,
     Endpoint,
-    EndpointStatus,
-    PayloadKind,
     RecoveryRange,
 )
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
-from domain.webhooks.subscription import SUBSCRIBABLE
 
 _decode = msgspec.json.Decoder(dict, float_hook=Decimal).decode
 """Exact: a number is sent with the digits that the log has."""
@@ -58,95 +51,18 @@ def _first(example: StrEnum) -> Schema:
     return enum(example, *(value for value in type(example) if value != example))
 
 
-_TYPES: Final = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
-MOST_SOURCES: Final = 100
-MOST_CATEGORIES: Final = 100
-MOST_CATALOGUES: Final = 50
-LONGEST_WINDOW: Final = 300
 LONGEST_OVERLAP: Final = 72
 USUAL_OVERLAP: Final = 24
 
-URL: Final[Schema] = url("https://shop.example/hooks/joinery") | {
-    "description": "Where events are POSTed: HTTPS in live mode, in test mode plain HTTP and any port as well. It must "
-    "be a public address. Redirects are not followed."
-}
-UNSENT: Final = (
-    f"Not sent yet, but may be subscribed to already: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
-)
-SUBSCRIBED_TYPES: Final[Schema] = array(
-    {"type": "string", "enum": [*_TYPES, EVERY_TYPE], "examples": ["offer.changed"]},
-    least=1,
-    most=MOST_TYPES,
-    description='The types wanted, or `["*"]` for every public type, present and future. ' + UNSENT,
-) | {"uniqueItems": True}
-FILTERS: Final = strict_object(
-    {
-        "sources": array(
-            id_of("src"),
-            least=1,
-            most=MOST_SOURCES,
-            description="Of offers' and sources' events only those of these sources. Products' and variants' all come.",
-        ),
-        "categories": array(
-            id_of("ctg"),
-            least=1,
-            most=MOST_CATEGORIES,
-            description="Of products', variants' and offers' events only those filed under or below these.",
-        ),
-        "catalogues": array(
-            id_of("cat"),
-            least=1,
-            most=MOST_CATALOGUES,
-            description="Only events of these catalogues. One that you cannot see has no events for you.",
-        ),
-    },
-    description="Which events are wanted beside their types; a filter that is left out lets everything through. Types "
-    "that only webhooks carry are not narrowed.",
-)
-PAYLOAD: Final = enum(*PayloadKind) | {
-    "description": "`thin` names the fields that changed, `fat` also carries the product, variant or offer as `data."
-    "object`, and needs the plan feature `fat_webhooks`."
-}
-COALESCE: Final = integer(
-    0,
-    least=0,
-    most=LONGEST_WINDOW,
-    description="Seconds that each delivery waits, combining what changes meanwhile about the same product, variant or "
-    "offer into one event; 0 sends every change as it happens.",
-)
-API_VERSION: Final = named("service_version", enum(*reversed(SUPPORTED.dates))) | {
-    "description": "The version whose shape the events have; that of the creating request unless given."
-}
-DESCRIPTION: Final = text("The shop's price cache", longest=500)
 SECRET: Final = text(
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
     description="The signing secret, told this once: keep it. The key is what follows `whsec_`, decoded from base64.",
 )
-LAST4: Final = text("KYo=", longest=4, shortest=4)
-ENDPOINT: Final = Resource[Endpoint](
+ENDPOINT: Final = Resource.of(
+    Endpoint,
     "webhook_endpoint",
     {
-        "id": id_of("whe"),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
-        "url": settable(URL, required=True),
-        "event_types": settable(
-            SUBSCRIBED_TYPES, required=True, patch={"description": "Replaces the types as a whole."}
-        ),
-        "filters": settable(
-            FILTERS,
-            patch={"description": "Replaces the filters as a whole; `{}` lets everything through."},
-            answered=record(
-                None,
-                dict(FILTERS["properties"]),
-                optional=("sources", "categories", "catalogues"),
-                description="Empty when nothing is narrowed.",
-            ),
-        ),
-        "payload": settable(PAYLOAD),
-        "coalesce_seconds": settable(COALESCE),
-        "api_version": settable(API_VERSION),
-        "description": clearable(DESCRIPTION, "null takes it away."),
-        "status": changeable(enum(*EndpointStatus)),
         "status_reason": optional(
             record(
                 None,
@@ -155,7 +71,6 @@ ENDPOINT: Final = Resource[Endpoint](
                 "hours (`failing`).",
             )
         ),
-        "secret_last4": LAST4,
         "rotation": optional(
             computed(
                 record(
@@ -166,11 +81,6 @@ ENDPOINT: Final = Resource[Endpoint](
                 lambda endpoint, view: endpoint.rotation_at(view.now),
             )
         ),
-        "version": integer(3, least=1, description="What If-Match compares."),
-        "created_at": timestamp(),
-        "updated_at": timestamp(),
-        "last_success_at": optional(timestamp("When a delivery last succeeded.")),
-        "failing_since": optional(timestamp("The first failed attempt since the last success.")),
     },
     path="/v1/webhook-endpoints/{id}",
 )

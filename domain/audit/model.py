@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from domain.kernel.ids import encode, uuid7
 from domain.kernel.plain import plain
+from domain.kernel.resource import fields_of
 from domain.kernel.tenancy import AuditContext
 
 UNDO: Final = "audit.undo"
@@ -123,6 +124,11 @@ class Audited:
 
     object: str
     fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kind: type, object: str, *more: str) -> "Audited":
+        """Return what the declaration of a resource says (`domain.kernel.resource`), and `more` attributes of its rows."""
+        return cls(object, (*(name for name, field in fields_of(kind).items() if field.in_audit_log), *more))
 
     def created(self, row: Any) -> Change:
         """The entry of a new resource."""

@@ -11,6 +11,7 @@ from domain.audit.ports import AuditLog
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, UndoUnavailable, Unprocessable
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from domain.orgs.ports import OrgStore
 from ports.unit_of_work import Tx
 
@@ -92,9 +93,7 @@ class AuditService:
         Raises NotFound; PermissionDenied without the permission for its inverse; Conflict when it is undone already;
         UndoUnavailable when it cannot be undone, or a later entry stands on it, which is named.
         """
-        entry = await tx[AuditLog].get(id)
-        if entry is None:
-            raise NotFound
+        entry = existing(await tx[AuditLog].get(id))
         await tx[AuditLog].take_turn(entry.act)
         entries = await tx[AuditLog].acts([entry.act])
         act = Act(tuple(entries), await _first(tx, entry))

@@ -12,7 +12,7 @@ A field with a schema is a property of the resource's JSON::
 A field without one is stored and never answered. Tables, request bodies, audit entries and undo read the same declaration.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -61,9 +61,14 @@ class Field:
     audited: bool | None = None
 
     @property
+    def is_settable(self) -> bool:
+        """Whether a body may set it, at creation or later."""
+        return (self.create or self.patch) is not None
+
+    @property
     def in_audit_log(self) -> bool:
         """Whether the audit log has it."""
-        return (self.create or self.patch) is not None if self.audited is None else self.audited
+        return self.is_settable if self.audited is None else self.audited
 
 
 def field_of(given: Field | Schema) -> Field:
@@ -116,10 +121,11 @@ def clearable(schema: Schema, description: str) -> Field:
 
 
 @cache
-def fields_of(kind: type) -> Mapping[str, Field]:
+def fields_of(kind: Hashable) -> Mapping[str, Field]:
     """Return the properties that the fields of a dataclass declare, in their order."""
     found = {}
-    for name, hint in get_type_hints(kind, include_extras=True).items():
+    declared: Any = kind
+    for name, hint in get_type_hints(declared, include_extras=True).items():
         for note in get_args(hint)[1:] if hasattr(hint, "__metadata__") else ():
             if isinstance(note, (Field, dict)):
                 found[name] = field_of(note)
@@ -127,8 +133,9 @@ def fields_of(kind: type) -> Mapping[str, Field]:
 
 
 @cache
-def _types_of(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)
+def _types_of(kind: Hashable) -> Mapping[str, Any]:
+    declared: Any = kind
+    return get_type_hints(declared)
 
 
 def load(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,13 +150,14 @@ def differing(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed(row: R, now: datetime, **changes: Any) -> R:
-    """Return the row with those fields changed, one version on."""
+    """Return the row with those fields changed, one version on if it has versions."""
     one: Any = row
-    after: R = replace(one, version=one.version + 1, updated_at=now, **changes)
+    version = {"version": one.version + 1} if hasattr(one, "version") else {}
+    after: R = replace(one, updated_at=now, **version, **changes)
     return after
 
 
-def found(row: R | None) -> R:
+def existing(row: R | None) -> R:
     """Return the row. Raises NotFound where there is none."""
     if row is None:
         raise NotFound

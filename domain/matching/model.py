@@ -1,7 +1,7 @@
 """Pairs of variants that may be the same item, the merges that were made of them, and what the judge may do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
@@ -116,10 +116,6 @@ class MatchPair:
     judgement: Judgement | None = None
     merge: str | None = None
     held: bool = False
-
-    def changed(self, now: datetime, **changes: Any) -> "MatchPair":
-        """The pair with those fields changed."""
-        return replace(self, updated_at=now, **changes)
 
     @property
     def merges_by_rules(self) -> bool:

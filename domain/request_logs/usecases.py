@@ -1,7 +1,7 @@
 """Reading the log of an organisation's requests."""
 
-from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from domain.request_logs.model import RequestLog, RequestLogFilter
 from domain.request_logs.ports import RequestLogStore
 from ports.unit_of_work import Tx
@@ -16,7 +16,4 @@ class RequestLogService:
 
     async def get(self, tx: Tx, id: str) -> RequestLog:
         """The newest log with that Request-Id. Raises NotFound."""
-        log = await tx[RequestLogStore].get(id)
-        if log is None:
-            raise NotFound
-        return log
+        return existing(await tx[RequestLogStore].get(id))

@@ -3,12 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Annotated, Any, Final
 
 from domain.audit.model import Audited
 from domain.catalogue.model import LicenceBasis
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
+from domain.kernel.resource import VERSION, audited, changeable, changed, fixed, optional, settable
+from domain.kernel.schema import (
+    Schema,
+    array,
+    boolean,
+    currency,
+    enum,
+    id_of,
+    integer,
+    named,
+    record,
+    strict_object,
+    text,
+    timestamp,
+    url,
+)
 
 
 class SourceKind(StoredEnum):
@@ -65,6 +81,61 @@ class StatusReason:
     message: str
 
 
+BOUNDS: Final = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
+"""The least and the most minutes between pulls."""
+_PLATFORMS: Final = ("shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom")
+_FORMATS: Final = ("csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld")
+
+CONNECTOR: Final = text("csv", longest=64, description="Chosen by kind, platform and format when it is left out.")
+INBOUND: Final = strict_object(
+    {"senders": array(text("orders@vendor.example", longest=320), most=100, description="Addresses that may send.")},
+    ("senders",),
+    "Data is taken from mail of these senders, at the source's inbound_address.",
+)
+CONFIG: Final[Schema] = {
+    "type": "object",
+    "description": "Settings. A connector may add its own; what it does not know is refused.",
+    "properties": {
+        "url": url(),
+        "platform": named("shop_platform", enum(*_PLATFORMS)),
+        "format": enum("csv", *(name for name in _FORMATS if name != "csv")),
+        "currency": currency(),
+        "decimal": enum("dot", "comma", "auto"),
+        "role": enum("supplier", "brand", "retailer", "warehouse"),
+        "warehouse": text("Main", longest=200, description="The location of offers that name none."),
+        "price_code": text("TRADE", longest=200, description="Which price column to take when there are several."),
+        "media_base_url": url("https://cdn.vendor.example/pictures")
+        | {
+            "maxLength": 1024,
+            "pattern": r"^https?://[^?#\s]+$",
+            "x-words": "an address that starts with http:// or https:// and has no query, no fragment and no spaces",
+            "description": "The folder in which pictures lie that the data gives by their file names alone.",
+        },
+        "inbound": INBOUND,
+    },
+    "maxProperties": 50,
+    "examples": [{"url": "https://vendor.example/feed.csv", "format": "csv", "currency": "usd", "role": "supplier"}],
+}
+SCHEDULE: Final = strict_object(
+    {
+        "interval_minutes": integer(1440, least=BOUNDS["interval_minutes"][0], most=BOUNDS["interval_minutes"][1]),
+        "stock_interval_minutes": integer(
+            60, least=BOUNDS["stock_interval_minutes"][0], most=BOUNDS["stock_interval_minutes"][1]
+        ),
+        "adaptive": boolean(False, "Pull more often while runs find changes, less often while they find none."),
+    },
+    description="How often the source is pulled; a stream without an interval is pulled on request only.",
+)
+INBOUND_ADDRESS: Final = text(
+    "k3m9x2q7w5t8a4b6c2d9@in.joinery.example", longest=320, description="Present with config.inbound."
+)
+STATUS_REASON: Final = named(
+    "source_status_reason",
+    record(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)}),
+)
+_WHEN_REASON: Final = "Present while there is something to say about the status."
+
+
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """How many failed runs in a row make a source degraded, and blocked."""
@@ -80,7 +151,7 @@ def _stopped(status: "SourceStatus") -> str:
     return f"The source is {status}{why} set its status to active (PATCH /v1/sources/{{id}})."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One vendor connection. `config` is the wire object as it was given; credentials live sealed elsewhere.
 
@@ -89,22 +160,37 @@ class Source:
     of one item's stock last changed anything.
     """
 
-    id: str
-    catalogue: str
-    name: str
-    kind: SourceKind
-    connector: str
-    config: Mapping[str, Any]
-    schedule: Schedule
-    status: SourceStatus
-    licence_basis: LicenceBasis
-    first_party: bool
-    has_credentials: bool
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    status_reason: StatusReason | None = None
-    inbound_address: str | None = None
+    id: Annotated[str, id_of("src")]
+    catalogue: Annotated[str, id_of("cat")]
+    name: Annotated[str, settable(text("Lindgren Möbler feed", longest=200), required=True)]
+    kind: Annotated[SourceKind, fixed(enum("url", *(kind for kind in SourceKind if kind != "url")), required=True)]
+    connector: Annotated[str, settable(CONNECTOR)]
+    config: Annotated[Mapping[str, Any], settable(CONFIG, patch={"description": "Replaces the settings as a whole."})]
+    schedule: Annotated[
+        Schedule,
+        settable(
+            SCHEDULE,
+            patch={"description": "Replaces the schedule as a whole."},
+            answered=record(None, dict(SCHEDULE["properties"]), optional=tuple(BOUNDS)),
+        ),
+    ] = Schedule()
+    status: Annotated[SourceStatus, changeable(enum(*SourceStatus), enum("active", "paused"))] = SourceStatus.ACTIVE
+    status_reason: Annotated[StatusReason | None, audited(optional(STATUS_REASON | {"description": _WHEN_REASON}))] = (
+        None
+    )
+    licence_basis: Annotated[LicenceBasis, settable(enum(*LicenceBasis))] = LicenceBasis.UNKNOWN
+    first_party: Annotated[
+        bool,
+        fixed(
+            boolean(False, "Defaults to true for vendors, to false for retailers."),
+            answered=boolean(False, "The source is the brand's own."),
+        ),
+    ]
+    has_credentials: Annotated[bool, audited(boolean(False, "Credentials themselves are never returned."))] = False
+    inbound_address: Annotated[str | None, audited(optional(INBOUND_ADDRESS))] = None
+    version: Annotated[int, VERSION] = 1
+    created_at: Annotated[datetime, timestamp()]
+    updated_at: Annotated[datetime, timestamp()]
     failures: int = 0
     catalogue_at: datetime | None = None
     stock_at: datetime | None = None
@@ -122,10 +208,6 @@ class Source:
         """Raises Conflict for a paused, disabled or blocked source."""
         if not self.runnable:
             raise Conflict(_stopped(self.status))
-
-    def changed(self, now: datetime, **changes: Any) -> "Source":
-        """The source with those fields changed, one version on."""
-        return replace(self, version=self.version + 1, updated_at=now, **changes)
 
     def interval(self, stream: str) -> int | None:
         """Minutes between pulls of the stream; None when it is not scheduled."""
@@ -158,7 +240,7 @@ class Source:
         if not asked and (self.status_reason is None or self.status_reason.code != SourceFault.PARSE_FAILED):
             return fresh
         if self.status == SourceStatus.DEGRADED:
-            return fresh.changed(now, status=SourceStatus.ACTIVE, status_reason=None, failures=0)
+            return changed(fresh, now, status=SourceStatus.ACTIVE, status_reason=None, failures=0)
         return replace(fresh, failures=0)
 
     def after_failure(self, reason: StatusReason, now: datetime, ladder: Ladder) -> "Source":
@@ -166,45 +248,15 @@ class Source:
         failures = self.failures + 1
         refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
         if self.runnable and (refused or failures >= ladder.blocked_after):
-            return self.changed(now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
+            return changed(self, now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
         if self.status == SourceStatus.ACTIVE and failures >= ladder.degraded_after:
-            return self.changed(now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)
+            return changed(self, now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)
         if self.status == SourceStatus.DEGRADED and self.status_reason and self.status_reason.code != reason.code:
-            return self.changed(now, status_reason=reason, failures=failures)
+            return changed(self, now, status_reason=reason, failures=failures)
         return replace(self, failures=failures)
 
 
-class SourceSettings(TypedDict, total=False):
-    """What people may set of a source at any time; `config` and `schedule` as wholes."""
-
-    connector: str
-    config: Mapping[str, Any]
-    schedule: Schedule
-    licence_basis: LicenceBasis
-
-
-class NewSource(SourceSettings):
-    """A source to connect; what is left out is chosen by kind, platform and format."""
-
-    name: str
-    kind: SourceKind
-    first_party: NotRequired[bool]
-
-
-class SourceChanges(SourceSettings, total=False):
-    """What to change of a source."""
-
-    name: str
-    status: SourceStatus
-
-
-AUDITED: Final = Audited(
-    "source",
-    (
-        "name", "kind", "connector", "config", "schedule", "status", "licence_basis", "first_party", "has_credentials",
-        "inbound_address", "status_reason",
-    ),
-)  # fmt: skip
+AUDITED: Final = Audited.of(Source, "source")
 
 
 STALE_INTERVALS: Final = 3

@@ -1,13 +1,10 @@
 """When a source is pulled: the bounds of its schedule, and the next pull of each stream (docs/conventions.md#schedule)."""
 
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.errors import FieldError
-from domain.sources.model import Schedule, Source
-
-BOUNDS: Final = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
-"""The least and the most minutes between pulls."""
+from domain.sources.model import BOUNDS, Schedule, Source
 
 
 def faults(schedule: Schedule) -> tuple[FieldError, ...]:

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, TypedDict
+from typing import Annotated, Final
 
 from domain.audit.model import Audited
-from domain.events.model import LoggedEvent
+from domain.events.model import NOT_SENT_YET, TYPES, LoggedEvent
 from domain.kernel.addresses import PORTS, refusal
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import InvalidRequest, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter
+from domain.kernel.resource import VERSION, audited, changeable, clearable, optional, settable
+from domain.kernel.schema import Schema, array, enum, id_of, integer, named, record, strict_object, text, timestamp, url
+from domain.kernel.versions import SUPPORTED
 
 MOST_ENDPOINTS: Final = 20
 MOST_TYPES: Final = 50
@@ -99,30 +102,110 @@ class Rotation:
     last4: str
 
 
-@dataclass(frozen=True, slots=True)
+SUBSCRIBABLE: Final = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
+"""The types that an endpoint can ask for; `webhook.test` is sent on request alone."""
+_TYPES: Final = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
+MOST_SOURCES: Final = 100
+MOST_CATEGORIES: Final = 100
+MOST_CATALOGUES: Final = 50
+LONGEST_WINDOW: Final = 300
+
+URL: Final[Schema] = url("https://shop.example/hooks/joinery") | {
+    "description": "Where events are POSTed: HTTPS in live mode, in test mode plain HTTP and any port as well. It must "
+    "be a public address. Redirects are not followed."
+}
+UNSENT: Final = (
+    f"Not sent yet, but may be subscribed to already: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
+)
+SUBSCRIBED_TYPES: Final[Schema] = array(
+    {"type": "string", "enum": [*_TYPES, EVERY_TYPE], "examples": ["offer.changed"]},
+    least=1,
+    most=MOST_TYPES,
+    description='The types wanted, or `["*"]` for every public type, present and future. ' + UNSENT,
+) | {"uniqueItems": True}
+FILTERS: Final = strict_object(
+    {
+        "sources": array(
+            id_of("src"),
+            least=1,
+            most=MOST_SOURCES,
+            description="Of offers' and sources' events only those of these sources. Products' and variants' all come.",
+        ),
+        "categories": array(
+            id_of("ctg"),
+            least=1,
+            most=MOST_CATEGORIES,
+            description="Of products', variants' and offers' events only those filed under or below these.",
+        ),
+        "catalogues": array(
+            id_of("cat"),
+            least=1,
+            most=MOST_CATALOGUES,
+            description="Only events of these catalogues. One that you cannot see has no events for you.",
+        ),
+    },
+    description="Which events are wanted beside their types; a filter that is left out lets everything through. Types "
+    "that only webhooks carry are not narrowed.",
+)
+PAYLOAD: Final = enum(*PayloadKind) | {
+    "description": "`thin` names the fields that changed, `fat` also carries the product, variant or offer as `data."
+    "object`, and needs the plan feature `fat_webhooks`."
+}
+COALESCE: Final = integer(
+    0,
+    least=0,
+    most=LONGEST_WINDOW,
+    description="Seconds that each delivery waits, combining what changes meanwhile about the same product, variant or "
+    "offer into one event; 0 sends every change as it happens.",
+)
+API_VERSION: Final = named("service_version", enum(*reversed(SUPPORTED.dates))) | {
+    "description": "The version whose shape the events have; that of the creating request unless given."
+}
+DESCRIPTION: Final = text("The shop's price cache", longest=500)
+LAST4: Final = text("KYo=", longest=4, shortest=4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """Where a tenant's events are POSTed. `disabled_for` is set when the service disabled it.
 
     `failing_since` is the first failed attempt since the last success.
     """
 
-    id: str
-    url: str
-    event_types: tuple[str, ...]
-    api_version: str
-    secret_last4: str
-    created_at: datetime
-    updated_at: datetime
-    filters: Filters = Filters()
-    payload: PayloadKind = PayloadKind.THIN
-    coalesce_seconds: int = 0
-    description: str | None = None
-    status: EndpointStatus = EndpointStatus.ENABLED
+    id: Annotated[str, id_of("whe")]
+    url: Annotated[str, settable(URL, required=True)]
+    event_types: Annotated[
+        tuple[str, ...],
+        settable(SUBSCRIBED_TYPES, required=True, patch={"description": "Replaces the types as a whole."}),
+    ]
+    filters: Annotated[
+        Filters,
+        settable(
+            FILTERS,
+            patch={"description": "Replaces the filters as a whole; `{}` lets everything through."},
+            answered=record(
+                None,
+                dict(FILTERS["properties"]),
+                optional=tuple(FILTERS["properties"]),
+                description="Empty when nothing is narrowed.",
+            ),
+        ),
+    ] = Filters()
+    payload: Annotated[PayloadKind, settable(PAYLOAD)] = PayloadKind.THIN
+    coalesce_seconds: Annotated[int, settable(COALESCE)] = 0
+    api_version: Annotated[str, settable(API_VERSION)]
+    description: Annotated[str | None, clearable(DESCRIPTION, "null takes it away.")] = None
+    status: Annotated[EndpointStatus, changeable(enum(*EndpointStatus))] = EndpointStatus.ENABLED
     disabled_for: DisabledReason | None = None
+    secret_last4: Annotated[str, audited(LAST4)]
     rotation: Rotation | None = None
-    version: int = 1
-    last_success_at: datetime | None = None
-    failing_since: datetime | None = None
+    version: Annotated[int, VERSION] = 1
+    created_at: Annotated[datetime, timestamp()]
+    updated_at: Annotated[datetime, timestamp()]
+    last_success_at: Annotated[datetime | None, optional(timestamp("When a delivery last succeeded."))] = None
+    failing_since: Annotated[
+        datetime | None, optional(timestamp("The first failed attempt since the last success."))
+    ] = None
 
     @property
     def status_reason(self) -> Mapping[str, str] | None:
@@ -133,31 +216,8 @@ class Endpoint:
         """The rotation while its overlap lasts."""
         return self.rotation if self.rotation and now < self.rotation.expires_at else None
 
-    def changed(self, now: datetime, **changes: Any) -> "Endpoint":
-        """The endpoint with those fields changed, one version on."""
-        return replace(self, version=self.version + 1, updated_at=now, **changes)
 
-
-class EndpointSettings(TypedDict, total=False):
-    """What people set of an endpoint; what is left out stays, or is filled in. `event_types` and `filters` as wholes."""
-
-    url: str
-    event_types: tuple[str, ...]
-    filters: Filters
-    payload: PayloadKind
-    coalesce_seconds: int
-    api_version: str
-    description: str | None
-    status: EndpointStatus
-
-
-AUDITED: Final = Audited(
-    "webhook_endpoint",
-    (
-        "url", "event_types", "filters", "payload", "coalesce_seconds", "api_version", "status", "secret_last4",
-        "description", "status_reason",
-    ),
-)  # fmt: skip
+AUDITED: Final = Audited.of(Endpoint, "webhook_endpoint", "status_reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,11 +409,3 @@ def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
         raise Unprocessable.of("url", "invalid_value", detail)
     if reason := refusal(url, allowed, PORTS if livemode else None):
         raise Unprocessable.of("url", "invalid_value", f"{reason} {_WITHOUT}")
-
-
-def differing(before: Endpoint, asked: EndpointSettings) -> dict[str, Any]:
-    """What really changes, as fields of an Endpoint; changing the status clears why the service set it."""
-    changes = {name: value for name, value in asked.items() if getattr(before, name) != value}
-    if "status" in changes:
-        changes |= {"disabled_for": None, "failing_since": None}
-    return changes

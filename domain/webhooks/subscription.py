@@ -3,12 +3,10 @@
 from typing import Final
 
 from domain.events.model import TYPES, LoggedEvent
-from domain.webhooks.model import EVERY_TYPE, Endpoint
+from domain.webhooks.model import EVERY_TYPE, SUBSCRIBABLE, Endpoint
 
 FILED: Final = ("product.", "variant.", "offer.")
 OF_A_SOURCE: Final = ("offer.", "source.")
-SUBSCRIBABLE: Final = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
-"""The types that an endpoint can ask for; `webhook.test` is sent on request alone."""
 ON_REQUEST: Final = frozenset(name for name, entry in TYPES.items() if not entry.channels)
 WEBHOOKS_ONLY: Final = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[name].channels)
 

@@ -7,10 +7,8 @@ from adapters.wire import sources as wire
 from domain.catalogue.model import Stream
 from domain.runs.sheets import context_of
 from domain.runs.usecases.handed_in import HandedIn
-from domain.sources.model import NewSource, SourceChanges
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
-from domain.sources.usecases.undoing import take_back
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import DetachedWrite, Read, Tool, Undoing, Write
@@ -23,7 +21,7 @@ Writing: TypeAlias = WriteContext[SourceService]
 
 async def list_all(call: Reading) -> Reply:
     """The tenant's sources."""
-    return call.list(wire.SOURCE, await call.service.list_sources(call.tx, call.page_request))
+    return call.list(wire.SOURCE, await call.service.page(call.tx, call.page_request))
 
 
 async def create(call: Writing) -> Reply:
@@ -107,7 +105,7 @@ OPERATIONS: Final = (
         "at once; one that must sign in, as soon as it has credentials. More than the plan includes: 429.",
         handler=create,
         scope="sources:write",
-        body=wire.SOURCE.create(NewSource),
+        body=wire.SOURCE.create(),
         reply=wire.SOURCE.schema,
         status=201,
         errors=("unprocessable", "quota_exceeded"),
@@ -135,13 +133,14 @@ OPERATIONS: Final = (
         "source's status to active starts its count of failures anew. The kind cannot change.",
         handler=update,
         scope="sources:write",
-        body=wire.SOURCE.patch(SourceChanges),
+        body=wire.SOURCE.patch(),
         reply=wire.SOURCE.schema,
         if_match=True,
         errors=("not_found", "precondition_required", "precondition_failed", "conflict", "unprocessable"),
         agent=Tool(approval=True, outside=True),
         undo=Undoing(
-            "The settings that were changed are as before, and credentials that were forgotten come back.", take_back
+            "The settings that were changed are as before, and credentials that were forgotten come back.",
+            SourceService.undo,
         ),
     ),
     Write(
@@ -157,7 +156,9 @@ OPERATIONS: Final = (
         body=wire.CREDENTIALS,
         reply=wire.SOURCE.schema,
         errors=("not_found", "unprocessable"),
-        undo=Undoing("The credentials of before come back, for 30 days; where there were none, these go.", take_back),
+        undo=Undoing(
+            "The credentials of before come back, for 30 days; where there were none, these go.", SourceService.undo
+        ),
     ),
     Write(
         id="sources.delete_credentials",
@@ -170,7 +171,7 @@ OPERATIONS: Final = (
         scope="sources:write",
         reply=wire.SOURCE.schema,
         errors=("not_found",),
-        undo=Undoing("The credentials come back, for 30 days.", take_back),
+        undo=Undoing("The credentials come back, for 30 days.", SourceService.undo),
     ),
     Write(
         id="sources.rotate_address",
@@ -185,7 +186,7 @@ OPERATIONS: Final = (
         reply=wire.SOURCE.schema,
         errors=("not_found", "unprocessable"),
         agent=Tool(approval=True),
-        undo=Undoing("The former address takes mail again, and the new one none.", take_back),
+        undo=Undoing("The former address takes mail again, and the new one none.", SourceService.undo),
     ),
     DetachedWrite(
         id="sources.test",

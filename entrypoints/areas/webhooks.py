@@ -7,10 +7,9 @@ from typing import Final, TypeAlias
 from adapters.wire import webhooks as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, enum, id_of, text
-from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
+from domain.webhooks.model import DeliveryFilter, DeliveryStatus
 from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService
-from domain.webhooks.usecases.undoing import take_back
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.openapi_webhooks import WEBHOOKS
@@ -32,12 +31,12 @@ _DELIVERY: Final = {"id": "whe", "delivery": "dlv"}
 
 async def list_all(call: Reading) -> Reply:
     """The tenant's endpoints."""
-    return call.list(wire.ENDPOINT, await call.service.list_endpoints(call.tx, call.page_request))
+    return call.list(wire.ENDPOINT, await call.service.page(call.tx, call.page_request))
 
 
 async def create(call: Writing) -> Reply:
     """A new endpoint with its secret."""
-    endpoint, secret = await call.service.create(call.tx, call.command, call.version)
+    endpoint, secret = await call.service.create_with_secret(call.tx, call.command, call.version)
     return call.made(wire.ENDPOINT, endpoint, secret=secret)
 
 
@@ -140,14 +139,14 @@ OPERATIONS: Final = (
         "the last 7 days.",
         handler=create,
         scope="webhooks:write",
-        body=wire.ENDPOINT.create(EndpointSettings),
+        body=wire.ENDPOINT.create(),
         reply=wire.ENDPOINT_WITH_SECRET,
         status=201,
         body_feature="fat_webhooks",
         errors=("conflict", "unprocessable"),
         preview=wire.FORECAST,
         encrypt_replay=True,
-        undo=Undoing("The endpoint is deleted.", take_back),
+        undo=Undoing("The endpoint is deleted.", WebhookService.undo),
     ),
     Read(
         id="webhooks.read",
@@ -171,7 +170,7 @@ OPERATIONS: Final = (
         "again with recover, and read what was never stored from the change feed.",
         handler=update,
         scope="webhooks:write",
-        body=wire.ENDPOINT.patch(EndpointSettings),
+        body=wire.ENDPOINT.patch(),
         reply=wire.ENDPOINT.schema,
         if_match=True,
         body_feature="fat_webhooks",
@@ -179,7 +178,8 @@ OPERATIONS: Final = (
         preview=wire.FORECAST,
         agent=Tool(approval=True),
         undo=Undoing(
-            "The settings that were changed are as before; what was failed by disabling stays failed.", take_back
+            "The settings that were changed are as before; what was failed by disabling stays failed.",
+            WebhookService.undo,
         ),
     ),
     Write(
@@ -195,7 +195,7 @@ OPERATIONS: Final = (
         status=204,
         undo=Undoing(
             "The endpoint comes back under its id, with its settings and secrets, for 30 days; it gets what happens from then on.",
-            take_back,
+            WebhookService.undo,
         ),
     ),
     Read(
@@ -270,7 +270,9 @@ OPERATIONS: Final = (
         body=wire.ROTATE,
         reply=wire.ENDPOINT_WITH_SECRET,
         encrypt_replay=True,
-        undo=Undoing("The former secret signs again, for 30 days, and the new one counts no longer.", take_back),
+        undo=Undoing(
+            "The former secret signs again, for 30 days, and the new one counts no longer.", WebhookService.undo
+        ),
     ),
     Write(
         id="webhooks.test",

@@ -18,7 +18,7 @@ from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
 from domain.mappings.ports import MappingStore
 from domain.runs.usecases.previewing import Preview, Previewing
-from domain.sources.model import NewSource, Source
+from domain.sources.model import Source
 from domain.storage.model import upload_key
 from entrypoints.areas.sources import service_of
 from entrypoints.console.answers import answered
@@ -100,7 +100,7 @@ async def _unsaved(
     principal, service = visit.principal, service_of(visit.dependencies)
     context = AuditContext(principal.actor, "sources.create", visit.request_id)
     try:
-        new = wire.SOURCE.create(NewSource).decode(dict(body))
+        new: dict[str, Any] = wire.SOURCE.create().decode(dict(body))
         async with visit.dependencies.uow.scratch(principal.tenant, context) as tx:
             source = await service.create(tx, new)
             if credentials is not None:

@@ -11,10 +11,10 @@ from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
-from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
+from domain.kernel.versions import SUPPORTED, Versions
 from domain.oauth.model import DEFAULT_SCOPES
 from domain.platform.usecases import Heartbeat, PlatformService
 from domain.uploads.usecases import UploadService

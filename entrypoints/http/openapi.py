@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from adapters.wire import problems
 from adapters.wire.event_types import TYPED_EVENT
-from adapters.wire.versions import SUPPORTED
 from domain.kernel import schema
+from domain.kernel.versions import SUPPORTED
 from entrypoints.http.openapi_answers import (
     HEADERS,
     Json,

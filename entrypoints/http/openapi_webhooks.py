@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any, Final
 
 from adapters.wire.event_types import EVENT_TYPES
-from adapters.wire.versions import SUPPORTED
 from domain.kernel import schema
+from domain.kernel.versions import SUPPORTED
 
 Json = dict[str, Any]
 

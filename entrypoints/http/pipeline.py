@@ -5,9 +5,9 @@ from time import perf_counter
 from typing import Final, TypeAlias
 
 from adapters.wire.cursors import Cursors
-from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import Principal
 from domain.kernel.errors import NotFound
+from domain.kernel.versions import SUPPORTED, Versions
 from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import content_coding

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from adapters.wire.versions import SUPPORTED
 from domain.agents.model import AgentTool
 from domain.kernel.errors import PayloadTooLarge
+from domain.kernel.versions import SUPPORTED
 from entrypoints.http.exchange import Request
 from entrypoints.http.incoming_body import too_large
 from entrypoints.http.request_state import RequestState

@@ -13,6 +13,7 @@ from adapters.postgres.cluster.moving import Moved, move, rebalance
 from adapters.postgres.errors import StaleRoute
 from adapters.postgres.nodes.pool import Pool
 from benchmarks.receiving import Receiving
+from domain.kernel.resource import changed as changed_row
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from entrypoints.container import Container, opened
@@ -50,7 +51,7 @@ class Writers:
         async with self._uow.begin(self._tenant, builders.CALL) as tx:
             found = await tx[SourceStore].get(source, lock=True)
             assert found is not None, "what was written is there, wherever"
-            changed = found.changed(tx.now)
+            changed = changed_row(found, tx.now)
             await tx[SourceStore].save(changed)
             await tx[EventLog].append([builders.event(source, version=changed.version)])
         self.committed += 1

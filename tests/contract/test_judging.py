@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from domain.kernel.resource import changed
 from domain.jobs.model import lane_of
 from domain.jobs.usecases.draining import LEASE, Drain
 from domain.kernel.paging import PageRequest
@@ -97,7 +98,7 @@ class Bench:
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             found = await FakePairs(tx).get(id, lock=True)
             assert found is not None
-            await FakePairs(tx).save(found.changed(tx.now, **changes))
+            await FakePairs(tx).save(changed(found, tx.now, **changes))
 
     async def work(self) -> None:
         """Carry out what the lane holds by now."""

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from domain.kernel.resource import changed
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import (
@@ -58,7 +59,7 @@ async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
         assert await backend.addresses.find(mine) == Recipient(tenant, source.id, mine)
         assert await backend.addresses.find(mine.upper()) is None
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx[SourceStore].save(source.changed(tx.now, inbound_address=address + str(livemode)))
+            await tx[SourceStore].save(changed(source, tx.now, inbound_address=address + str(livemode)))
         assert await backend.addresses.find(mine) is None
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from domain.kernel.resource import changed
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
@@ -94,13 +95,13 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
 async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source(version=3)
     await _add(uow, tenant, source)
-    changed = source.changed(builders.MOMENT, name="changed")
+    renamed = changed(source, builders.MOMENT, name="changed")
     async with uow.begin(tenant, CALL) as tx:
-        await tx[SourceStore].save(changed, expected_version=3)
+        await tx[SourceStore].save(renamed, expected_version=3)
         with pytest.raises(PreconditionFailed):
             async with tx.savepoint():
-                await tx[SourceStore].save(changed, expected_version=3)
-        await tx[SourceStore].save(replace(changed, name="again"))
+                await tx[SourceStore].save(renamed, expected_version=3)
+        await tx[SourceStore].save(replace(renamed, name="again"))
         found = await tx[SourceStore].get(source.id)
     assert found is not None and (found.name, found.version) == ("again", 4)
 
@@ -110,12 +111,12 @@ async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) ->
     await _add(uow, tenant, source)
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].seal(source.id, b"\x00sealed\xff")
-        await tx[SourceStore].save(source.changed(tx.now, has_credentials=True))
+        await tx[SourceStore].save(changed(source, tx.now, has_credentials=True))
     async with uow.begin(tenant, CALL) as tx:
         found = await tx[SourceStore].get(source.id)
         assert found is not None and found.has_credentials
         assert await tx[SourceStore].sealed(source.id) == b"\x00sealed\xff"
-        await tx[SourceStore].save(found.changed(tx.now, name="still sealed"))
+        await tx[SourceStore].save(changed(found, tx.now, name="still sealed"))
         assert await tx[SourceStore].sealed(source.id) == b"\x00sealed\xff"
         await tx[SourceStore].seal(source.id, None)
         found = await tx[SourceStore].get(source.id)

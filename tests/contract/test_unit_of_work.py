@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from domain.kernel.resource import changed
 from domain.audit.model import Change
 from domain.jobs.model import NewJob
 from domain.kernel.paging import PageRequest
@@ -92,7 +93,7 @@ async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenan
         await tx[SourceStore].add(source)
         with pytest.raises(LookupError):
             async with tx.savepoint():
-                await tx[SourceStore].save(source.changed(tx.now, name="changed"))
+                await tx[SourceStore].save(changed(source, tx.now, name="changed"))
                 raise LookupError
         again = await tx[SourceStore].get(source.id)
         assert again is not None and again.name == source.name
@@ -123,7 +124,7 @@ async def test_a_lock_makes_others_wait(uow: UnitOfWork, tenant: Tenant) -> None
             found = await tx[SourceStore].get(source.id, lock=True)
             assert found is not None
             await asyncio.sleep(0.01)
-            await tx[SourceStore].save(found.changed(tx.now, name=f"{found.name} {name}"))
+            await tx[SourceStore].save(changed(found, tx.now, name=f"{found.name} {name}"))
 
     await asyncio.gather(*(rename(str(number)) for number in range(5)))
     async with uow.read(tenant) as tx:

@@ -35,7 +35,7 @@ from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
-from adapters.wire.versions import SUPPORTED, Versions
+from domain.kernel.versions import SUPPORTED, Versions
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
 from domain.changes.usecases.tailing import LogTailer

@@ -8,6 +8,7 @@ from typing import Any
 from adapters.files.workspaces import FileWorkspaces
 from adapters.memory.audit import AUDIT
 from adapters.memory.jobs import JOBS
+from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 from tests.http.client import Answer, Client
@@ -60,7 +61,7 @@ class Shop:
         """Change the stored source, as the service itself would."""
         async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
             found = await tx[SourceStore].get(id, lock=True)
-            await tx[SourceStore].save(found.changed(tx.now, **changes))
+            await tx[SourceStore].save(changed(found, tx.now, **changes))
 
     def jobs(self) -> list[Any]:
         """The open jobs, oldest first."""

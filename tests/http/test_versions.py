@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adapters.wire.versions import SUPPORTED, Version, Versions
+from domain.kernel.versions import SUPPORTED, Version, Versions
 from tests.http import toys
 from tests.http.fakes import running
 

@@ -9,6 +9,7 @@ import pytest
 
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
+from domain.kernel.resource import changed
 from domain.changes.model import ALL, OPEN_END, View
 from domain.events.model import LogPosition
 from domain.kernel.tenancy import Tenant
@@ -57,7 +58,7 @@ class Writers:
             assert source is not None
             events = []
             for _ in range(count):
-                source = source.changed(tx.now)
+                source = changed(source, tx.now)
                 events.append(builders.event(source.id, version=source.version))
             await tx[SourceStore].save(source)
             await tx[EventLog].append(events)

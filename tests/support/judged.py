@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.memory.table import TableStore, table_of
+from domain.kernel.resource import changed
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.matching.judging import JudgedItem
@@ -79,7 +80,7 @@ class FakeDecisions:
         found = await store.get(pair_id, lock=True)
         if found is None or found.status != PairStatus.OPEN:
             raise Conflict("The pair is not open.")
-        after = found.changed(tx.now, status=status, **changes)
+        after = changed(found, tx.now, status=status, **changes)
         await store.save(after)
         if self.refuses:
             raise Conflict("Merging these would join what was dismissed.")

@@ -9,8 +9,9 @@ from domain.catalogue.completions import SHORTEST_CODE, Completions, last_word
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import Document, OfferFilter, OfferLine, ProductFilter
 from domain.catalogue.ports import CatalogueStore
-from domain.kernel.errors import FieldError, InvalidRequest, NotFound
+from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from ports.unit_of_work import Tx
 
 
@@ -37,10 +38,7 @@ class CatalogueService:
 
     async def get_product(self, tx: Tx, id: str) -> Document:
         """One product; the id of a merged product answers with its survivor. Raises NotFound."""
-        document = await tx[CatalogueStore].product(id)
-        if document is None:
-            raise NotFound
-        return document
+        return existing(await tx[CatalogueStore].product(id))
 
     async def list_offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers, newest first."""

@@ -24,13 +24,13 @@ from domain.kernel.errors import (
     Conflict,
     FeatureUnavailable,
     InsufficientScope,
-    NotFound,
     PermissionDenied,
     Unprocessable,
 )
 from domain.kernel.ids import new_id
 from domain.kernel.links import link_expiry
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from domain.orgs.model import Plan
 from ports.objects import Objects
 from ports.unit_of_work import Tx
@@ -75,9 +75,7 @@ class ExportService:
 
     async def get(self, tx: Tx, id: str, scopes: frozenset[str]) -> LinkedExport:
         """One export, with links if its lists may be read with these scopes. Raises NotFound."""
-        export = await tx[ExportStore].get(id)
-        if export is None:
-            raise NotFound
+        export = existing(await tx[ExportStore].get(id))
         return await self.linked(export, tx.now, scopes)
 
     async def create(self, tx: Tx, new: NewExport, asking: Asking) -> LinkedExport:

@@ -1,7 +1,7 @@
 """What people ask of inbound mail: which messages reached a source."""
 
-from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from domain.mail.model import InboundMessage, MessageFilter
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx
@@ -12,6 +12,5 @@ class MailService:
 
     async def list_messages(self, tx: Tx, source: str, page_request: PageRequest) -> Page[InboundMessage]:
         """What reached the source's addresses, newest first. Raises NotFound for an unknown source."""
-        if await tx[SourceStore].get(source) is None:
-            raise NotFound
+        existing(await tx[SourceStore].get(source))
         return await tx.store(InboundMessage).page(page_request, MessageFilter(source))

@@ -19,6 +19,7 @@ from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter, PageRequest
+from domain.kernel.resource import changed
 from domain.matching.judging import (
     INSTRUCTIONS,
     JUDGE,
@@ -218,7 +219,7 @@ class Judging:
         decided = await self.pairs(tx).get(pair.id, lock=True)
         if decided is not None:
             judgement = replace(judgement, outcome=outcome, judged_at=tx.now)
-            await self.pairs(tx).save(decided.changed(tx.now, judgement=judgement))
+            await self.pairs(tx).save(changed(decided, tx.now, judgement=judgement))
 
     async def _later(
         self,

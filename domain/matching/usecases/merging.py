@@ -14,6 +14,7 @@ from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import changed, existing
 from domain.kernel.tenancy import AuditContext
 from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import (
@@ -53,7 +54,7 @@ class Merging:
             raise Conflict(str(made))
         await change_pair(tx, pair, status=PairStatus.MERGED, merge=made.id)
         await supersede(tx, plan, await tx[PairStore].open_of(plan.members(pair.left)))
-        return _found(await tx[PairStore].get(pair_id))
+        return existing(await tx[PairStore].get(pair_id))
 
     async def merge_all(
         self,
@@ -87,7 +88,7 @@ class Merging:
     async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
         """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
         await tx[CatalogueStore].take_turn()
-        pair = _found(await tx[PairStore].get(pair_id, lock=True))
+        pair = existing(await tx[PairStore].get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
             raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
         [apart] = await apart_of(tx, await planned(tx, (pair.left, pair.right)), [pair])
@@ -122,7 +123,7 @@ class Merging:
 
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
-        return _found(await tx[PairStore].get(id))
+        return existing(await tx[PairStore].get(id))
 
     async def get_merge(self, tx: Tx, id: str) -> Merge:
         """One merge. Raises NotFound."""
@@ -138,7 +139,7 @@ class Merging:
 
 
 async def _open(tx: Tx, id: str) -> MatchPair:
-    pair = _found(await tx[PairStore].get(id, lock=True))
+    pair = existing(await tx[PairStore].get(id, lock=True))
     if pair.status != PairStatus.OPEN:
         raise Conflict(f"The pair is {pair.status}; only an open one can be decided.")
     return pair
@@ -146,7 +147,7 @@ async def _open(tx: Tx, id: str) -> MatchPair:
 
 async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
     """Keep the pair with those fields changed, and audit it."""
-    after = pair.changed(tx.now, **changes)
+    after = changed(pair, tx.now, **changes)
     await tx[PairStore].save(after)
     await tx[AuditLog].add(PAIR_AUDITED.updated(pair, after))
     return after
@@ -260,12 +261,6 @@ async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
     for pair, apart in zip(waiting, await apart_of(tx, plan, waiting), strict=True):
         if apart:
             await change_pair(tx, pair, status=PairStatus.OPEN)
-
-
-def _found(pair: MatchPair | None) -> MatchPair:
-    if pair is None:
-        raise NotFound
-    return pair
 
 
 def _found_merge(merge: Merge | None) -> Merge:

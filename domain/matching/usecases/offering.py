@@ -9,6 +9,7 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
+from domain.kernel.resource import changed
 from domain.matching.calibration import LEAST, probability
 from domain.matching.deciding import CannotMerge, MergePlan, TooMany
 from domain.matching.families import FAMILY
@@ -86,8 +87,8 @@ class Offering:
 def _decided(pair: MatchPair, came: Merge | CannotMerge, now: datetime) -> MatchPair:
     """The pair as it stands after rules had their say; where too much would be tied together a person is asked."""
     if isinstance(came, Merge):
-        return pair.changed(now, status=PairStatus.MERGED, merge=came.id)
-    return pair.changed(now, conflicts=(*pair.conflicts, FAMILY)) if isinstance(came, TooMany) else pair
+        return changed(pair, now, status=PairStatus.MERGED, merge=came.id)
+    return changed(pair, now, conflicts=(*pair.conflicts, FAMILY)) if isinstance(came, TooMany) else pair
 
 
 async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
@@ -95,7 +96,7 @@ async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None
     for pair in pairs:
         if pair.status in WAITING and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
             nothing = {"probability": probability(LEAST), "prior": LEAST, "evidence": (), "conflicts": ()}
-            await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, **nothing))
+            await _save(tx, pair, changed(pair, tx.now, status=PairStatus.SUPERSEDED, **nothing))
 
 
 async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
@@ -120,7 +121,8 @@ async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
     again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
     facts = tuple(name for name in pair.conflicts if name != FAMILY)
     same = (pair.evidence, facts) == (tuple(one.evidence), tuple(one.conflicts))
-    after = pair.changed(
+    after = changed(
+        pair,
         tx.now,
         judgement=pair.judgement if same else None,
         status=PairStatus.OPEN if again else pair.status,

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from domain.audit.model import Act, Change
 from domain.catalogue.ports import CatalogueStore
-from domain.kernel.errors import Conflict, NotFound
+from domain.kernel.errors import Conflict
+from domain.kernel.resource import existing
 from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import MatchPair, Merge, MergeStatus, PairStatus
 from domain.matching.ports import MergeStore, PairStore
@@ -63,9 +64,7 @@ def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
 
 
 async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
-    pair = await tx[PairStore].get(id, lock=True)
-    if pair is None:
-        raise NotFound
+    pair = existing(await tx[PairStore].get(id, lock=True))
     values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
     reopened = pair.status == PairStatus.DISMISSED and values.get("status") == PairStatus.OPEN
     if reopened and await _is_overtaken(tx, pair, since):
@@ -81,10 +80,7 @@ async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
 
 
 async def _merge(tx: Tx, id: str) -> Merge:
-    merge = await tx[MergeStore].get(id, lock=True)
-    if merge is None:
-        raise NotFound
-    return merge
+    return existing(await tx[MergeStore].get(id, lock=True))
 
 
 async def take_back_settings(settings: JudgeSettingsService, tx: Tx, act: Act) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.kernel.errors import NotFound
 from domain.kernel.links import link_expiry
+from domain.kernel.resource import existing
 from domain.media.model import LINK_LIFETIME, Image
 from domain.media.ports import MediaStore
 from ports.objects import Objects
@@ -29,9 +29,7 @@ class MediaService:
 
     async def get(self, tx: Tx, id: str) -> StoredImage:
         """A stored image that a product of the tenant names. Raises NotFound."""
-        image = await tx[MediaStore].image(id)
-        if image is None:
-            raise NotFound
+        image = existing(await tx[MediaStore].image(id))
         expires_at = link_expiry(tx.now, LINK_LIFETIME)
         names = [f"{image.id}.webp", *(f"{image.id}-{one.width}x{one.height}.webp" for one in image.renditions)]
         links = [

@@ -8,8 +8,9 @@ from domain.access.model import SCOPES, Principal
 from domain.access.usecases import secret_with
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
-from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.errors import Conflict, FieldError, InvalidRequest, PermissionDenied
 from domain.kernel.ids import new_id
+from domain.kernel.resource import existing
 from domain.oauth import redirects
 from domain.oauth.model import APP, GRANT, MOST_APPS, SECRET_PREFIX, App, AppKind, Origin
 from domain.oauth.ports import AppStore
@@ -56,7 +57,7 @@ class AppService:
 
     async def get_app(self, tx: Tx, id: str) -> App:
         """One of them. Raises NotFound."""
-        return _found(await tx[AppStore].get(id))
+        return existing(await tx[AppStore].get(id))
 
     async def create_app(self, tx: Tx, caller: Principal, wanted: NewApp) -> tuple[App, str | None]:
         """Make an app; answers it and its secret, None for a public one.
@@ -94,7 +95,7 @@ class AppService:
         Raises NotFound, InvalidRequest.
         """
         await _manages(tx, caller)
-        before = _found(await tx[AppStore].get(id))
+        before = existing(await tx[AppStore].get(id))
         uris = before.redirect_uris if change.redirect_uris is None else change.redirect_uris
         scopes = before.scopes if change.scopes is None else change.scopes
         name = _judged(change.name if change.name is not None else before.name, before.kind, uris, scopes)
@@ -104,7 +105,7 @@ class AppService:
     async def rotate_secret(self, tx: Tx, caller: Principal, id: str) -> tuple[App, str]:
         """A new secret, shown once; the former one is over at once. Raises NotFound, Conflict for a public app."""
         await _manages(tx, caller)
-        before = _found(await tx[AppStore].get(id))
+        before = existing(await tx[AppStore].get(id))
         if not before.kind.confidential:
             raise Conflict("This app is a public one: it has no secret.")
         secret = secret_with(SECRET_PREFIX)
@@ -114,7 +115,7 @@ class AppService:
     async def delete_app(self, tx: Tx, caller: Principal, id: str) -> None:
         """Take an app away, and what the organisation's people granted to it: its tokens prove nothing from then on. Raises NotFound."""
         await _manages(tx, caller)
-        app = _found(await tx[AppStore].get(id))
+        app = existing(await tx[AppStore].get(id))
         for grant in [one for one in await tx[AppStore].grants() if one.app == id]:
             after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
             await tx[AppStore].put_grant(after)
@@ -135,12 +136,6 @@ async def _manages(tx: Tx, caller: Principal) -> None:
     if not caller.session or caller.role not in MANAGERS:
         raise PermissionDenied(_MANAGERS_ONLY)
     await confirm_role(tx, MANAGERS, _MANAGERS_ONLY)
-
-
-def _found(app: App | None) -> App:
-    if app is None:
-        raise NotFound
-    return app
 
 
 def _judged(name: str, kind: AppKind, uris: tuple[str, ...], scopes: frozenset[str]) -> str:

@@ -3,9 +3,10 @@
 from domain.audit.ports import AuditLog
 from domain.jobs.ports import JobStore
 from domain.kernel.addresses import refusal
-from domain.kernel.errors import Conflict, NotFound, Unprocessable
+from domain.kernel.errors import Conflict, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from domain.probes.facts import host_of
 from domain.probes.model import AUDITED, OPEN_PROBES, NewProbe, Probe, ProbeFilter, ProbeStatus, job_of
 from ports.unit_of_work import Tx
@@ -23,10 +24,7 @@ class ProbeService:
 
     async def get(self, tx: Tx, id: str) -> Probe:
         """One probe. Raises NotFound."""
-        probe = await tx.store(Probe).get(id)
-        if probe is None:
-            raise NotFound
-        return probe
+        return existing(await tx.store(Probe).get(id))
 
     async def create(self, tx: Tx, new: NewProbe) -> Probe:
         """Queue a look at a website.

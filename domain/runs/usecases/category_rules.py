@@ -24,8 +24,9 @@ from domain.catalogue.category_rules import (
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.suggestions import Learned, suggest, words_of
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unavailable, Unprocessable
+from domain.kernel.errors import Conflict, InvalidRequest, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
+from domain.kernel.resource import existing
 from domain.runs.model import Run, RunTrigger
 from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued, started
@@ -64,8 +65,7 @@ class CategoryRuleService:
 
     async def read(self, tx: Tx, source: str) -> PathsAndRules:
         """Return the paths and rules from which `render` lists. Raises NotFound."""
-        if await tx[SourceStore].get(source) is None:
-            raise NotFound
+        existing(await tx[SourceStore].get(source))
         return await _paths_and_rules(tx, source)
 
     async def render(self, listing: Callable[[PathsAndRules], R], found: PathsAndRules) -> R:
@@ -83,9 +83,7 @@ class CategoryRuleService:
         Raises NotFound; InvalidRequest for a path that is named twice; Unprocessable for an unknown category and too many
         or too long rules; Conflict while a run of the source is open or the source is not active. Then nothing is kept.
         """
-        found = await tx[SourceStore].get(source, lock=True)
-        if found is None:
-            raise NotFound
+        found = existing(await tx[SourceStore].get(source, lock=True))
         _refuse(changes)
         found.refuse_unless_runnable()
         if open_run := await tx[RunStore].open(source):

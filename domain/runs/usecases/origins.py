@@ -9,7 +9,8 @@ from typing import Final
 from domain.catalogue.model import Stream
 from domain.ingestion.ports import FeedReaders, ParseFailed, ReaderDied
 from domain.ingestion.reading import FoundRows
-from domain.kernel.errors import NotFound, Unprocessable
+from domain.kernel.errors import Unprocessable
+from domain.kernel.resource import existing
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
@@ -51,9 +52,7 @@ class OriginRows:
         Raises NotFound for an unknown source, Unprocessable where there is no snapshot, or none that can be read here.
         """
         async with self._uow.read(tenant) as tx:
-            source = await tx[SourceStore].get(source_id)
-            if source is None:
-                raise NotFound
+            source = existing(await tx[SourceStore].get(source_id))
             run = await tx[RunStore].last_good(source.id, Stream.CATALOGUE)
             if run is None or run.snapshot is None:
                 raise Unprocessable("Nothing of what the source last sent is kept.")

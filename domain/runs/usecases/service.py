@@ -10,8 +10,9 @@ from domain.catalogue.model import Stream
 from domain.ingestion.ports import Connectors
 from domain.jobs.ports import JobStore
 from domain.kernel import retention
-from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
+from domain.kernel.errors import Conflict, InvalidRequest, Unprocessable
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import existing
 from domain.runs.batches import refuse_expired
 from domain.runs.days import RunDay
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
@@ -64,10 +65,7 @@ class RunService:
 
     async def get(self, tx: Tx, id: str) -> Run:
         """One run. Raises NotFound."""
-        run = await tx[RunStore].get(id)
-        if run is None:
-            raise NotFound
-        return run
+        return existing(await tx[RunStore].get(id))
 
     async def start(self, tx: Tx, source: str, asked: StartRun) -> Run:
         """Queue a pull now.
@@ -178,7 +176,4 @@ async def _parts(tx: Tx, run: str, sequences: range) -> AsyncIterator[bytes]:
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
-    source = await tx[SourceStore].get(id, lock=lock)
-    if source is None:
-        raise NotFound
-    return source
+    return existing(await tx[SourceStore].get(id, lock=lock))

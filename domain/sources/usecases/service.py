@@ -2,30 +2,27 @@
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
-from domain.catalogue.model import LicenceBasis
+from domain.audit.resources import ResourceService
 from domain.ingestion.ports import DEFAULTS, ConnectorInfo, Connectors, FeedReaders, Job, ReadingSettings
 from domain.jobs.ports import JobStore
 from domain.kernel.closeness import Closeness, listed
-from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, UndoUnavailable, Unprocessable
-from domain.kernel.ids import new_id
-from domain.kernel.paging import Page, PageRequest
+from domain.kernel.errors import Conflict, InvalidRequest, UndoUnavailable, Unprocessable
+from domain.kernel.resource import changed
 from domain.orgs.ports import OrgStore
 from domain.secrets.ports import Vault
 from domain.sources.connecting import PUSH, default_connector, missing_settings, refuse_addresses, refuse_push_settings
 from domain.sources.model import (
     AUDITED,
     FETCHED_KINDS,
-    NewSource,
     Schedule,
     Source,
-    SourceChanges,
     SourceFault,
     SourceStatus,
 )
@@ -53,10 +50,13 @@ _FORGOTTEN: Final = (
 FindsHandedIn = Callable[[Tx, Source], Awaitable[Callable[[], AsyncIterator[bytes]] | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceService:
+@dataclass(frozen=True)
+class SourceService(ResourceService[Source]):
     """`mail_domain` is where inbound addresses live, None where no mail is taken; `allowed_hosts` (`host`, `host:port`) may be private ones."""
 
+    kind: ClassVar = Source
+    prefix: ClassVar = "src"
+    audited: ClassVar = AUDITED
     connectors: Connectors
     vault: Vault
     schemas: Schemas
@@ -68,95 +68,85 @@ class SourceService:
     """Finds what was last handed in of a source that is not pulled."""
     settings_of: Callable[[Source], ReadingSettings] = lambda _: DEFAULTS
 
-    async def list_sources(self, tx: Tx, page_request: PageRequest) -> Page[Source]:
-        """The tenant's sources, newest first."""
-        return await tx[SourceStore].page(page_request)
+    def _store(self, tx: Tx) -> SourceStore:
+        return tx[SourceStore]
 
-    async def get(self, tx: Tx, id: str) -> Source:
-        """One source. Raises NotFound."""
-        return _found(await tx[SourceStore].get(id))
-
-    async def create(self, tx: Tx, new: NewSource) -> Source:
+    async def create(self, tx: Tx, new: Mapping[str, Any]) -> Source:
         """Connect a source.
 
         Raises InvalidRequest for settings that are missing, unknown or wrong, and for a connector of no known name;
         Unprocessable for a connector that does not serve the kind and for addresses that are never asked; QuotaExceeded
         when the plan includes no more.
         """
+        source = await super().create(tx, new)
+        await tx[UsageMeters].count(METER, 0, source.id)  # has the thresholds looked at
+        return source
+
+    async def _with_defaults(self, tx: Tx, new: Mapping[str, Any]) -> Mapping[str, Any]:
         kind, config = new["kind"], _plain(new.get("config", {}))
         connector = new.get("connector") or default_connector(kind, config)
-        schedule = new.get("schedule", Schedule())
-        info = self._checked(kind, connector, config, schedule)
         org = await tx[OrgStore].own()
         await refuse_more(tx, org.plan)
         if new.get("first_party") and org.kind != "vendor":
             detail = "Only a vendor's own source is first-party; leave the field out."
             raise Unprocessable.of("first_party", "invalid_value", detail)
-        source = Source(
-            id=new_id("src"),
-            catalogue=org.catalogue(tx.tenant.livemode),
-            name=new["name"],
-            kind=kind,
-            connector=connector,
-            config=config,
-            schedule=schedule,
-            status=SourceStatus.ACTIVE,
-            licence_basis=new.get("licence_basis", LicenceBasis.UNKNOWN),
-            first_party=new.get("first_party", org.kind == "vendor"),
-            has_credentials=False,
-            version=1,
-            created_at=tx.now,
-            updated_at=tx.now,
-            inbound_address=self._address() if "inbound" in config else None,
-        )
-        source = replace(source, **_pulls(source, info, tx.now))
-        await tx[SourceStore].add(source)
-        await tx[UsageMeters].count(METER, 0, source.id)  # has the thresholds looked at
-        await tx[AuditLog].add(AUDITED.created(source))
-        return source
+        return {
+            "first_party": org.kind == "vendor",
+            **new,
+            "connector": connector,
+            "config": config,
+            "catalogue": org.catalogue(tx.tenant.livemode),
+            "inbound_address": self._address() if "inbound" in config else None,
+        }
 
-    async def update(
-        self, tx: Tx, id: str, changes: SourceChanges, expected: int | None, exact: Mapping[str, Any] = _NOTHING
-    ) -> Source:
-        """Change a source. `expected` is the version it must be at, or None for any; `exact` are fields that nobody sets by hand.
+    def _derive(self, before: Source, changes: dict[str, Any]) -> Mapping[str, Any]:
+        derived = dict(changes)
+        if "config" in changes:
+            config = derived["config"] = _plain(changes["config"])
+            derived["inbound_address"] = (before.inbound_address or self._address()) if "inbound" in config else None
+        if "status" in changes:
+            derived |= _status_change(before, changes["status"])
+        return derived
 
-        Raises NotFound, PreconditionFailed, InvalidRequest, Unprocessable; Conflict when the service disabled it.
-        """
-        before = _found(await tx[SourceStore].get(id, lock=True))
-        if expected not in (None, before.version):
-            raise PreconditionFailed(
-                f"The source is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
-            )
-        differing = self._differing(before, changes)
-        differing |= {name: value for name, value in exact.items() if getattr(before, name) != value}
-        if not differing:
-            return before
+    async def _complete(self, tx: Tx, row: Source, names: Collection[str]) -> Source:
+        info = self.connectors.info(row.connector)
+        if {"connector", "config", "schedule"} & set(names):
+            self._checked(row.kind, row.connector, row.config, row.schedule)
+        return replace(row, **_pulls(row, info, tx.now)) if {"schedule", "status"} & set(names) else row
+
+    async def _save(self, tx: Tx, before: Source, after: Source) -> Source:
         forgotten = None
-        after = before.changed(tx.now, **differing)
-        if {"connector", "config", "schedule"} & differing.keys():
-            self._checked(after.kind, after.connector, after.config, after.schedule)
         if before.has_credentials and self._destination(before) != self._destination(after):
-            after, forgotten = replace(after, has_credentials=False), await self._opened(tx, before)
-            await tx[SourceStore].seal(id, None)
+            forgotten = await self._opened(tx, before)
+            await tx[SourceStore].seal(before.id, None)
             tx.recorded.warnings.append(_FORGOTTEN)
-        if {"schedule", "status"} & differing.keys():
-            info = self.connectors.info(after.connector)
-            after = replace(after, **_pulls(after, info, tx.now))
-        await tx[SourceStore].save(after, expected_version=before.version)
+            after = replace(after, has_credentials=False)
+            after = replace(after, **_pulls(after, self.connectors.info(after.connector), tx.now))
+        await tx[SourceStore].save(after)
         await self._keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), forgotten)
-        if {"first_party", "licence_basis"} & differing.keys():
+        if (before.first_party, before.licence_basis) != (after.first_party, after.licence_basis):
             await tx[JobStore].add(ranking(tx.tenant, before))
         return after
+
+    async def _revert(self, tx: Tx, id: str, changes: Mapping[str, Any], exact: Mapping[str, Any], entry: str) -> None:
+        """Set settings, status and inbound address to what they were, and credentials to what was kept."""
+        others = {name: value for name, value in exact.items() if name != "has_credentials"}
+        if changes or others:
+            await self.update(tx, id, changes, exact=others)
+        if exact.get("has_credentials"):
+            await self.put_back_credentials(tx, id, entry)
+        elif "has_credentials" in exact:
+            await self.delete_credentials(tx, id)
 
     async def rotate_address(self, tx: Tx, id: str) -> Source:
         """Give the source a new inbound address at once; the old one is unknown from the commit on.
 
         Raises NotFound, Unprocessable for a source without config.inbound.
         """
-        before = _found(await tx[SourceStore].get(id, lock=True))
+        before = await self.get(tx, id, lock=True)
         if before.inbound_address is None:
             raise Unprocessable(_NO_MAIL)
-        after = before.changed(tx.now, inbound_address=self._address())
+        after = changed(before, tx.now, inbound_address=self._address())
         await tx[SourceStore].save(after, expected_version=before.version)
         await tx[AuditLog].add(AUDITED.updated(before, after))
         return after
@@ -166,7 +156,7 @@ class SourceService:
 
         Raises NotFound, Unprocessable when its connector takes none, InvalidRequest when they lack its form.
         """
-        before = _found(await tx[SourceStore].get(id, lock=True))
+        before = await self.get(tx, id, lock=True)
         info = self.connectors.info(before.connector)
         if info is None or info.credentials_schema is None:
             raise Unprocessable(
@@ -176,7 +166,7 @@ class SourceService:
         if wrong:
             detail = f"The credentials are not what the connector {before.connector} asks for; errors[] says what is."
             raise InvalidRequest(detail, fields=wrong)
-        after = before.changed(tx.now, has_credentials=True)
+        after = changed(before, tx.now, has_credentials=True)
         if not before.has_credentials and before.next_pull is None:
             after = replace(after, **_pulls(after, info, tx.now))
         replaced = await self._opened(tx, before)
@@ -191,7 +181,7 @@ class SourceService:
         Raises NotFound; UndoUnavailable where they are kept no longer, or were for another address or connector; and what
         storing them raises.
         """
-        sealed, source = await tx[AuditLog].kept(entry), _found(await tx[SourceStore].get(id, lock=True))
+        sealed, source = await tx[AuditLog].kept(entry), await self.get(tx, id, lock=True)
         try:
             kept = self.vault.open(sealed, entry) if sealed else None
         except ValueError:
@@ -221,10 +211,10 @@ class SourceService:
 
     async def delete_credentials(self, tx: Tx, id: str) -> Source:
         """Forget the source's credentials; without any it stays as it is. Raises NotFound."""
-        before = _found(await tx[SourceStore].get(id, lock=True))
+        before = await self.get(tx, id, lock=True)
         if not before.has_credentials:
             return before
-        after, forgotten = before.changed(tx.now, has_credentials=False), await self._opened(tx, before)
+        after, forgotten = changed(before, tx.now, has_credentials=False), await self._opened(tx, before)
         await tx[SourceStore].seal(id, None)
         await tx[SourceStore].save(after, expected_version=before.version)
         await self._keep(tx, await tx[AuditLog].add(_credentials_change(before, replaced=False)), forgotten)
@@ -235,7 +225,7 @@ class SourceService:
 
         Of a kind that is not pulled, what was last handed in is read. Raises NotFound, Unprocessable where that is nothing.
         """
-        source = _found(await tx[SourceStore].get(id))
+        source = await self.get(tx, id)
         info = self.connectors.info(source.connector)
         if source.kind not in FETCHED_KINDS and self.handed_in is not None:
             return await self._trial_of_handed_in(tx, source, self.handed_in)
@@ -273,19 +263,6 @@ class SourceService:
         """Where its credentials may go; None for a connector that is not loaded, which sends nothing."""
         info = self.connectors.info(source.connector)
         return info.destination(source.config) if info else None
-
-    def _differing(self, before: Source, changes: SourceChanges) -> dict[str, Any]:
-        """What really changes, as fields of a Source."""
-        asked: dict[str, Any] = dict(changes)
-        if "config" in asked:
-            asked["config"] = _plain(asked["config"])
-            asked["inbound_address"] = (
-                (before.inbound_address or self._address()) if "inbound" in asked["config"] else None
-            )
-        differing = {name: value for name, value in asked.items() if getattr(before, name) != value}
-        if "status" in differing:
-            differing |= _status_change(before, differing["status"])
-        return differing
 
     def _checked(
         self, kind: str, connector: str, config: Mapping[str, Any], schedule: Schedule
@@ -333,12 +310,6 @@ _MAIL_IS_OFF: Final = (
     "file, url or push."
 )
 _NO_MAIL: Final = "The source takes no mail: set config.inbound with its senders first."
-
-
-def _found(source: Source | None) -> Source:
-    if source is None:
-        raise NotFound
-    return source
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
 from domain.jobs.ports import JobStore
 from domain.kernel import retention
-from domain.kernel.errors import Conflict, NotFound, Unprocessable
+from domain.kernel.errors import Conflict, Unprocessable
 from domain.kernel.ids import new_id
+from domain.kernel.resource import existing
 from domain.runs.model import SNAPSHOT_LIMIT, Run, RunTrigger, UploadInput
 from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued, started
@@ -123,17 +124,11 @@ class UploadService:
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
-    source = await tx[SourceStore].get(id, lock=lock)
-    if source is None:
-        raise NotFound
-    return source
+    return existing(await tx[SourceStore].get(id, lock=lock))
 
 
 async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
-    upload = await tx.store(Upload).get(id, lock=lock)
-    if upload is None:
-        raise NotFound
-    return upload
+    return existing(await tx.store(Upload).get(id, lock=lock))
 
 
 def pending(tx: Tx, source: str, new: NewUpload) -> Upload:

@@ -5,10 +5,11 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
+from domain.audit.resources import NOTHING, ResourceService
 from domain.catalogue import categories
 from domain.changes.model import OPEN_END, FeedPosition
 from domain.changes.ports import EventRendering
@@ -19,14 +20,13 @@ from domain.kernel.errors import (
     Conflict,
     FeatureUnavailable,
     InvalidRequest,
-    NotFound,
-    PreconditionFailed,
     Unavailable,
     Unprocessable,
 )
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import instant, plain
+from domain.kernel.resource import changed, existing, fields_of
 from domain.orgs.ports import OrgStore
 from domain.secrets.ports import Vault
 from domain.sources.ports import SourceStore
@@ -40,7 +40,6 @@ from domain.webhooks.model import (
     DeliveryStatus,
     DisabledReason,
     Endpoint,
-    EndpointSettings,
     EndpointStatus,
     Filters,
     PayloadKind,
@@ -48,7 +47,6 @@ from domain.webhooks.model import (
     RecoveryRange,
     Rotation,
     SealedSecrets,
-    differing,
     refuse_types,
     refuse_url,
 )
@@ -59,47 +57,43 @@ from ports.unit_of_work import Tx
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
-_NOTHING: Final[Mapping[str, Any]] = {}
 _SECRET_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookService:
+@dataclass(frozen=True)
+class WebhookService(ResourceService[Endpoint]):
     """`allowed_hosts` (`host`, `host:port`) may be private ones; `describe` makes the resource that events carry."""
 
+    kind: ClassVar = Endpoint
+    prefix: ClassVar = "whe"
+    audited: ClassVar = AUDITED
     vault: Vault
     rendering: EventRendering
     describe: EndpointRendering
     allowed_hosts: frozenset[str] = frozenset()
 
-    async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
-        """The tenant's endpoints, newest first."""
-        return await tx[WebhookStore].page(page_request)
+    def _store(self, tx: Tx) -> WebhookStore:
+        return tx[WebhookStore]
 
-    async def get(self, tx: Tx, id: str) -> Endpoint:
-        """One endpoint. Raises NotFound."""
-        return _found(await tx[WebhookStore].get(id))
-
-    async def create(self, tx: Tx, new: EndpointSettings, version: str) -> tuple[Endpoint, str]:
-        """A new endpoint and its secret, which is never shown again; events have the shape of `version` unless `new` says.
+    async def create_with_secret(self, tx: Tx, new: Mapping[str, Any], version: str) -> tuple[Endpoint, str]:
+        """Create an endpoint and its secret, which is never shown again; events have the shape of `version` unless `new` says.
 
         It gets what is appended to the log from now on. Raises InvalidRequest for `*` beside other types; Unprocessable
         for a URL that is never POSTed to and for filters that name unknown sources or categories; FeatureUnavailable
         for fat payloads that the plan does not include; Conflict when there are as many endpoints as may be.
         """
         secret = _new_secret()
-        settings: dict[str, Any] = {"api_version": version, **new}
-        endpoint = Endpoint(
-            id=new_id("whe"), secret_last4=secret[-4:], created_at=tx.now, updated_at=tx.now, **settings
-        )
-        await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
-        if await tx[WebhookStore].count() >= MOST_ENDPOINTS:
-            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
-        sealed = SealedSecrets(self._sealed(secret, endpoint.id))
-        await tx[WebhookStore].add(endpoint, sealed, await self._now(tx))
-        await tx[AuditLog].add(AUDITED.created(endpoint))
+        endpoint = self._row(tx, {"api_version": version, "secret_last4": secret[-4:], **new})
+        endpoint = await self._complete(tx, endpoint, fields_of(Endpoint).keys())
+        await self._add(tx, endpoint, SealedSecrets(self._sealed(secret, endpoint.id)))
         await _forecast(tx, endpoint)
         return endpoint, secret
+
+    async def _add(self, tx: Tx, endpoint: Endpoint, secrets: SealedSecrets) -> None:
+        if await tx[WebhookStore].count() >= MOST_ENDPOINTS:
+            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
+        await tx[WebhookStore].add(endpoint, secrets, await self._now(tx))
+        await tx[AuditLog].add(AUDITED.created(endpoint))
 
     async def _now(self, tx: Tx) -> FeedPosition:
         """From where on an endpoint is served: what was committed before is not for it."""
@@ -111,62 +105,72 @@ class WebhookService:
             return FeedPosition(own, LogPosition(position=OPEN_END))  # the network's end, once it answers
 
     async def update(
-        self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None, exact: Mapping[str, Any] = _NOTHING
+        self,
+        tx: Tx,
+        id: str,
+        changes: Mapping[str, Any],
+        expected: int | None = None,
+        exact: Mapping[str, Any] = NOTHING,
     ) -> Endpoint:
-        """Change an endpoint; `expected` is the version it must be at, or None for any; `exact` are fields nobody sets by hand.
+        """Change an endpoint, as ResourceService.update does.
 
         Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
-        its way. Raises NotFound, PreconditionFailed, and what `create` raises for settings.
+        its way. Raises what `create_with_secret` raises for settings as well.
         """
-        before = _found(await tx[WebhookStore].get(id, lock=True))
-        if expected not in (None, before.version):
-            raise PreconditionFailed(
-                f"The endpoint is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
-            )
-        changes = differing(before, asked)
-        changes |= {name: value for name, value in exact.items() if changes.get(name, getattr(before, name)) != value}
-        after = before.changed(tx.now, **changes) if changes else before
-        await self._refuse(tx, after, changes.keys())
+        after = await super().update(tx, id, changes, expected, exact)
         await _forecast(tx, after)
-        if changes:
-            checkpoint = await self._now(tx) if changes.get("status") == "enabled" else None
-            await tx[WebhookStore].save(after, expected_version=before.version, checkpoint=checkpoint)
-            if changes.get("status") == "disabled":
-                await tx[WebhookStore].fail_open(id, tx.now)
-            await tx[AuditLog].add(AUDITED.updated(before, after))
+        return after
+
+    def _derive(self, before: Endpoint, changes: dict[str, Any]) -> Mapping[str, Any]:
+        """Changing the status clears why the service set it."""
+        return {**changes, "disabled_for": None, "failing_since": None} if "status" in changes else changes
+
+    async def _save(self, tx: Tx, before: Endpoint, after: Endpoint) -> Endpoint:
+        status = after.status if after.status != before.status else None
+        checkpoint = await self._now(tx) if status == EndpointStatus.ENABLED else None
+        await tx[WebhookStore].save(after, checkpoint=checkpoint)
+        if status == EndpointStatus.DISABLED:
+            await tx[WebhookStore].fail_open(after.id, tx.now)
+        await tx[AuditLog].add(AUDITED.updated(before, after))
         return after
 
     async def delete(self, tx: Tx, id: str) -> None:
         """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
-        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
+        endpoint = await self.get(tx, id, lock=True)
         kept = await self._former.opened(tx, endpoint)
         await tx[WebhookStore].remove(id)
         await self._former.keep(tx, await tx[AuditLog].add(AUDITED.deleted(endpoint)), kept)
 
-    async def bring_back(
-        self, tx: Tx, id: str, settings: EndpointSettings, exact: Mapping[str, Any], entry: str
-    ) -> None:
-        """Make a deleted endpoint again, under its id and with its secrets, kept with that audit entry.
+    def _load(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        fields = {name: value for name, value in values.items() if name != "status_reason"}
+        reason = values.get("status_reason")
+        return super()._load({**fields, "disabled_for": reason["code"]} if reason else fields)
 
-        It gets what is appended from now on. Raises UndoUnavailable where they are kept no longer, and what `create` raises.
+    async def _restore(self, tx: Tx, id: str, values: Mapping[str, Any], entry: str) -> None:
+        """Create a deleted endpoint again, under its id and with its secrets, kept with that audit entry.
+
+        It gets what is appended from now on. Raises UndoUnavailable where they are kept no longer, and what `create_with_secret` raises.
         """
         kept = await self._former.kept(tx, entry)
-        made: dict[str, Any] = {"created_at": datetime.fromisoformat(kept["created_at"]), **settings, **exact}
-        endpoint = Endpoint(id=id, updated_at=tx.now, version=kept["version"] + 1, **made, **signing(kept, tx.now))
-        await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
-        if await tx[WebhookStore].count() >= MOST_ENDPOINTS:
-            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
-        await tx[WebhookStore].add(endpoint, self._former.resealed(endpoint, kept), await self._now(tx))
-        await tx[AuditLog].add(AUDITED.created(endpoint))
+        made = {"id": id, "created_at": datetime.fromisoformat(kept["created_at"]), "version": kept["version"] + 1}
+        endpoint = self._row(tx, {**values, **made, **signing(kept, tx.now)})
+        endpoint = await self._complete(tx, endpoint, values.keys())
+        await self._add(tx, endpoint, self._former.resealed(endpoint, kept))
 
-    async def put_back_secret(self, tx: Tx, id: str, entry: str) -> None:
+    async def _revert(self, tx: Tx, id: str, changes: Mapping[str, Any], exact: Mapping[str, Any], entry: str) -> None:
+        if "secret_last4" in exact:
+            await self._restore_secret(tx, id, entry)
+        else:
+            await self.update(tx, id, changes, exact=exact)
+
+    async def _restore_secret(self, tx: Tx, id: str, entry: str) -> None:
         """Have the secret sign again that was replaced with that audit entry, and the one it had beside it while that lasts.
 
         Raises NotFound; UndoUnavailable where it is kept no longer.
         """
-        before = _found(await tx[WebhookStore].get(id, lock=True))
+        before = await self.get(tx, id, lock=True)
         kept, replaced = await self._former.kept(tx, entry), await self._former.opened(tx, before)
-        after = before.changed(tx.now, **signing(kept, tx.now))
+        after = changed(before, tx.now, **signing(kept, tx.now))
         await tx[WebhookStore].save(after, expected_version=before.version)
         await tx[WebhookStore].seal(id, self._former.resealed(after, kept))
         await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
@@ -176,11 +180,11 @@ class WebhookService:
 
         Raises NotFound.
         """
-        before = _found(await tx[WebhookStore].get(id, lock=True))
+        before = await self.get(tx, id, lock=True)
         sealed = await tx[WebhookStore].secrets(id)
         secret, until = _new_secret(), tx.now + timedelta(hours=overlap_hours)
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
-        after = before.changed(tx.now, secret_last4=secret[-4:], rotation=rotation)
+        after = changed(before, tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
         replaced = await self._former.opened(tx, before)
         await tx[WebhookStore].save(after, expected_version=before.version)
@@ -190,21 +194,21 @@ class WebhookService:
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first. Raises NotFound."""
-        _found(await tx[WebhookStore].get(id))
+        await self.get(tx, id)
         return await tx[WebhookStore].deliveries(replace(wanted, endpoint=id), page_request)
 
     async def delivery(self, tx: Tx, id: str, delivery: str) -> Delivery:
         """One delivery of the endpoint. Raises NotFound."""
-        _found(await tx[WebhookStore].get(id))
-        return _delivery(await tx[WebhookStore].delivery(id, delivery))
+        await self.get(tx, id)
+        return existing(await tx[WebhookStore].delivery(id, delivery))
 
     async def resend(self, tx: Tx, id: str, delivery: str) -> Delivery:
         """Have a finished delivery sent again at once, the same bytes under the same webhook-id, with a fresh schedule.
 
         Raises NotFound; Conflict for a disabled endpoint and for a delivery that is still on its way.
         """
-        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
-        before = _delivery(await tx[WebhookStore].delivery(id, delivery, lock=True))
+        endpoint = await self.get(tx, id, lock=True)
+        before = existing(await tx[WebhookStore].delivery(id, delivery, lock=True))
         _refuse_disabled(endpoint)
         if before.is_open:
             raise Conflict(_on_its_way(before))
@@ -219,7 +223,7 @@ class WebhookService:
 
         Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
         """
-        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
+        endpoint = await self.get(tx, id, lock=True)
         since, until = made.since, made.until or tx.now
         if since >= until:
             detail = "`since` must lie before `until`, which is now unless it is given."
@@ -235,7 +239,7 @@ class WebhookService:
 
         Raises NotFound; Conflict for a disabled endpoint.
         """
-        endpoint = _found(await tx[WebhookStore].get(id, lock=True))
+        endpoint = await self.get(tx, id, lock=True)
         _refuse_disabled(endpoint)
         data = {"id": id, "url": endpoint.url}
         event = Event("webhook.test", id, endpoint.version, data)
@@ -281,7 +285,7 @@ class WebhookService:
         before = await tx[WebhookStore].get(id, lock=True)
         if before is None or before.status != EndpointStatus.ENABLED:
             return
-        after = before.changed(tx.now, status=EndpointStatus.DISABLED, disabled_for=reason)
+        after = changed(before, tx.now, status=EndpointStatus.DISABLED, disabled_for=reason)
         await tx[WebhookStore].save(after, expected_version=before.version)
         await tx[WebhookStore].fail_open(id, tx.now)
         await tx[AuditLog].add(AUDITED.updated(before, after))
@@ -307,19 +311,19 @@ class WebhookService:
     def _sealed(self, secret: str, endpoint: str) -> bytes:
         return self.vault.seal({"secret": secret}, endpoint)
 
-    async def _refuse(self, tx: Tx, endpoint: Endpoint, asked: Collection[str]) -> None:
-        """Refuse what of these settings cannot be."""
-        if "payload" in asked and endpoint.payload == PayloadKind.FAT:
+    async def _complete(self, tx: Tx, row: Endpoint, names: Collection[str]) -> Endpoint:
+        if "payload" in names and row.payload == PayloadKind.FAT:
             org = await tx[OrgStore].own()
             if "fat_webhooks" not in org.plan.features:
                 detail = f"Your organisation's plan ({org.plan.code}) does not include fat_webhooks. Use payload thin, or a larger plan."
                 raise FeatureUnavailable.of("payload", "invalid_value", detail)
-        if "event_types" in asked:
-            refuse_types(endpoint.event_types)
-        if "url" in asked:
-            refuse_url(endpoint.url, self.allowed_hosts, livemode=tx.tenant.livemode)
-        if "filters" in asked:
-            await _refuse_unknown(tx, endpoint.filters)
+        if "event_types" in names:
+            refuse_types(row.event_types)
+        if "url" in names:
+            refuse_url(row.url, self.allowed_hosts, livemode=tx.tenant.livemode)
+        if "filters" in names:
+            await _refuse_unknown(tx, row.filters)
+        return row
 
 
 async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
@@ -348,18 +352,6 @@ async def wake_endpoints(tx: Tx) -> None:
     """Have workers look at the tenant's endpoints anew: they serve only those that are not held back."""
     for endpoint in (await tx[WebhookStore].page(PageRequest(limit=100))).items:
         await tx[WebhookStore].wake(endpoint.id)
-
-
-def _found(endpoint: Endpoint | None) -> Endpoint:
-    if endpoint is None:
-        raise NotFound
-    return endpoint
-
-
-def _delivery(delivery: Delivery | None) -> Delivery:
-    if delivery is None:
-        raise NotFound
-    return delivery
 
 
 def _on_its_way(delivery: Delivery) -> str:

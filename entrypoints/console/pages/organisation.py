@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from adapters.wire.versions import SUPPORTED
 from domain.kernel.errors import PermissionDenied
+from domain.kernel.versions import SUPPORTED
 from domain.orgs.model import MANAGERS
 from domain.orgs.ports import OrgStore
 from domain.people.usecases.organisations import OrgSettings

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from domain.webhooks.model import EVERY_TYPE, AttemptFailure
-from domain.webhooks.subscription import SUBSCRIBABLE
+from domain.webhooks.model import EVERY_TYPE, SUBSCRIBABLE, AttemptFailure
 from entrypoints.console.asked import whole_number
 from entrypoints.console.moments import moment_of
 from entrypoints.console.page import Answer, Entry, Page

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.versions import Versions
 from domain.kernel.plain import plain
+from domain.kernel.versions import Versions
 from entrypoints.http.content_coding import SUFFIX, is_packed, tag_of
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.reply import Reply

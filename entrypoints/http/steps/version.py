@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable
 
-from adapters.wire.versions import Versions
 from domain.access.usecases import AccessService
 from domain.kernel.errors import FieldError, InvalidRequest
+from domain.kernel.versions import Versions
 from entrypoints.http.request_state import RequestState
 
 

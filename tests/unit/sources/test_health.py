@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from domain.kernel.resource import changed
 from domain.events.model import FieldChange
 from domain.sources.health import outcome_events
 from domain.sources.model import Ladder, Schedule, StatusReason, freshness
@@ -33,7 +34,7 @@ def test_each_move(before: str, after: str, name: str | None) -> None:
 
 def test_the_event_tells_why_and_by_which_run() -> None:
     before = builders.source()
-    after = before.changed(builders.MOMENT, status="blocked", status_reason=REASON)
+    after = changed(before, builders.MOMENT, status="blocked", status_reason=REASON)
     [event] = outcome_events(before, after, RUN.id)
     reason = {"code": "fetch_failed", "message": "It answered 503."}
     assert event.data == {

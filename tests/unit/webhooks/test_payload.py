@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.wire.codec import JsonCodec
-from adapters.wire.versions import Version, Versions
+from domain.kernel.versions import Version, Versions
 from adapters.wire.webhooks import WirePayloadRendering
 from domain.changes.model import FeedPosition
 from domain.events.model import TYPES

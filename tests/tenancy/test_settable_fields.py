@@ -1,0 +1,137 @@
+"""Every field that a body may set is stored and answered, or refused; undoing a change restores it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from domain.kernel import schema
+from entrypoints.http.operation import Operation, Undoing
+from tests.http.client import Client
+from tests.tenancy.test_every_operation import furnished
+from tests.tenancy.world import OPERATIONS, World, ask, body_of, target
+
+pytestmark = pytest.mark.asyncio
+URL = "https://vendor.example/feed.csv"
+BODIES = {"sources.create": {"name": "Pulled", "kind": "url", "connector": "csv", "config": {"url": URL}}}
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "sources": {
+        "connector": ["json_ld"],
+        "config": [{"url": URL, "currency": "eur"}, {"url": "https://other.example/feed.csv"}],
+        "schedule": [{"interval_minutes": 60, "adaptive": True}],
+    },
+    "webhooks": {
+        "event_types": [["product.updated"], ["*"]],
+        "filters": [{"catalogues": [schema.example(schema.id_of("cat"))]}],
+    },
+}
+"""Values of fields whose examples would not do here, by area."""
+ONE_VALUE = {("sources.create", "first_party"), ("sources.create", "kind")}
+"""Fields that accept here only what they have anyway: others need a vendor, or other settings."""
+NEEDS_A_MODEL = {("matching.update_judge_settings", "enabled"), ("matching.update_judge_settings", "model")}
+"""Fields that need a language model (tests/contract/test_judging_over_http.py)."""
+
+
+def fields_of(operation: Operation) -> list[str]:
+    """The fields of the body that the answer has as well."""
+    answered = (operation.reply or {}).get("properties", {})
+    body = operation.body.schema.get("properties", {}) if operation.body else {}
+    return [name for name in body if name in answered]
+
+
+def values_of(operation: Operation, field: str) -> Iterator[Any]:
+    """Values that fit the schema of the field."""
+    assert operation.body is not None
+    described = operation.body.schema["properties"][field]
+    described = described.get("anyOf", [described])[0]
+    if field in (given := VALUES.get(operation.area, {})):
+        yield from given[field]
+    elif "enum" in described:
+        yield from described["enum"]
+    elif described["type"] == "boolean":
+        yield from (True, False)
+    elif described["type"] in ("integer", "number"):
+        yield from (described[bound] for bound in ("minimum", "maximum") if bound in described)
+        yield schema.example(described)
+    elif described["type"] == "string":
+        yield from (f"{schema.example(described)}", f"{schema.example(described)}2")
+    else:
+        yield schema.example(described)
+
+
+CREATES = [
+    (operation, field)
+    for operation in OPERATIONS
+    if operation.method == "POST" and operation.status == 201 and operation.area != "uploads"
+    for field in fields_of(operation)
+]
+PATCHES = [
+    (operation, field)
+    for operation in OPERATIONS
+    if operation.method == "PATCH"
+    for field in fields_of(operation)
+    if (operation.id, field) not in NEEDS_A_MODEL
+]
+
+
+def named(row: Any) -> str:
+    return f"{row[0].id}-{row[1]}"
+
+
+async def put(client: Client, operation: Operation, ids: Mapping[str, str], body: Any) -> Any:
+    """The operation with that body."""
+    headers = (
+        {"if_match": "*"}
+        if operation.if_match
+        else {"idempotency_key": schema.example(schema.id_of("req")) + str(hash(str(body)))}
+    )
+    return await client.send_json(operation.method, target(operation, ids), body, **headers)
+
+
+@pytest.mark.parametrize("row", CREATES, ids=named)
+async def test_what_creates_is_stored(world: World, row: tuple[Operation, str]) -> None:
+    operation, field = row
+    mine = await furnished(world)
+    usual = BODIES.get(operation.id) or body_of(operation)
+    plain = (await put(mine.client, operation, mine.ids, usual)).json()
+    stored = []
+    for value in values_of(operation, field):
+        made = await put(mine.client, operation, mine.ids, {**usual, field: value})
+        if made.status < 300:
+            read = await mine.client.get(f"{operation.path}/{made.json()['id']}")
+            assert (made.json()[field], read.json()[field]) == (value, value)
+            stored.append(value)
+    assert stored, "no value is accepted"
+    assert (operation.id, field) in ONE_VALUE or any(value != plain.get(field) for value in stored)
+
+
+@pytest.mark.parametrize("row", PATCHES, ids=named)
+async def test_what_changes_is_stored_and_undone(world: World, row: tuple[Operation, str]) -> None:
+    operation, field = row
+    mine = await furnished(world)
+    if (create := next((one for one in OPERATIONS if one.id == f"{operation.area}.create"), None)) and operation.ids:
+        made = await put(mine.client, create, mine.ids, BODIES.get(create.id) or body_of(create))
+        mine.ids[next(iter(operation.ids.values()))] = made.json()["id"]
+    path, stored = target(operation, mine.ids), 0
+    for value in values_of(operation, field):
+        before = (await mine.client.get(path)).json()
+        if before.get(field) == value:
+            continue
+        changed = await put(mine.client, operation, mine.ids, {field: value})
+        if changed.status >= 300:
+            continue
+        after = (await mine.client.get(path)).json()
+        assert (changed.json()[field], after[field]) == (value, value)
+        stored += 1
+        assert isinstance(operation.undo, Undoing)
+        entry = (await mine.client.get("/v1/audit-events?limit=1")).json()["data"][0]
+        undone = await mine.client.send_json(
+            "POST", f"/v1/audit-events/{entry['id']}/undo", {}, idempotency_key=entry["id"]
+        )
+        assert undone.status == 200, undone.body
+        restored = (await mine.client.get(path)).json()
+        times = ("version", "updated_at", "freshness")
+        assert {k: v for k, v in restored.items() if k not in times} == {
+            k: v for k, v in before.items() if k not in times
+        }
+    assert stored, "no value is accepted"
