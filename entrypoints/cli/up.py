@@ -21,7 +21,7 @@ async def up(options: argparse.Namespace) -> int:
         environment["JOINERY_OPERATORS_PORT"] = str(options.operators_port)
     on_ready = None
     if options.demo:
-        from entrypoints.demo import demonstrate, prepare_environment  # noqa: PLC0415  the demo is not needed otherwise
+        from entrypoints.demo.demonstration import demonstrate, prepare_environment  # noqa: PLC0415  the demo is not needed otherwise
 
         environment |= prepare_environment(data_dir)
         on_ready = demonstrate
