@@ -1,8 +1,7 @@
 """`joinery cluster`: one PostgreSQL becomes several, and tenants move between them."""
 
-import argparse
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
@@ -11,13 +10,13 @@ from adapters.postgres.cluster import distributing, moving, status
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, coordinator
 from adapters.postgres.migrate import MigrationError, migrate
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.orgs import answered, environment
+from entrypoints.cli.store import DEFAULT, Store
 from entrypoints.settings import SettingsError
 
 
 @asynccontextmanager
-async def _coordinator(options: argparse.Namespace) -> AsyncIterator[Coordinator]:
-    url = environment(options).get("JOINERY_DATABASE_URL")
+async def _coordinator(store: Store) -> AsyncIterator[Coordinator]:
+    url = store.environment().get("JOINERY_DATABASE_URL")
     if not url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name the cluster's coordinator.")
     try:
@@ -27,42 +26,51 @@ async def _coordinator(options: argparse.Namespace) -> AsyncIterator[Coordinator
         raise CommandError(str(error)) from error
 
 
-def _teller(options: argparse.Namespace) -> Callable[[str], None]:
-    """Progress goes beside the answer, so that this can be piped."""
-    del options
-    return lambda line: print(line, file=sys.stderr, flush=True)
+def _report(line: str) -> None:
+    """Print progress beside the answer, so that this can be piped."""
+    print(line, file=sys.stderr, flush=True)
 
 
-async def init(options: argparse.Namespace) -> int:
-    """`joinery cluster init`."""
-    async with _coordinator(options) as found:
+async def init(*, shards: int = 32, store: Store = DEFAULT) -> int:
+    """Give every table its place; run again, it does what is left.
+
+    Args:
+        shards: parts that the tenants' tables are cut into, for good: as many nodes can share them. Each costs every
+            node's catalogue some 300 tables, for days are tables
+    """
+    async with _coordinator(store) as found:
         applied = await migrate(found.conninfo)
-        done = await distributing.distribute(found, options.shards, _teller(options))
+        done = await distributing.distribute(found, shards, _report)
     answer = {"applied": applied, "reference": done.reference, "by_org": done.by_org, "local": done.local}
     count = len(done.missing)
     sentence = f"Gave {count} tables their place." if count else "Every table has its place already."
-    return answered(options, answer, sentence)
+    return store.answer(answer, sentence)
 
 
-async def tell(options: argparse.Namespace) -> int:
-    """`joinery cluster status`."""
-    async with _coordinator(options) as found:
+async def show_status(*, store: Store = DEFAULT) -> int:
+    """Tell what each node holds, and what is being moved."""
+    async with _coordinator(store) as found:
         seen = await status.status(found)
-    return answered(options, _as_json(seen), "\n".join(_lines(seen)))
+    return store.answer(_as_json(seen), "\n".join(_lines(seen)))
 
 
-async def move(options: argparse.Namespace) -> int:
-    """`joinery cluster move`."""
-    async with _coordinator(options) as found:
-        moved = await moving.move(found, options.org, options.to, _teller(options))
-    return answered(options, asdict(moved), f"{moved.org} is at {moved.target} now.")
+async def move(org: str, /, *, to: str | None = None, store: Store = DEFAULT) -> int:
+    """Move an organisation's shard to another node while it is used.
+
+    Args:
+        org: the organisation's id
+        to: HOST:PORT, where to (default: the node that holds least)
+    """
+    async with _coordinator(store) as found:
+        moved = await moving.move(found, org, to, _report)
+    return store.answer(asdict(moved), f"{moved.org} is at {moved.target} now.")
 
 
-async def rebalance(options: argparse.Namespace) -> int:
-    """`joinery cluster rebalance`."""
-    async with _coordinator(options) as found:
-        count = await moving.rebalance(found, _teller(options))
-    return answered(options, {"moves": count}, f"Moved {count} times." if count else "The shards are spread evenly.")
+async def rebalance(*, store: Store = DEFAULT) -> int:
+    """Spread the shards evenly; it goes on when this command is ended."""
+    async with _coordinator(store) as found:
+        count = await moving.rebalance(found, _report)
+    return store.answer({"moves": count}, f"Moved {count} times." if count else "The shards are spread evenly.")
 
 
 def _as_json(seen: status.ClusterStatus) -> dict[str, Any]:

@@ -1,32 +1,43 @@
-"""`joinery plugins list|check`: which connectors load, and why others do not."""
+"""`joinery plugins`: which connectors load, and why others do not."""
 
-import argparse
-import json
+import json as jsons
 import os
 from dataclasses import asdict
+from typing import Literal
 
 from adapters.http.client import GuardedClient
 from adapters.pluggy.allowlist import AllowlistError
-from adapters.pluggy.host import connect
+from adapters.pluggy.host import PluggyConnectors, connect
+from connectors.sdk.context import HttpClient
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.settings import plugins_path
 
 
-async def plugins(options: argparse.Namespace) -> int:
-    """Exit code 0; `check` answers 1 when a listed plugin does not load."""
-    path = plugins_path(os.environ)
+def load_connectors(http: HttpClient) -> PluggyConnectors:
+    """Load the connectors that the settings allow.
+
+    Raises:
+        CommandError: The list of allowed plugins cannot be read.
+    """
+    try:
+        return connect(plugins_path(os.environ), http, product_version=product_version())
+    except AllowlistError as error:
+        raise CommandError(str(error)) from error
+
+
+async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> int:
+    """List or check connector plugins; `check` exits with 1 when a listed plugin does not load.
+
+    Args:
+        json: print JSON
+    """
     async with GuardedClient() as http:
-        try:
-            host = connect(path, http, product_version=product_version())
-        except AllowlistError as error:
-            raise CommandError(str(error)) from error
-        reports = host.report()
-    if options.json:
-        print(json.dumps([asdict(report) for report in reports], default=sorted))
+        reports = load_connectors(http).report()
+    if json:
+        print(jsons.dumps([asdict(report) for report in reports], default=sorted))
     else:
         for report in reports:
             line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
             print(f"{line} {report.reason or report.note or ''}".rstrip())
-    broken = [report for report in reports if report.state == "broken"]
-    return 1 if options.what == "check" and broken else 0
+    return 1 if what == "check" and any(report.state == "broken" for report in reports) else 0

@@ -1,18 +1,14 @@
 """`joinery read FILE`: what would become of a feed, mapped and normalised on this machine without a server."""
 
-import argparse
-import asyncio
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 from adapters.files.spool import FileSpools
-from adapters.pluggy.allowlist import AllowlistError
-from adapters.pluggy.host import connect
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, HeaderMapping
@@ -22,9 +18,8 @@ from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
-from entrypoints.factories import product_version
+from entrypoints.cli.plugins import load_connectors
 from entrypoints.reader.network import NoNetwork
-from entrypoints.settings import plugins_path
 from ports.connectors import ParseFailed
 from ports.feed_readers import ReadingOrder
 
@@ -32,53 +27,59 @@ _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20
 
 
-async def read(options: argparse.Namespace) -> int:
-    """Exit code 0 when the file could be read and its items have a key, 1 otherwise."""
-    return await asyncio.to_thread(_read, options.file, options)
+def read(
+    file: Path,
+    /,
+    *,
+    json: bool = False,
+    currency: str | None = None,
+    decimal: Literal["dot", "comma", "auto"] = "auto",
+    stream: Literal["catalogue", "stock"] = "catalogue",
+    format: str | None = None,
+    connector: str = "csv",
+    warehouse: str | None = None,
+    price_code: str | None = None,
+) -> int:
+    """Try a feed: map and normalise a file, without a server. Exits with 1 when its items have no key.
 
-
-def _read(path: Path, options: argparse.Namespace) -> int:
-    if not path.is_file():
-        raise CommandError(f"There is no file {path}.")
-    try:
-        connectors = connect(plugins_path(os.environ), NoNetwork(), product_version=product_version())
-    except AllowlistError as error:
-        raise CommandError(str(error)) from error
+    Args:
+        file: CSV, TSV, Excel, JSON, JSON Lines, XML, or one of them in a zip or gzip
+        json: print mapping, products and problems as one JSON object
+        currency: of prices that name none (ISO 4217; usd also reads bare sizes as inches)
+        decimal: the decimal mark
+        stream: what the file states
+        format: the file's format, where its content does not tell
+        connector: what reads the file (csv reads all files)
+        warehouse: the location of stock that names none
+        price_code: which price column to take where there are several
+    """
+    if not file.is_file():
+        raise CommandError(f"There is no file {file}.")
+    connectors = load_connectors(NoNetwork())
+    currency = currency.lower() if currency else None
+    size, packed = size_of(file)
     with tempfile.TemporaryDirectory(prefix="joinery-read-") as folder:
-        order = _order(path, folder, options)
-
-        def opened() -> SnapshotReading:
-            return SnapshotReading(connectors, JsonCodec(), partial(FileSpools, limit=_SPOOLED), order)
-
-        feed = _Feed(opened(), opened(), order)
+        order = ReadingOrder(
+            snapshot=str(file),
+            folder=folder,
+            connector=connector,
+            config={name: value for name, value in (("format", format), ("currency", currency)) if value},
+            stream=stream,
+            settings=FeedSettings(
+                currency=currency, decimal=decimal, warehouse=warehouse, price_code=price_code, stream=stream
+            ),
+            buckets=bucket_count(size, packed=packed),
+            room=spool_room(size, packed=packed),
+        )
+        spools = partial(FileSpools, limit=_SPOOLED)
+        heads, rows = (SnapshotReading(connectors, JsonCodec(), spools, order) for _ in range(2))
         try:
-            return (_print_json if options.json else _print_text)(feed, sys.stdout)
+            return (_print_json if json else _print_text)(_Feed(heads, rows, order), sys.stdout)
         except ParseFailed as failure:
-            raise CommandError(f"{path.name} could not be read: {failure}") from failure
+            raise CommandError(f"{file.name} could not be read: {failure}") from failure
         finally:
-            feed.close()
-
-
-def _order(path: Path, folder: str, options: argparse.Namespace) -> ReadingOrder:
-    settings = FeedSettings(
-        currency=options.currency.lower() if options.currency else None,
-        decimal=options.decimal,
-        warehouse=options.warehouse,
-        price_code=options.price_code,
-        stream=options.stream,
-    )
-    given = {"format": options.format, "currency": settings.currency}
-    size, packed = size_of(path)
-    return ReadingOrder(
-        snapshot=str(path),
-        folder=folder,
-        connector=options.connector,
-        config={name: value for name, value in given.items() if value},
-        stream=options.stream,
-        settings=settings,
-        buckets=bucket_count(size, packed=packed),
-        room=spool_room(size, packed=packed),
-    )
+            heads.close()
+            rows.close()
 
 
 class _Feed:
@@ -111,33 +112,14 @@ class _Feed:
             self.told += len(found)
             self.problems += found
 
-    def close(self) -> None:
-        """Let go of what was put aside."""
-        self._heads.close()
-        self._rows.close()
-
 
 def _mapping(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
     return {
         "sheet": sheet,
-        "headers": list(mapping.headers),
-        "columns": [
-            {
-                "position": column.position,
-                "column": column.column,
-                "field": column.field,
-                "prefix": column.prefix,
-                "settings": dict(column.settings),
-                "tier": column.tier.value,
-                "confidence": round(column.confidence, 3),
-            }
-            for column in mapping.columns
-        ],
-        "unmapped": [
-            {"position": column.position, "column": column.column, "reason": column.reason.value}
-            for column in mapping.unmapped
-        ],
-        "missing": list(mapping.missing),
+        "headers": mapping.headers,
+        "columns": [asdict(column) | {"confidence": round(column.confidence, 3)} for column in mapping.columns],
+        "unmapped": [asdict(column) for column in mapping.unmapped],
+        "missing": mapping.missing,
     }
 
 
@@ -158,15 +140,8 @@ def _product(statement: ProductStatement) -> dict[str, Any]:
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
-    told = {
-        "sheet": problem.sheet,
-        "line": problem.line,
-        "column": problem.column,
-        "field": problem.field,
-        "problem": problem.problem.value,
-        "detail": problem.detail,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    names = ("sheet", "line", "column", "field", "problem", "detail")
+    return {name: value for name in names if (value := getattr(problem, name)) is not None}
 
 
 def _print_json(feed: _Feed, out: TextIO) -> int:

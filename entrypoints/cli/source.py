@@ -1,6 +1,5 @@
 """`joinery source why`: explains the age of a source's data to an operator."""
 
-import argparse
 from datetime import datetime
 from typing import Final
 
@@ -10,22 +9,22 @@ from domain.kernel.plain import instant
 from domain.runs.model import Run, RunFilter
 from domain.sources.model import Source, freshness
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.orgs import answered, container
+from entrypoints.cli.store import DEFAULT, Store
 
 MOST_RUNS: Final = 5
 """Latest runs that are shown."""
 
 
-async def why(options: argparse.Namespace) -> int:
-    """`joinery source why`."""
-    async with container(options) as parts:
-        tenant = await parts.workload().tenant_of_source(options.id)
+async def why(id: str, /, *, store: Store = DEFAULT) -> int:
+    """Explain the age of a source's data: status, freshness, latest runs."""
+    async with store.open() as parts:
+        tenant = await parts.workload().tenant_of_source(id)
         if tenant is None:
-            raise CommandError(f"There is no source {options.id!r}.")
+            raise CommandError(f"There is no source {id!r}.")
         async with parts.uow().read(tenant) as tx:
-            source = await tx.sources.get(options.id)
+            source = await tx.sources.get(id)
             if source is None:
-                raise CommandError(f"There is no source {options.id!r}.")
+                raise CommandError(f"There is no source {id!r}.")
             runs = (await tx.runs.page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
             now = tx.now
     reason = source.status_reason
@@ -41,7 +40,7 @@ async def why(options: argparse.Namespace) -> int:
         "runs": [_run(run) for run in runs],
     }
     text = "\n".join(_lines(source, tenant.org, runs, now))
-    return answered(options, answer, "".join(one if one.isprintable() or one == "\n" else "?" for one in text))
+    return store.answer(answer, "".join(one if one.isprintable() or one == "\n" else "?" for one in text))
 
 
 def _stream(source: Source, stream: Stream, now: datetime) -> dict[str, object]:

@@ -12,12 +12,12 @@ from typing import Any, Final
 from aiohttp import ClientSession
 
 from domain.access.usecases import KeyRequest
-from domain.audit.model import Change
 from domain.kernel.paging import PageRequest
-from domain.kernel.tenancy import Tenant
 from entrypoints import settings
-from entrypoints.cli.orgs import new_organisation, operator_call
+from entrypoints.cli.credentials import issue_key
+from entrypoints.cli.organisations import new_organisation
 from entrypoints.cli.people import new_member, sign_in_link
+from entrypoints.cli.store import begin
 from entrypoints.container import opened
 from entrypoints.demo import feeds, messages
 from entrypoints.demo.client import Api, DemoError, FollowedRun, UnknownKey, follow
@@ -184,10 +184,8 @@ async def _sign_in(env: Mapping[str, str], session: ClientSession, state: State,
         organisation = await parts.registry().find(ORGANISATION)
         if organisation is None:
             organisation = await new_organisation(parts, ORGANISATION, "retailer", "standard")
-        async with parts.uow().begin(Tenant(organisation.id, True), operator_call("keys.create")) as tx:
-            key, state.secret = await parts.access().issue_key(tx, KeyRequest(name="demo"))
-            after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
-            await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+        async with begin(parts, organisation, "keys.create") as tx:
+            key, state.secret = await issue_key(parts, tx, KeyRequest(name="demo"))
     state.organisation, state.key, state.sources, state.urls = organisation.id, key.id, {}, {}
     state.save(data_dir)
     return Api(session, env["JOINERY_BASE_URL"], state.secret)
