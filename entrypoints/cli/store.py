@@ -15,7 +15,7 @@ from domain.orgs.model import Organisation
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
-from entrypoints.up.attach import attach
+from entrypoints.up.directory import attach
 from ports.unit_of_work import Tx
 
 OPERATOR: Final = Actor("service", "operator")

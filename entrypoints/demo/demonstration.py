@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from entrypoints.container import opened
 from entrypoints.demo import feeds, messages
 from entrypoints.demo.client import Api, DemoError, FollowedRun, UnknownKey, follow
 from entrypoints.demo.feeds import HOST
+from entrypoints.up.children import free_port
 from entrypoints.up.directory import write_private
 
 ORGANISATION: Final = "Demo Furniture Co."
@@ -105,19 +105,6 @@ def prepare_environment(data_dir: Path) -> dict[str, str]:
         port = free_port()
     hosts = [*filter(None, os.environ.get(ALLOWED, "").split(",")), f"{HOST}:{port}"]
     return {ALLOWED: ",".join(hosts), PORT: str(port)}
-
-
-def free_port(wanted: int = 0) -> int:
-    """Return the wanted port of this machine if no program has it, else another one."""
-    for port in (wanted, 0):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise DemoError("No port is free on this machine.")
 
 
 async def demonstrate(env: Mapping[str, str]) -> None:

@@ -13,8 +13,8 @@ from aiohttp import ClientSession
 from PIL import Image
 
 from entrypoints.demo import feeds
-from entrypoints.demo.demonstration import free_port
 from entrypoints.demo.feeds import DATA, IMAGE_HOST, load
+from entrypoints.up.children import free_port
 
 Answer = tuple[int, Mapping[str, str], bytes]
 
