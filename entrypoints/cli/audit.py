@@ -6,7 +6,7 @@ from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, Store, find_organisation
+from entrypoints.cli.store import DEFAULT, Store, attributes, find_organisation
 
 
 async def verify(
@@ -45,21 +45,12 @@ async def verify(
 
 
 def _json(report: ChainReport) -> dict[str, Any]:
-    faults = [
-        {"kind": fault.kind, "sequence": fault.sequence}
-        | ({"entry": fault.entry} if fault.entry else {})
-        | ({"until": fault.until} if fault.until is not None else {})
-        for fault in report.faults
-    ]
-    return {
+    return attributes(report, "entries", "faults", "more") | {
         "organisation": report.tenant.org,
         "mode": report.tenant.mode,
-        "entries": report.entries,
         "before_the_chain": report.before,
         "last": report.head.last,
         "hash": report.head.hash.hex(),
-        "faults": faults,
-        "more": report.more,
     }
 
 

@@ -12,7 +12,7 @@ from entrypoints.backup.archive import Reader, Writer
 from entrypoints.backup.errors import BackupError
 from entrypoints.backup.making import Making
 from entrypoints.backup.manifest import Manifest
-from entrypoints.cli.store import Store
+from entrypoints.cli.store import Store, attributes
 from entrypoints.factories import objects_of
 from entrypoints.settings import Settings
 from ports.objects import Objects
@@ -91,10 +91,8 @@ def _objects(configured: Settings) -> Objects:
 
 
 def _summary(found: Manifest) -> dict[str, Any]:
-    names = ("joinery", "postgres", "made_at", "objects", "objects_bytes")
-    return {name: getattr(found, name) for name in names} | {
+    return attributes(found, "joinery", "postgres", "made_at", "objects", "objects_bytes", "missing") | {
         "tables": {table.shape.name: table.rows for table in found.tables},
-        "missing": list(found.missing),
         "secret": found.secret is not None,
     }
 

@@ -10,7 +10,7 @@ from adapters.postgres.cluster import distributing, moving, status
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, coordinator
 from adapters.postgres.migrate import MigrationError, migrate
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, Store
+from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.settings import SettingsError
 
 
@@ -74,21 +74,16 @@ async def rebalance(*, store: Store = DEFAULT) -> int:
 
 
 def _as_json(seen: status.ClusterStatus) -> dict[str, Any]:
-    nodes = [
-        {
-            "node": node.member.name,
-            "coordinator": node.member.group == 0,
-            "takes_shards": node.member.holds,
-            "alive": node.error is None,
-        }
-        | {name: value for name, value in asdict(node).items() if name != "member"}
-        for node in seen.nodes
-    ]
+    nodes = []
+    for node in seen.nodes:
+        described = asdict(node)
+        del described["member"]
+        member = {"node": node.member.name, "coordinator": node.member.group == 0, "takes_shards": node.member.holds}
+        nodes.append({**member, "alive": node.error is None, **described})
     return {
+        **attributes(seen.places, "missing", "local"),
         "nodes": nodes,
         "distributed": seen.places.done,
-        "missing": seen.places.missing,
-        "local": seen.places.local,
         "moving": [asdict(one) for one in seen.moving],
     }
 

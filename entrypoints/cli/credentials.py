@@ -14,7 +14,7 @@ from domain.oauth.model import App, AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import OPERATOR, OrganisationStore, begin
+from entrypoints.cli.store import OPERATOR, OrganisationStore, attributes, begin
 from entrypoints.container import Container
 from ports.unit_of_work import Tx
 
@@ -146,10 +146,5 @@ def _owner(organisation: Organisation) -> Principal:
 
 
 def _described(app: App) -> dict[str, Any]:
-    return {
-        "client_id": app.client_id,
-        "name": app.name,
-        "kind": str(app.kind),
-        "redirect_uris": list(app.redirect_uris),
-        "scopes": "all" if app.scopes == SCOPES else ",".join(sorted(app.scopes)),
-    }
+    scopes = "all" if app.scopes == SCOPES else ",".join(sorted(app.scopes))
+    return attributes(app, "client_id", "name", "kind", "redirect_uris") | {"scopes": scopes}

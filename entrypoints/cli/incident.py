@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from domain.kernel.ids import is_id
-from domain.kernel.plain import instant
 from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
 from domain.platform.model import COMPONENTS, ComponentState
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, Store
+from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.container import Container
 
 State = Literal["degraded", "down"]
@@ -83,11 +82,5 @@ async def _find(parts: Container, id: str) -> Incident:
 
 
 def _described(incident: Incident) -> dict[str, Any]:
-    return {
-        "incident": incident.id,
-        "component": incident.component,
-        "state": incident.state,
-        "title": incident.title,
-        "opened_at": instant(incident.opened_at),
-        **({"closed_at": instant(incident.closed_at)} if incident.closed_at else {}),
-    }
+    closed = ("closed_at",) if incident.closed_at else ()
+    return {"incident": incident.id, **attributes(incident, "component", "state", "title", "opened_at", *closed)}

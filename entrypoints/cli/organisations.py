@@ -22,7 +22,7 @@ from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS
 from entrypoints.areas.registry import AREAS
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, begin
+from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes, begin
 from entrypoints.container import Container
 from entrypoints.datasets import ListDatasets
 
@@ -44,12 +44,7 @@ async def create(
 
 
 def _described(organisation: Organisation) -> dict[str, Any]:
-    return {
-        "organisation": organisation.id,
-        "name": organisation.name,
-        "kind": organisation.kind,
-        "plan": organisation.plan.code,
-    }
+    return attributes(organisation, "name", "kind") | {"organisation": organisation.id, "plan": organisation.plan.code}
 
 
 async def new_organisation(parts: Container, name: str, kind: str, plan_code: str) -> Organisation:

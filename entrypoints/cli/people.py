@@ -13,7 +13,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
 from domain.people.model import Purpose, SecurityEvent, User
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, begin
+from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes, begin
 from entrypoints.container import Container
 
 MAX_HOURS: Final = 24 * 90
@@ -28,7 +28,7 @@ async def add_member(
     """Add a member to an organisation."""
     async with store.find() as (parts, organisation):
         member = await new_member(parts, organisation, email, role)
-    answer = {"organisation": organisation.id, "user": member.user, "email": member.email, "role": member.role}
+    answer = {"organisation": organisation.id, **attributes(member, "user", "email", "role")}
     return store.answer(answer, f"Added {member.email} as {member.role} ({member.user}).")
 
 

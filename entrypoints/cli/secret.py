@@ -6,7 +6,7 @@ from typing import Final
 from domain.secrets.model import SecretStatus
 from domain.secrets.usecases.status import secret_status
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, Store
+from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.up import directory
 from entrypoints.up.directory import DataDir
 
@@ -33,10 +33,7 @@ async def status(*, store: Store = DEFAULT) -> int:
     """Tell how much stands under which secret."""
     found, hindrances = await _look(store)
     answer = {
-        "secrets": [
-            {"id": one.id, "known": one.known, "in_force": one.in_force, "values": dict(one.values)}
-            for one in found.secrets
-        ],
+        "secrets": [attributes(one, "id", "known", "in_force", "values") for one in found.secrets],
         "since": found.since.isoformat(),
         "lacking": found.lacking,
         "hindrances": hindrances,

@@ -13,7 +13,7 @@ from domain.orgs.model import Organisation
 from domain.sso.model import Domain
 from domain.sso.usecases.settings import Wanted
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import OrganisationStore, begin
+from entrypoints.cli.store import OrganisationStore, attributes, begin
 from entrypoints.container import Container
 from entrypoints.settings import read_file_settings
 from ports.identity_providers import ProviderFault
@@ -73,10 +73,8 @@ async def show(*, store: OrganisationStore) -> int:
     described: dict[str, Any] | None = None
     sentence = f"{organisation.name} has no single sign-on."
     if connection is not None:
-        names = ("issuer", "client_id", "joins_as", "enabled", "enforced")
-        described = {name: getattr(connection, name) for name in names} | {
-            "tried_at": connection.tried_at.isoformat() if connection.tried_at else None
-        }
+        described = attributes(connection, "issuer", "client_id", "joins_as", "enabled", "enforced")
+        described["tried_at"] = connection.tried_at.isoformat() if connection.tried_at else None
         state = "enforced" if connection.enforced else "on" if connection.enabled else "off"
         tried = f"{connection.tried_at:%d %B %Y}" if connection.tried_at else "not yet"
         sentence = f"{connection.issuer} as {connection.client_id}: {state}; worked first: {tried}."
@@ -84,7 +82,7 @@ async def show(*, store: OrganisationStore) -> int:
         "organisation": organisation.id,
         "redirect_uri": redirect_uri,
         "connection": described,
-        "domains": [{"domain": one.domain, "state": one.state, "record": one.record} for one in domains],
+        "domains": [attributes(one, "domain", "state", "record") for one in domains],
     }
     lines = [f"{one.domain:<32} {one.state:<8} {one.record}" for one in domains]
     return store.answer(answer, "\n".join([sentence, f"Redirect address: {redirect_uri}", *lines]))
@@ -99,7 +97,7 @@ async def add_domain(domain: str, /, *, store: OrganisationStore) -> int:
         "lost": f"The record of {found.domain} is gone.",
         "waiting": f"Add this TXT record to {found.domain}, then run the command again:\n{found.record}",
     }
-    answer = {"organisation": organisation.id, "domain": found.domain, "state": found.state, "record": found.record}
+    answer = {"organisation": organisation.id, **attributes(found, "domain", "state", "record")}
     return store.answer(answer, sentences[found.state])
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cyclopts import Parameter
 
+from domain.kernel.plain import plain
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
 from entrypoints import settings
@@ -56,6 +57,11 @@ class Store:
 
 
 DEFAULT: Final = Store()
+
+
+def attributes(value: object, *names: str) -> dict[str, Any]:
+    """Return attributes of a value as JSON holds them."""
+    return {name: plain(getattr(value, name)) for name in names}
 
 
 @Parameter(name="*")
