@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -97,7 +97,7 @@ def command_line() -> App:
         help_format="plaintext",
         help_formatter="plain",
         version=_version,
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), show_default=_describe_default),
     )
     groups = {name: App(name, help=f"manage {subject}", help_epilogue="") for name, subject in GROUPS.items()}
     for group in groups.values():
@@ -106,6 +106,11 @@ def command_line() -> App:
         word, _, name = command.rpartition(" ")
         groups.get(word, app).command(f"entrypoints.cli.{target}", name=name, help=summary, help_epilogue="")
     return app
+
+
+def _describe_default(value: Any) -> str | None:
+    """Write an option's default for its help; nothing for what is off."""
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) if value else None
 
 
 def _version() -> str:
@@ -119,7 +124,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         refuse_foreign_packages()
         allow_many_files()
-        command, bound, _ = command_line().parse_args(argv, print_error=False, exit_on_error=False)
+        app = command_line()
+        _, apps, _ = app.parse_commands(argv)
+        for one in apps:
+            if one.default_command:
+                # a command's own help is its function's docstring, reflowed; the summary is for lists, which start faster
+                one.help, one.help_format = None, "markdown"
+        command, bound, _ = app.parse_args(argv, print_error=False, exit_on_error=False)
         result = command(*bound.args, **bound.kwargs)
         return int((asyncio.run(result) if inspect.iscoroutine(result) else result) or 0)
     except CycloptsError as error:

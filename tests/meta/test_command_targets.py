@@ -1,5 +1,7 @@
 """Every command has its function and an own line of help: modules are only imported when their command is given."""
 
+from importlib import import_module
+
 import pytest
 
 from entrypoints.cli.main import COMMANDS, main
@@ -8,7 +10,12 @@ from entrypoints.cli.main import COMMANDS, main
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
-    assert capsys.readouterr().out.startswith(f"Usage: joinery {command}")
+    out = capsys.readouterr().out
+    assert out.startswith(f"Usage: joinery {command}")
+    module, _, function = COMMANDS[command][0].partition(":")
+    doc = getattr(import_module(f"entrypoints.cli.{module}"), function).__doc__
+    assert doc.partition("\n")[0].replace("`", "") in " ".join(out.split())
+    assert "Args:" not in out
 
 
 @pytest.mark.parametrize(
