@@ -17,8 +17,6 @@ from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
 from domain.platform.usecases import Heartbeat
 from entrypoints import settings
-from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, Store
 from entrypoints.container import Container, opened
 from entrypoints.factories import product_version
 from entrypoints.logs import configure
@@ -175,25 +173,6 @@ async def _prepare(env: Mapping[str, str]) -> None:
         await migrations.migrate(env["JOINERY_DATABASE_URL"])
     except migrations.MigrationError as error:
         raise UpError(str(error)) from error
-
-
-async def migrate(*, plan: bool = False, store: Store = DEFAULT) -> int:
-    """Bring the database to this release's schema.
-
-    Args:
-        plan: list the pending migrations without applying them
-    """
-    url = settings.owner_url(store.environment())
-    try:
-        names = await (migrations.list_pending if plan else migrations.migrate)(url)
-        later = (await migrations.read_compatibility(url)).unknown()
-    except migrations.MigrationError as error:
-        raise CommandError(str(error)) from error
-    newer = f" It has the schema of a later, compatible release ({later[-1]})." if later else ""
-    sentence = f"The database is up to date.{newer}"
-    if names:
-        sentence = f"{'Pending: ' if plan else 'Applied '}{', '.join(names)}."
-    return store.answer({"pending" if plan else "applied": names, "later": later}, sentence)
 
 
 def openapi() -> int:

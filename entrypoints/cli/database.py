@@ -1,17 +1,81 @@
-"""`joinery cluster`: one PostgreSQL becomes several, and tenants move between them."""
+"""The database: its schema, the statements of its lists, and several servers that share the tenants."""
 
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import Parameter
+
+from adapters.postgres import migrate as migrations
+from adapters.postgres.catalogue_query import FILTERS, list_sql
 from adapters.postgres.cluster import distributing, moving, status
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, coordinator
-from adapters.postgres.migrate import MigrationError, migrate
+from adapters.postgres.listing import page_names
+from adapters.postgres.sqlfile import rendered
+from adapters.postgres.tables import TABLES
+from domain.kernel.paging import PageRequest
+from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.settings import SettingsError
+
+
+async def migrate(*, plan: bool = False, store: Store = DEFAULT) -> int:
+    """Bring the database to this release's schema.
+
+    Args:
+        plan: list the pending migrations without applying them
+    """
+    url = settings.owner_url(store.environment())
+    try:
+        names = await (migrations.list_pending if plan else migrations.migrate)(url)
+        later = (await migrations.read_compatibility(url)).unknown()
+    except migrations.MigrationError as error:
+        raise CommandError(str(error)) from error
+    newer = f" It has the schema of a later, compatible release ({later[-1]})." if later else ""
+    sentence = f"The database is up to date.{newer}"
+    if names:
+        sentence = f"{'Pending: ' if plan else 'Applied '}{', '.join(names)}."
+    return store.answer({"pending" if plan else "applied": names, "later": later}, sentence)
+
+
+def sql(
+    name: str | None = None,
+    /,
+    *,
+    filters: Annotated[tuple[str, ...], Parameter("--filter")] = (),
+    limit: int = 20,
+    after: bool = False,
+    before: bool = False,
+) -> int:
+    """Print the statement of a list as it is sent to PostgreSQL, or the names of all lists.
+
+    Args:
+        name: products, offers or a table; without one, all names
+        filters: with this filter; again for more
+        limit: items on a page
+        after: the page after a cursor
+        before: the page before a cursor
+    """
+    tables = {table.name: table for table in TABLES}
+    known = {name: table.stored for name, table in tables.items()} | FILTERS
+    if name is None:
+        for one in sorted(known):
+            print(f"{one:<22} filters: {', '.join(sorted(known[one]))}")
+        return 0
+    if name not in known:
+        raise CommandError(f"There is no list {name}; `joinery sql` names them all.")
+    if unknown := set(filters) - set(known[name]):
+        raise CommandError(f"The list {name} has no filter {', '.join(sorted(unknown))}.")
+    request = PageRequest(limit, "…" if after or before else None, backwards=before)
+    if name in FILTERS:
+        words = ["word0"] if "q" in filters else []
+        print(list_sql(name, [*filters, *words], request))
+    else:
+        print(rendered(tables[name].list, page_names(request).union(filters), request.limit + 1))
+    return 0
 
 
 @asynccontextmanager
@@ -22,7 +86,7 @@ async def _coordinator(store: Store) -> AsyncIterator[Coordinator]:
     try:
         async with coordinator(url) as found:
             yield found
-    except (ClusterError, MigrationError) as error:
+    except (ClusterError, migrations.MigrationError) as error:
         raise CommandError(str(error)) from error
 
 
@@ -39,7 +103,7 @@ async def init(*, shards: int = 32, store: Store = DEFAULT) -> int:
             node's catalogue some 300 tables, for days are tables
     """
     async with _coordinator(store) as found:
-        applied = await migrate(found.conninfo)
+        applied = await migrations.migrate(found.conninfo)
         done = await distributing.distribute(found, shards, _report)
     answer = {"applied": applied, "reference": done.reference, "by_org": done.by_org, "local": done.local}
     count = len(done.missing)

@@ -1,5 +1,7 @@
-"""`joinery read FILE`: what would become of a feed, mapped and normalised on this machine without a server."""
+"""Connectors tried on this machine, without a server: which load, and what they make of a file."""
 
+import json as jsons
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -9,7 +11,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 from adapters.files.spool import FileSpools
+from adapters.http.client import GuardedClient
+from adapters.pluggy.allowlist import AllowlistError
+from adapters.pluggy.host import PluggyConnectors, connect
 from adapters.wire.codec import JsonCodec
+from connectors.sdk.context import HttpClient
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.reading import NeedsMapping
@@ -18,13 +24,43 @@ from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.plugins import load_connectors
+from entrypoints.factories import product_version
 from entrypoints.reader.network import NoNetwork
+from entrypoints.settings import plugins_path
 from ports.connectors import ParseFailed
 from ports.feed_readers import ReadingOrder
 
 _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20
+
+
+def load_connectors(http: HttpClient) -> PluggyConnectors:
+    """Load the connectors that the settings allow.
+
+    Raises:
+        CommandError: The list of allowed plugins cannot be read.
+    """
+    try:
+        return connect(plugins_path(os.environ), http, product_version=product_version())
+    except AllowlistError as error:
+        raise CommandError(str(error)) from error
+
+
+async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> int:
+    """List or check connector plugins; `check` exits with 1 when a listed plugin does not load.
+
+    Args:
+        json: print JSON
+    """
+    async with GuardedClient() as http:
+        reports = load_connectors(http).report()
+    if json:
+        print(jsons.dumps([asdict(report) for report in reports], default=sorted))
+    else:
+        for report in reports:
+            line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
+            print(f"{line} {report.reason or report.note or ''}".rstrip())
+    return 1 if what == "check" and any(report.state == "broken" for report in reports) else 0
 
 
 def read(
