@@ -68,7 +68,7 @@ async def retire(*, store: Store = DEFAULT) -> int:
 
 
 def _directory(path: Path) -> DataDir:
-    data = DataDir(path.expanduser().absolute())
+    data = DataDir(path)
     if not data.secret_file.exists():
         raise CommandError(f"{data.path} keeps no secret of its own; set JOINERY_SECRET where it is set now.")
     return data

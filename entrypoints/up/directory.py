@@ -41,6 +41,7 @@ class DataDir:
     """
 
     def __init__(self, path: Path) -> None:
+        path = path.expanduser().absolute()
         self.path: Final = path
         self.postgres: Final = path / "postgres"
         self.log: Final = path / "log"
@@ -53,7 +54,7 @@ class DataDir:
 
 def prepare(path: Path) -> DataDir:
     """Make the directory and its folders. Raises UpError when it cannot be written or its disk is full."""
-    data = DataDir(path.expanduser().absolute())
+    data = DataDir(path)
     try:
         data.path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
         data.log.mkdir(mode=0o700, exist_ok=True)
@@ -241,7 +242,7 @@ def announce(data: DataDir, env: Mapping[str, str]) -> None:
 
 def attach(data_dir: Path) -> dict[str, str]:
     """Return the `JOINERY_…` variables of the `joinery up` that runs on the directory. Raises UpError when none does."""
-    data = DataDir(data_dir.expanduser().absolute())
+    data = DataDir(data_dir)
     if not locked(data):
         raise UpError(f"Joinery is not running on {data.path}; start it with `joinery up --data-dir {data.path}`.")
     try:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,6 @@ from adapters.processes.lifeline import die_with_parent
 
 LOG_LIMIT: Final = 16 * 2**20
 """Bytes after which a log is put aside (as `….1`) when its program starts."""
-_POLL: Final = 0.05
 _TAIL: Final = 8192
 
 
@@ -84,9 +84,8 @@ class Process:
 
     async def wait(self) -> int:
         """Return the exit code, once it ended."""
-        while (code := self.ended()) is None:
-            await asyncio.sleep(_POLL)
-        return code
+        # a thread of its own: as many processes are waited for as there are
+        return await asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), self._popen.wait)
 
     async def stop(self, gentle: signal.Signals, within: float) -> None:
         """Ask the program to end; after `within` seconds end it. What it started is ended in any case."""
