@@ -1,7 +1,6 @@
-"""Copies: `joinery backup` and `joinery restore` of a whole service, `joinery mirror` of a catalogue (docs/exports.md)."""
+"""`joinery backup` and `joinery restore`."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,8 @@ from entrypoints.backup.archive import Reader, Writer
 from entrypoints.backup.errors import BackupError
 from entrypoints.backup.making import Making
 from entrypoints.backup.manifest import Manifest
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import Store, attributes
 from entrypoints.factories import objects_of
-from entrypoints.mirror.api import PATIENCE, connected
-from entrypoints.mirror.copies import opened
-from entrypoints.mirror.following import Mirror
 from entrypoints.settings import Settings
 from ports.objects import Objects
 
@@ -107,27 +102,3 @@ def _missing(found: Manifest) -> list[str]:
     return (
         [f"{count} objects that rows name were not in the object store, such as {found.missing[0]}."] if count else []
     )
-
-
-async def mirror(*, url: str | None = None, key: str | None = None, to: Path, once: bool = False) -> int:
-    """Keep a copy of a catalogue, through the API alone.
-
-    Args:
-        url: the service's address (default: $JOINERY_URL)
-        key: an API key (default: $JOINERY_KEY)
-        to: FILE.sqlite, or a folder
-        once: end as soon as everything is read
-    """
-    url, key = url or os.environ.get("JOINERY_URL"), key or os.environ.get("JOINERY_KEY")
-    if not url or not key:
-        raise CommandError("Give the service's address and a key: --url and --key, or JOINERY_URL and JOINERY_KEY.")
-    if not url.startswith(("http://", "https://")) or not key.isascii() or not key.isprintable():
-        raise CommandError("--url is an address such as https://joinery.example, and --key a key such as svc_live_…")
-    with opened(to) as copy:
-        async with connected(url, key, PATIENCE if once else None, _say) as api:
-            await Mirror(api, copy, _say).run(once=once)
-    return 0
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
