@@ -90,7 +90,7 @@ class _Supervisor:
         self._options = options
         self._env = os.environ if options.environment is None else options.environment
         self._stop = asyncio.Event()
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ready = False
         self._servers: list[Part] = []
         self._children: list[Part] = []
 
@@ -149,8 +149,13 @@ class _Supervisor:
             self._children.append(child)
             processes[child] = await child.start()
         watching = [asyncio.create_task(self._keep(part, process)) for part, process in processes.items()]
+        ready = asyncio.create_task(_answering(port))
         try:
-            await self._until_ready(port)
+            await asyncio.wait((ready, *watching), return_when=asyncio.FIRST_COMPLETED)
+            for task in (ready, *watching):
+                if task.done():
+                    task.result()
+            self._ready = True
             _say(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; Ctrl-C stops it)")
             if env["JOINERY_OPERATORS_PORT"] != "0":
                 _say(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
@@ -158,12 +163,16 @@ class _Supervisor:
             await self._follow_up(env)
             await asyncio.gather(*watching)
         finally:
-            for task in watching:
+            for task in (ready, *watching):
                 task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            await asyncio.gather(ready, *watching, return_exceptions=True)
 
     async def _keep(self, part: Part, process: Process | None) -> None:
-        """Start a part again with back-off whenever it ends by itself, and say so in one line."""
+        """Start a part again with back-off whenever it ends by itself, and say so in one line.
+
+        Raises:
+            UpError: The part has crashed again and again before the service was ever ready.
+        """
         clock, crashes = asyncio.get_running_loop().time, 0
         while True:
             if process is not None:
@@ -171,9 +180,8 @@ class _Supervisor:
                 code = await process.wait()
                 crashes = 1 if clock() - since > STEADY else crashes + 1
                 _say(f"{part.name} {describe(code)} and is started again; its log is {part.log}")
-                if part in self._children and crashes >= MAX_CRASHES and not self._failed.done():
-                    reason = f"{part.name} does not start ({process.last_line()}); its log is {part.log}."
-                    self._failed.set_exception(UpError(reason))
+                if part in self._children and crashes >= MAX_CRASHES and not self._ready:
+                    raise UpError(f"{part.name} does not start ({process.last_line()}); its log is {part.log}.")
             await asyncio.sleep(pause(crashes))
             try:
                 process = await part.start()
@@ -181,16 +189,6 @@ class _Supervisor:
                 process = None
                 crashes += 1
                 _say(f"{part.name} could not be started again: {error}")
-
-    async def _until_ready(self, port: int) -> None:
-        ready = asyncio.ensure_future(_answering(port))
-        try:
-            await asyncio.wait((ready, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            if self._failed.done():
-                self._failed.result()
-        finally:
-            ready.cancel()
-            self._failed.cancel()
 
     async def _follow_up(self, env: Mapping[str, str]) -> None:
         if self._options.on_ready is None:
