@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
+from domain.ingestion.ports import ParseFailed, ReadingOrder
+
 from adapters.files.spool import FileSpools
 from adapters.http.client import GuardedClient
 from adapters.pluggy.allowlist import AllowlistError
@@ -27,8 +29,6 @@ from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.reader.network import NoNetwork
 from entrypoints.settings import plugins_path
-from ports.connectors import ParseFailed
-from ports.feed_readers import ReadingOrder
 
 _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20

@@ -4,6 +4,10 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from domain.access.ports import KeyStore
+from domain.audit.ports import AuditLog
+from domain.oauth.ports import AppStore
+from domain.orgs.ports import OrgStore
 
 from domain.access.model import ROLES, SCOPES, ApiKey, Principal
 from domain.access.usecases import KeyRequest, scopes_of
@@ -44,7 +48,7 @@ async def create_key(
         store.find() as (parts, organisation),
         begin(parts, organisation, "keys.create", livemode=mode == "live") as tx,
     ):
-        of_member = await tx.orgs.member(member) if member else None
+        of_member = await tx[OrgStore].member(member) if member else None
         if member and of_member is None:
             raise CommandError(f"{member} is no member of the organisation; add them with `joinery member add`.")
         request = KeyRequest(
@@ -65,7 +69,7 @@ async def issue_key(parts: Container, tx: Tx, request: KeyRequest) -> tuple[ApiK
     """Make and keep a key; return it and its secret."""
     key, secret = await parts.access().issue_key(tx, request)
     after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
-    await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+    await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
     return key, secret
 
 
@@ -79,9 +83,9 @@ async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:
         store.find() as (parts, organisation),
         begin(parts, organisation, "keys.revoke", livemode=mode == "live") as tx,
     ):
-        if not await tx.keys.revoke(key):
+        if not await tx[KeyStore].revoke(key):
             raise CommandError(f"The organisation has no key {key!r} in force in {mode} mode.")
-        await tx.audit.add(Change("api_key", key, "update", {"revoked": False}, {"revoked": True}))
+        await tx[AuditLog].add(Change("api_key", key, "update", {"revoked": False}, {"revoked": True}))
     return store.answer({"key": key, "revoked": True}, f"Revoked {key}.")
 
 
@@ -118,7 +122,7 @@ async def list_apps(*, store: OrganisationStore) -> int:
         store.find() as (parts, organisation),
         parts.uow().read(Tenant(organisation.id, True)) as tx,
     ):
-        apps = await tx.oauth.all()
+        apps = await tx[AppStore].all()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
     answer = {"organisation": organisation.id, "apps": [_described(app) for app in apps]}
     return store.answer(answer, "\n".join(lines) or "There is no app yet.")

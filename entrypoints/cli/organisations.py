@@ -8,6 +8,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
+from domain.audit.ports import AuditLog
+from domain.catalogue.ports import CatalogueStore
+from domain.jobs.ports import JobStore
+from domain.matching.ports import MatchIndexStore
 
 from adapters.files.packing import GzipPacker
 from adapters.postgres.erasing import PostgresErasure
@@ -85,7 +89,7 @@ async def change_plan(*, plan: str, store: OrganisationStore) -> int:
         await parts.registry().change_plan(organisation.id, await _find_plan(parts, plan))
         before = organisation.plan.code
         async with begin(parts, organisation, "orgs.change_plan") as tx:
-            await tx.audit.add(Change("organisation", organisation.id, "update", {"plan": before}, {"plan": plan}))
+            await tx[AuditLog].add(Change("organisation", organisation.id, "update", {"plan": before}, {"plan": plan}))
     answer = {"organisation": organisation.id, "plan": plan, "before": before}
     return store.answer(answer, f"{organisation.name} is on the plan {plan} now (was {before}).")
 
@@ -96,9 +100,9 @@ async def rematch(*, mode: Literal["live", "test"] = "live", store: Organisation
         store.find() as (parts, organisation),
         begin(parts, organisation, "matching.rematch", livemode=mode == "live") as tx,
     ):
-        queued = await tx.match_index.requeue_all()
-        await tx.jobs.add(matching(Tenant(organisation.id, mode == "live")))
-        await tx.audit.add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
+        queued = await tx[MatchIndexStore].requeue_all()
+        await tx[JobStore].add(matching(Tenant(organisation.id, mode == "live")))
+        await tx[AuditLog].add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
     answer = {"organisation": organisation.id, "mode": mode, "variants": queued}
     return store.answer(answer, f"{queued:,} variants of {organisation.name} wait to be matched anew.")
 
@@ -119,7 +123,7 @@ async def export(*, to: Path, store: OrganisationStore) -> int:
             folder.mkdir(parents=True, mode=0o700)
             async with parts.uow().snapshot(Tenant(organisation.id, mode == "live")) as tx:
                 for name in datasets.names:
-                    lines = tx.catalogue.lines(None) if name == PRODUCTS else datasets.lines(tx, name)
+                    lines = tx[CatalogueStore].lines(None) if name == PRODUCTS else datasets.lines(tx, name)
                     manifest.append(await _write(folder / f"{name}.jsonl.gz", name, lines))
             (folder / f"{MANIFEST}.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
             manifests[mode] = manifest

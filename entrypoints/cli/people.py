@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 from cyclopts import Parameter
+from domain.audit.ports import AuditLog
+from domain.orgs.ports import OrgStore
 
 from domain.access.model import ROLES
 from domain.audit.model import Change
@@ -41,8 +43,8 @@ async def new_member(parts: Container, organisation: Organisation, email: str, r
     user = await parts.people().add(User(new_id("usr"), email.strip(), "", None, parts.clock().now()))
     async with begin(parts, organisation, "members.add") as tx:
         member = Member(user.id, organisation.id, user.email, role, tx.now)
-        await tx.orgs.add_member(member)
-        await tx.audit.add(Change("member", user.id, "create", {}, {"email": member.email, "role": role}))
+        await tx[OrgStore].add_member(member)
+        await tx[AuditLog].add(Change("member", user.id, "create", {}, {"email": member.email, "role": role}))
     return member
 
 
@@ -60,7 +62,9 @@ async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) 
         session, secret = await parts.sessions().token(user, organisation.id, timedelta(hours=hours))
         expires_at = session.expires_at.isoformat()
         async with begin(parts, organisation, "tokens.create") as tx:
-            await tx.audit.add(Change("session", session.id, "create", {}, {"user": user.id, "expires_at": expires_at}))
+            await tx[AuditLog].add(
+                Change("session", session.id, "create", {}, {"user": user.id, "expires_at": expires_at})
+            )
         await _note(parts, user, "token_created")
     answer = {"organisation": organisation.id, "user": user.id, "session": session.id, "token": secret}
     return store.answer(
@@ -87,7 +91,7 @@ async def sign_in_link(parts: Container, user: User, organisation: Organisation)
     made, secret = await parts.links().make(user, Purpose.SIGN_IN, organisation.id)
     async with begin(parts, organisation, "sessions.link") as tx:
         after = {"user": user.id, "expires_at": made.expires_at.isoformat()}
-        await tx.audit.add(Change("sign_in_link", user.id, "create", {}, after))
+        await tx[AuditLog].add(Change("sign_in_link", user.id, "create", {}, after))
     await _note(parts, user, "link_made")
     return f"{parts.settings().base_url.rstrip('/')}{SIGN_IN}{secret}"
 
@@ -146,7 +150,7 @@ async def _find_user(parts: Container, email: str) -> User:
 
 async def _find_member(parts: Container, organisation: Organisation, email: str) -> User:
     async with parts.uow().read(Tenant(organisation.id, True)) as tx:
-        member = await tx.orgs.member(email)
+        member = await tx[OrgStore].member(email)
     user: User | None = await parts.people().get(member.user) if member is not None else None
     if user is None:
         raise CommandError(f"{email} is no member of {organisation.name}; add them with `joinery member add`.")

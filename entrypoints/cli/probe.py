@@ -4,11 +4,12 @@ import json as jsons
 import os
 from collections.abc import Iterator
 
+from domain.kernel.resource import View
+
 from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.wire.probes import REPORT
-from adapters.wire.resource import View
 from domain.kernel.addresses import refusal
 from domain.kernel.clock import now
 from domain.kernel.tenancy import Tenant

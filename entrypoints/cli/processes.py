@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
+from domain.platform.ports import SchemaCheck
 
 from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
@@ -22,7 +23,6 @@ from entrypoints.factories import product_version
 from entrypoints.logs import configure
 from entrypoints.stopping import stopping_on_signals
 from entrypoints.up.errors import UpError
-from ports.platform import SchemaCheck
 
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+
 from domain.catalogue.model import Stream
 from domain.kernel.paging import PageRequest
 from domain.kernel.plain import instant, plain
@@ -23,10 +26,10 @@ async def why(id: str, /, *, store: Store = DEFAULT) -> int:
         if tenant is None:
             raise CommandError(f"There is no source {id!r}.")
         async with parts.uow().read(tenant) as tx:
-            source = await tx.sources.get(id)
+            source = await tx[SourceStore].get(id)
             if source is None:
                 raise CommandError(f"There is no source {id!r}.")
-            runs = (await tx.runs.page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
+            runs = (await tx[RunStore].page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
             now = tx.now
     of_run = ("id", "stream", "trigger", "status", "created_at", "finished_at", "error")
     streams = {stream.value: _stream(source, stream, now) for stream in Stream}

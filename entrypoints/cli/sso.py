@@ -5,6 +5,7 @@ import sys
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
+from domain.sso.ports import ProviderFault, SsoStore
 
 from domain.access.model import ROLES
 from domain.kernel.mail_addresses import address_key
@@ -16,7 +17,6 @@ from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import OrganisationStore, attributes, begin
 from entrypoints.container import Container
 from entrypoints.settings import read_file_settings
-from ports.identity_providers import ProviderFault
 
 SECRET: Final = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
 NOBODY: Final = "nobody"
@@ -68,7 +68,7 @@ async def show(*, store: OrganisationStore) -> int:
     """Show what is set up, and each domain's record."""
     async with store.find() as (parts, organisation):
         async with parts.uow().read(Tenant(organisation.id, True)) as tx:
-            connection, domains = await tx.sso.connection(), await tx.sso.domains()
+            connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         redirect_uri = parts.assembled().sso.sign_in.redirect_uri(organisation.id)
     described: dict[str, Any] | None = None
     sentence = f"{organisation.name} has no single sign-on."
@@ -105,7 +105,7 @@ async def _prove(parts: Container, organisation: Organisation, name: str) -> Dom
     """Return the domain, named from now on, or after a look for its record."""
     sso, wanted = parts.assembled().sso, address_key(name).removeprefix("@").rstrip(".")
     async with parts.uow().read(Tenant(organisation.id, True)) as tx:
-        known = next((one for one in await tx.sso.domains() if one.domain == wanted), None)
+        known = next((one for one in await tx[SsoStore].domains() if one.domain == wanted), None)
     domain: Domain
     if known is None:
         async with begin(parts, organisation, "sso.add_domain") as tx:
