@@ -8,8 +8,7 @@ from pathlib import Path
 
 from entrypoints.backup.errors import BackupError
 from entrypoints.up import children, directory
-from entrypoints.up.attach import attach
-from entrypoints.up.directory import DataDir
+from entrypoints.up.directory import DataDir, attach
 from entrypoints.up.postgres import Postgres
 
 

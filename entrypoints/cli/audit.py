@@ -1,66 +1,56 @@
 """`joinery audit verify`: whether every organisation's audit entries are as they were written."""
 
-import argparse
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.orgs import answered, container, found_organisation
-from entrypoints.container import Container
+from entrypoints.cli.store import DEFAULT, Store, attributes, find_organisation
 
 
-async def verify(options: argparse.Namespace) -> int:
-    """Check the chains; answers 1 if any is not whole."""
-    noted = _noted(options)
-    async with container(options) as parts:
-        reports = [await _checked(parts, tenant, noted) for tenant in await _tenants(parts, options)]
+async def verify(
+    *,
+    org: str | None = None,
+    noted: tuple[str, ...] = (),
+    mode: Literal["live", "test"] | None = None,
+    store: Store = DEFAULT,
+) -> int:
+    """Check that no audit entry was changed, taken out, put in or moved; exit with 1 if one was.
+
+    Checks the chains of all organisations. What was printed of a chain's head earlier, by this command or as the hash of
+    an entry, can be noted elsewhere and checked again: who rewrites a whole chain is found by that alone.
+
+    Args:
+        org: only this organisation's: its id, or its name if that is unique
+        noted: N:HASH: entry N must have this hash (with --org and --mode); again for more
+        mode: only this mode's
+    """
+    if noted and not (org and mode):
+        raise CommandError("--noted is of one chain: name it with --org and --mode.")
+    try:
+        hashes = {int(number): bytes.fromhex(hash) for number, _, hash in (one.partition(":") for one in noted)}
+    except ValueError:
+        raise CommandError("--noted takes an entry's number and its hash, as in 4711:9f86d081…") from None
+    reports = []
+    async with store.open() as parts:
+        for organisation in [await find_organisation(parts, org)] if org else await parts.registry().named(""):
+            for livemode in [mode == "live"] if mode else [True, False]:
+                async with parts.uow().read(Tenant(organisation.id, livemode)) as tx:
+                    reports.append(await AuditService().verify(tx, hashes))
     whole = not any(report.faults for report in reports)
     answer = {"whole": whole, "chains": [_json(report) for report in reports]}
-    answered(options, answer, "\n".join(map(_sentence, reports)) or "There is no organisation yet.")
+    store.answer(answer, "\n".join(map(_sentence, reports)) or "There is no organisation yet.")
     return 0 if whole else 1
 
 
-def _noted(options: argparse.Namespace) -> dict[int, bytes]:
-    """What entries must have as their hashes. Raises CommandError."""
-    if options.noted and not (options.org and options.mode):
-        raise CommandError("--noted is of one chain: name it with --org and --mode.")
-    try:
-        pairs = [one.partition(":") for one in options.noted]
-        return {int(number): bytes.fromhex(hash) for number, _, hash in pairs}
-    except ValueError:
-        raise CommandError("--noted takes an entry's number and its hash, as in 4711:9f86d081…") from None
-
-
-async def _tenants(parts: Container, options: argparse.Namespace) -> Sequence[Tenant]:
-    named = [await found_organisation(parts, options.org)] if options.org else await parts.registry().named("")
-    modes = [options.mode == "live"] if options.mode else [True, False]
-    return [Tenant(organisation.id, livemode) for organisation in named for livemode in modes]
-
-
-async def _checked(parts: Container, tenant: Tenant, noted: dict[int, bytes]) -> ChainReport:
-    async with parts.uow().read(tenant) as tx:
-        return await AuditService().verify(tx, noted)
-
-
 def _json(report: ChainReport) -> dict[str, Any]:
-    faults = [
-        {"kind": fault.kind, "sequence": fault.sequence}
-        | ({"entry": fault.entry} if fault.entry else {})
-        | ({"until": fault.until} if fault.until is not None else {})
-        for fault in report.faults
-    ]
-    return {
+    return attributes(report, "entries", "faults", "more") | {
         "organisation": report.tenant.org,
         "mode": report.tenant.mode,
-        "entries": report.entries,
         "before_the_chain": report.before,
         "last": report.head.last,
         "hash": report.head.hash.hex(),
-        "faults": faults,
-        "more": report.more,
     }
 
 

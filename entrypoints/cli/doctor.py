@@ -1,7 +1,5 @@
 """`joinery doctor`: what is configured, what can be reached, what is wrong and what to do about it."""
 
-import argparse
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,10 +12,11 @@ from adapters.postgres.privileges import APP, SYSTEM
 from adapters.postgres.purge_guard import PurgeState
 from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
-from entrypoints import settings
-from entrypoints.cli import storage
-from entrypoints.cli.orgs import environment
-from entrypoints.container import opened
+from domain.kernel.plain import plain
+from domain.runs.usecases.expiry import BatchExpiry
+from domain.storage.usecases.sweeping import Orphans, StorageSweeper
+from entrypoints.cli.store import DEFAULT, Store
+from entrypoints.container import Container, opened
 from entrypoints.factories import product_version
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.up.errors import UpError
@@ -27,48 +26,58 @@ _CONFIRM: Final = "`joinery doctor --repair-schedule`"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: `state` is ok, warning or wrong; `detail` says what was seen, or what to do."""
+    """The result of one check: `state` is ok, warning or wrong; `detail` says what was seen, or what to do."""
 
     name: str
     state: str
     detail: str
 
 
-async def doctor(options: argparse.Namespace) -> int:
-    """Exit code 1 when something is wrong."""
+async def doctor(*, sweep: bool = False, repair_schedule: bool = False, store: Store = DEFAULT) -> int:
+    """Tell what is configured, reachable and wrong; exit with 1 when something is wrong.
+
+    Args:
+        sweep: first free and delete what nothing needs, as the scheduler does
+        repair_schedule: make implausibly late due times due now, and confirm that the database's clock is right
+    """
     findings = [Finding("joinery", "ok", f"version {product_version()}, schema {available()[-1][0]}")]
     report: dict[str, Any] = {}
     try:
-        configured = settings.from_environment(environment(options))
+        configured = store.settings()
     except (SettingsError, UpError) as error:
         findings.append(Finding("settings", "wrong", str(error)))
     else:
         findings.append(Finding("settings", "ok", f"API at {configured.base_url}"))
-        for look in (_database, _queue, _objects, _connectors, _models):
-            findings.append(await _seen(look, configured))
-        if all(finding.state == "ok" for finding in findings if finding.name == "database"):
-            findings += await _clock(configured, repair=options.repair_schedule)
-        if all(finding.state == "ok" for finding in findings if finding.name in ("database", "objects")):
-            findings += await _stored(configured, report, sweep=options.sweep)
-    if options.json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings], **report}))
-    else:
-        for finding in findings:
-            print(f"{finding.state:<8} {finding.name:<12} {finding.detail}")
+        checks = {
+            "database": _database,
+            "queue": _queue,
+            "objects": _objects,
+            "connectors": _connectors,
+            "models": _models,
+        }
+        for name, check in checks.items():
+            findings.append(await _check(name, check, configured))
+        states = {finding.name: finding.state for finding in findings}
+        if states["database"] == "ok":
+            findings += await _clock(configured, repair=repair_schedule)
+            if states["objects"] == "ok":
+                findings += await _stored(configured, report, sweep=sweep)
+    lines = [f"{finding.state:<8} {finding.name:<12} {finding.detail}" for finding in findings]
+    store.answer({"findings": [asdict(finding) for finding in findings], **report}, "\n".join(lines))
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
 
 
-async def _seen(look: Callable[[Settings], Awaitable[Finding]], configured: Settings) -> Finding:
+async def _check(name: str, check: Callable[[Settings], Awaitable[tuple[str, str]]], configured: Settings) -> Finding:
     try:
-        return await look(configured)
+        return Finding(name, *await check(configured))
     except (DomainError, SettingsError, OSError) as error:
-        return Finding(look.__name__.strip("_"), "wrong", str(error))
+        return Finding(name, "wrong", str(error))
 
 
-async def _database(configured: Settings) -> Finding:
+async def _database(configured: Settings) -> tuple[str, str]:
     schema = await read_compatibility(configured.owner_url)
     if fault := schema.fault():
-        return Finding("database", "wrong", fault)
+        return "wrong", fault
     later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
     async with opened(configured) as container, container.pool().system() as link:
         cursor = await link.cursor.execute(
@@ -76,13 +85,47 @@ async def _database(configured: Settings) -> Finding:
             "WHERE rolname = ANY(%s)",
             ([APP, SYSTEM],),
         )
-        row = await cursor.fetchone()
-    version, unbound = row or ("?", True)
+        version, unbound = await cursor.fetchone() or ("?", True)
     if unbound:
-        return Finding(
-            "database", "wrong", f"Row-level security does not bind {APP} or {SYSTEM}; take that role's rights away."
-        )
-    return Finding("database", "ok", f"PostgreSQL {version}, schema {later}, row-level security in force")
+        return "wrong", f"Row-level security does not bind {APP} or {SYSTEM}; take that role's rights away."
+    return "ok", f"PostgreSQL {version}, schema {later}, row-level security in force"
+
+
+async def _queue(configured: Settings) -> tuple[str, str]:
+    if not configured.redis_url:
+        return "warning", "JOINERY_REDIS_URL is not set; workers look into the database instead."
+    queue = ArqQueue(configured.redis_url)
+    try:
+        if await queue.healthy():
+            return "ok", "Redis answers"
+        return "wrong", "Redis does not answer; nothing is lost, but wakes take longer. Check JOINERY_REDIS_URL."
+    finally:
+        await queue.close()
+
+
+async def _objects(configured: Settings) -> tuple[str, str]:
+    url = urlsplit(configured.objects_url)
+    if url.scheme == "s3":
+        return "ok", f"bucket {url.netloc}"
+    folder = Path(unquote(url.path))
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  one command, nothing waits
+    return "ok", f"folder {folder}"
+
+
+async def _connectors(configured: Settings) -> tuple[str, str]:
+    async with opened(configured) as container:
+        names = ", ".join(info.name for info in container.connectors().infos())
+    return ("ok", names) if names else ("wrong", "none loads; see `joinery plugins check`")
+
+
+async def _models(configured: Settings) -> tuple[str, str]:
+    if configured.models is None:
+        return "ok", "none is asked"
+    async with opened(configured) as container:
+        container.models()
+    found = configured.provider
+    provider = f"{found.model} at {found.url} ({found.api})" if found else configured.models
+    return "ok", f"asked about columns that nothing else understands, and by the judge: {provider}"
 
 
 async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
@@ -94,108 +137,104 @@ async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
         found = await (schedule.repair() if repair else schedule.find())
         if repair:
             await guard.confirm()
-    return [
-        _clock_finding(offset, before),
-        _schedule_finding(found, before, repaired=repair),
-        _purges_finding(before, confirmed=repair),
-    ]
-
-
-def _clock_finding(offset: float, state: PurgeState) -> Finding:
-    database = f"the database's clock ({_database_time(state)})"
+    now = f"{before.now:%Y-%m-%d %H:%M:%S} UTC"
+    clock = Finding("clock", "ok", f"within {MAX_OFFSET:g} s of the database's clock ({now})")
     if abs(offset) > MAX_OFFSET:
-        return Finding(
-            "clock",
-            "warning",
-            f"This machine's clock differs by {offset:+.0f} s from {database}; synchronise it by NTP.",
+        detail = (
+            f"This machine's clock differs by {offset:+.0f} s from the database's clock ({now}); synchronise it by NTP."
         )
-    return Finding("clock", "ok", f"within {MAX_OFFSET:g} s of {database}")
+        clock = Finding("clock", "warning", detail)
+    return [clock, _schedule(found, now, repaired=repair), _purges(before, now, confirmed=repair)]
 
 
-def _schedule_finding(found: Mapping[str, int], state: PurgeState, *, repaired: bool) -> Finding:
+def _schedule(found: Mapping[str, int], now: str, *, repaired: bool) -> Finding:
     summary = ", ".join(f"{number} {name}" for name, number in found.items() if number)
     if not summary:
         return Finding("schedule", "ok", "all due times are plausible")
     if repaired:
         return Finding("schedule", "ok", f"made due now: {summary}")
-    return Finding(
-        "schedule",
-        "wrong",
-        f"Due implausibly late: {summary}. If the database's clock ({_database_time(state)}) is right, run {_CONFIRM}.",
-    )
+    detail = f"Due implausibly late: {summary}. If the database's clock ({now}) is right, run {_CONFIRM}."
+    return Finding("schedule", "wrong", detail)
 
 
-def _purges_finding(state: PurgeState, *, confirmed: bool) -> Finding:
+def _purges(state: PurgeState, now: str, *, confirmed: bool) -> Finding:
+    last = f"{state.last_at:%Y-%m-%d %H:%M} UTC"
     if not state.refused:
-        return Finding("purges", "ok", f"last at {state.last_at:%Y-%m-%d %H:%M} UTC")
-    times = f"the last one was at {state.last_at:%Y-%m-%d %H:%M} UTC, and the database's clock is at {_database_time(state)}"
+        return Finding("purges", "ok", f"last at {last}")
+    times = f"the last one was at {last}, and the database's clock is at {now}"
     if confirmed:
         return Finding("purges", "ok", f"no longer refused: {times}")
     return Finding(
-        "purges",
-        "wrong",
-        f"Refused: {times}. If the clock is right (the service was stopped), run {_CONFIRM}.",
+        "purges", "wrong", f"Refused: {times}. If the clock is right (the service was stopped), run {_CONFIRM}."
     )
-
-
-def _database_time(state: PurgeState) -> str:
-    return f"{state.now:%Y-%m-%d %H:%M:%S} UTC"
-
-
-async def _queue(configured: Settings) -> Finding:
-    if not configured.redis_url:
-        return Finding("queue", "warning", "JOINERY_REDIS_URL is not set; workers look into the database instead.")
-    queue = ArqQueue(configured.redis_url)
-    try:
-        if await queue.healthy():
-            return Finding("queue", "ok", "Redis answers")
-        return Finding(
-            "queue", "wrong", "Redis does not answer; nothing is lost, but wakes take longer. Check JOINERY_REDIS_URL."
-        )
-    finally:
-        await queue.close()
-
-
-async def _objects(configured: Settings) -> Finding:
-    if configured.objects_url.startswith("s3://"):
-        return Finding("objects", "ok", f"bucket {urlsplit(configured.objects_url).netloc}")
-    folder = Path(unquote(urlsplit(configured.objects_url).path))
-    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  one command, nothing waits
-    return Finding("objects", "ok", f"folder {folder}")
 
 
 async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) -> list[Finding]:
     """Describe the object store, and add its figures to `report`; with `sweep`, delete unneeded objects first."""
+    findings = []
     try:
         async with opened(configured) as container:
-            swept = []
-            if sweep:
-                allowed = await container.purge_guard().claim()
-                swept = [
-                    Finding("swept", "ok", await storage.sweep(container))
-                    if allowed
-                    else Finding("swept", "wrong", "Nothing was swept, because purges are refused (see purges).")
-                ]
-            seen = await storage.lying(container)
+            if sweep and not await container.purge_guard().claim():
+                findings.append(
+                    Finding("swept", "wrong", "Nothing was swept, because purges are refused (see purges).")
+                )
+            elif sweep:
+                findings.append(Finding("swept", "ok", await _sweep(container)))
+            return findings + await _describe(container, report)
     except (DomainError, OSError) as error:
         return [Finding("storage", "wrong", str(error))]
-    report["storage"] = seen.as_json()
-    return swept + [Finding(name, "ok", sentence) for name, sentence in seen.sentences().items()]
 
 
-async def _connectors(configured: Settings) -> Finding:
-    async with opened(configured) as container:
-        names = [info.name for info in container.connectors().infos()]
-    return Finding(
-        "connectors", "ok" if names else "wrong", ", ".join(names) or "none loads; see `joinery plugins check`"
+async def _sweep(container: Container) -> str:
+    expired = await BatchExpiry(container.uow(), container.storage(), container.clock()).expire()
+    freed = await _sweeper(container).free()
+    orphans = await _sweeper(container).sweep()
+    return (
+        f"gave up {expired} batches, freed {freed} bytes by age, deleted {_amount(orphans.count, orphans.bytes)} that "
+        "belonged to nothing"
     )
 
 
-async def _models(configured: Settings) -> Finding:
-    if configured.models is None:
-        return Finding("models", "ok", "none is asked")
-    async with opened(configured) as container:
-        container.models()
-    found = configured.provider
-    asked = f"{found.model} at {found.url} ({found.api})" if found else configured.models
-    return Finding("models", "ok", f"asked about columns that nothing else understands, and by the judge: {asked}")
+def _sweeper(container: Container) -> StorageSweeper:
+    return StorageSweeper(container.uow(), container.storage(), container.objects(), container.clock())
+
+
+async def _describe(container: Container, report: dict[str, Any]) -> list[Finding]:
+    """Read the ledger, and list the object store for what belongs to nothing (a million objects take a minute)."""
+    upkeep, now = container.storage(), container.clock().now()
+    holdings, deleting = await upkeep.holdings(now), Orphans(*await upkeep.waiting())
+    orphans, batches = await _sweeper(container).orphans(), await upkeep.batches()
+    report["storage"] = {
+        "holdings": plain(holdings),
+        "deleting": plain(deleting),
+        "orphans": plain(orphans),
+        "batches": [
+            {"org": tenant.org, "livemode": tenant.livemode, "run": run, "bytes": bytes, "since": plain(since)}
+            for tenant, run, bytes, since in batches
+        ],
+    }
+    opened_batches = "no pushed batch is open"
+    if batches:
+        tenant, run, _, since = batches[0]
+        more = "or more " if len(batches) == 100 else ""
+        hours = int((now - since).total_seconds() // 3600)
+        opened_batches = f"{len(batches)} {more}open, the oldest for {hours} h: {run} of {tenant.org}"
+    kinds = "; ".join(f"{_amount(holding.count, holding.bytes)} as {holding.kind}" for holding in holdings)
+    due = _amount(sum(one.due_count for one in holdings), sum(one.due_bytes for one in holdings))
+    return [
+        Finding("storage", "ok", kinds or "nothing is stored"),
+        Finding("batches", "ok", opened_batches),
+        Finding(
+            "sweep",
+            "ok",
+            f"would look at {due} that are due by age, delete {_amount(deleting.count, deleting.bytes)} "
+            f"that were freed and {_amount(orphans.count, orphans.bytes)} that belong to nothing",
+        ),
+    ]
+
+
+def _amount(count: int, bytes: int) -> str:
+    """Write so many things of so many bytes for people."""
+    power = min(4, max(0, (bytes.bit_length() - 1) // 10))
+    size = f"{bytes / 1024**power:.1f}" if power else str(bytes)
+    return f"{count} ({size} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]})"

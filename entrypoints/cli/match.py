@@ -1,7 +1,5 @@
 """`joinery match`: which items of two CSV files are the same, without a server."""
 
-import argparse
-import asyncio
 import csv
 import gc
 import json
@@ -22,20 +20,29 @@ _DELIMITERS: Final = ",;\t"
 _LONGEST: Final = 1 << 24
 
 
-async def match(options: argparse.Namespace) -> int:
-    """Exit code 0 when both files could be read and the pairs are written."""
-    return await asyncio.to_thread(_match, options)
+def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, least: float = 0.01) -> int:
+    """Tell which items of two CSV files are the same, without a server.
 
+    Nothing is learnt from known pairs, and none are needed. Both files need a column id, and title (or name) or a code;
+    columns that are read besides: brand, mpn, model, sku, gtin (ean, upc), price, currency, description, collection,
+    colour, finish, width, depth, height, dim_unit, weight, weight_unit, pack, pieces. docs/matching.md explains what
+    comes out.
 
-def _match(options: argparse.Namespace) -> int:
+    Args:
+        left: one vendor's items
+        right: the other vendor's items
+        out: where to write idA,idB,probability
+        explain: also write the evidence, one JSON object a pair
+        least: leave out pairs less probable than this
+    """
     index = MatchIndex()
     gc.disable()  # nothing here goes in circles, and looking for them costs a fifth of the time
     try:
-        for side, path in ((LEFT, options.left), (RIGHT, options.right)):
+        for side, path in ((LEFT, left), (RIGHT, right)):
             for item in _items(path):
                 index.add(side, item)
-        pairs = (pair for pair in matched(index) if pair.odds.probability >= options.least)
-        written = _write(pairs, index, options)
+        pairs = (pair for pair in matched(index) if pair.odds.probability >= least)
+        written = _write(pairs, index, out, explain)
     finally:
         gc.enable()
     print(f"{written} pairs of {len(index.items[LEFT])} and {len(index.items[RIGHT])} items", file=sys.stderr)
@@ -81,20 +88,20 @@ def _opened(path: Path, file: TextIO) -> tuple[Iterable[dict[str, str]], str, di
     return rows, key, known
 
 
-def _write(pairs: Iterable[Scored], index: MatchIndex, options: argparse.Namespace) -> int:
+def _write(pairs: Iterable[Scored], index: MatchIndex, out: Path, explain: Path | None) -> int:
     count = 0
     try:
         with ExitStack() as open_files:
-            out = csv.writer(
-                open_files.enter_context(options.out.open("w", encoding="utf-8", newline="")), lineterminator="\n"
+            table = csv.writer(
+                open_files.enter_context(out.open("w", encoding="utf-8", newline="")), lineterminator="\n"
             )
-            told = open_files.enter_context(options.explain.open("w", encoding="utf-8")) if options.explain else None
-            out.writerow(("idA", "idB", "probability"))
+            explanations = open_files.enter_context(explain.open("w", encoding="utf-8")) if explain else None
+            table.writerow(("idA", "idB", "probability"))
             for pair in pairs:
                 count += 1
-                out.writerow((pair.left, pair.right, f"{pair.odds.probability:.9f}"))
-                if told:
-                    told.write(json.dumps(_explained(pair, index), ensure_ascii=False) + "\n")
+                table.writerow((pair.left, pair.right, f"{pair.odds.probability:.9f}"))
+                if explanations:
+                    explanations.write(json.dumps(_explained(pair, index), ensure_ascii=False) + "\n")
     except OSError as error:
         raise CommandError(f"{error.filename} could not be written: {error.strerror}.") from error
     return count

@@ -1,6 +1,5 @@
-"""The commands that run one process, migrate, and print the OpenAPI document."""
+"""The commands that run one process, everything in one, migrate, and print the OpenAPI document."""
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -9,19 +8,21 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from cyclopts import Parameter
+from domain.platform.ports import SchemaCheck
 
 from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
-from domain.platform.ports import SchemaCheck
 from domain.platform.usecases import Heartbeat
 from entrypoints import settings
-from entrypoints.cli.errors import CommandError
-from entrypoints.cli.orgs import environment
 from entrypoints.container import Container, opened
 from entrypoints.factories import product_version
 from entrypoints.logs import configure
 from entrypoints.stopping import stopping_on_signals
+from entrypoints.up.errors import UpError
 
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0
@@ -30,7 +31,7 @@ FIRST_CHECK: Final = 5.0
 """Seconds that the API waits for its first check of the schema before it listens."""
 
 
-async def _serving(
+async def _serve(
     process: str,
     run: Callable[[Container, settings.Settings], Awaitable[None]],
     given: Mapping[str, str] | None = None,
@@ -91,64 +92,93 @@ async def _stop_on_fault(schema: SchemaCheck) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-async def api(options: argparse.Namespace) -> int:
-    """`joinery api`."""
-    from entrypoints.http.server import serve  # noqa: PLC0415  only what a process needs is imported
-
-    port = options.operators_port
-    return await _serving("api", serve, {} if port is None else {"JOINERY_OPERATORS_PORT": str(port)})
+# Each process imports only what it needs, which is why some imports stand in the commands.
 
 
-async def worker(options: argparse.Namespace) -> int:
-    """`joinery worker`."""
-    duties = frozenset(options.duties or ("runs", "webhooks"))
-    from entrypoints.worker.service import run_worker  # noqa: PLC0415  only what a process needs is imported
+async def api(*, operators_port: int | None = None) -> int:
+    """Run the API (needs JOINERY_DATABASE_URL and JOINERY_SECRET).
 
-    return await _serving(
-        "worker" if "runs" in duties else "webhooks", partial(run_worker, duties=duties), roles=sorted(duties)
-    )
+    Args:
+        operators_port: show the operators' page there, on this machine only
+    """
+    from entrypoints.http.server import serve  # noqa: PLC0415
 
-
-async def scheduler(options: argparse.Namespace) -> int:
-    """`joinery scheduler`."""
-    del options
-    from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415  only what a process needs is imported
-
-    return await _serving("scheduler", run_scheduler, roles=["scheduler"])
+    return await _serve("api", serve, {} if operators_port is None else {"JOINERY_OPERATORS_PORT": str(operators_port)})
 
 
-async def mail(options: argparse.Namespace) -> int:
-    """`joinery mail`."""
-    del options
-    from entrypoints.mail.service import run_mail  # noqa: PLC0415  only what a process needs is imported
-    from entrypoints.mail.settings import mail_settings  # noqa: PLC0415  the same
+async def worker(
+    *, duties: Annotated[tuple[Literal["runs", "webhooks"], ...], Parameter("--for")] = ("runs", "webhooks")
+) -> int:
+    """Run a worker: carries out runs, delivers webhooks.
 
-    return await _serving("mail", partial(run_mail, mail=mail_settings()), roles=["mail"])
+    Args:
+        duties: do only this; may be given twice
+    """
+    from entrypoints.worker.service import run_worker  # noqa: PLC0415
+
+    roles = frozenset(duties)
+    process = "worker" if "runs" in roles else "webhooks"
+    return await _serve(process, partial(run_worker, duties=roles), roles=sorted(roles))
 
 
-async def migrate(options: argparse.Namespace) -> int:
-    """`joinery migrate`."""
-    url = settings.owner_url(environment(options))
+async def scheduler() -> int:
+    """Run the scheduler: due pulls, waking workers, maintenance."""
+    from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415
+
+    return await _serve("scheduler", run_scheduler, roles=["scheduler"])
+
+
+async def mail() -> int:
+    """Run the mail listener: takes messages for sources' inbound addresses."""
+    from entrypoints.mail.service import run_mail  # noqa: PLC0415
+    from entrypoints.mail.settings import mail_settings  # noqa: PLC0415
+
+    return await _serve("mail", partial(run_mail, mail=mail_settings()), roles=["mail"])
+
+
+async def up(
+    *,
+    data_dir: Path | None = None,
+    port: int | None = None,
+    operators_port: int | None = None,
+    demo: bool = False,
+) -> int:
+    """Run everything on embedded parts, on this machine only.
+
+    Args:
+        data_dir: where everything is kept (default: $JOINERY_DATA_DIR or ./.joinery)
+        port: the API's port (default: $JOINERY_PORT or 8080)
+        operators_port: the operators' page's port (default: the next one)
+        demo: add an organisation with two vendors' feeds, and a key to try
+    """
+    from entrypoints.up.supervisor import UpOptions, default_data_dir, run  # noqa: PLC0415
+
+    data_dir = data_dir or default_data_dir()
+    environment = settings.read_file_settings(os.environ)
+    if operators_port is not None:
+        environment["JOINERY_OPERATORS_PORT"] = str(operators_port)
+    on_ready = None
+    if demo:
+        from entrypoints.demo.demonstration import demonstrate, prepare_environment  # noqa: PLC0415
+
+        environment |= prepare_environment(data_dir)
+        on_ready = demonstrate
+    if port is None:
+        port = int(os.environ.get("JOINERY_PORT") or 8080)
+    return await run(UpOptions(data_dir, port, demo=demo, prepare=_prepare, on_ready=on_ready, environment=environment))
+
+
+async def _prepare(env: Mapping[str, str]) -> None:
     try:
-        names = await (migrations.list_pending if options.plan else migrations.migrate)(url)
-        later = (await migrations.read_compatibility(url)).unknown()
+        await migrations.migrate(env["JOINERY_DATABASE_URL"])
     except migrations.MigrationError as error:
-        raise CommandError(str(error)) from error
-    if options.json:
-        print(json.dumps({"pending" if options.plan else "applied": names, "later": later}))
-    elif names:
-        print(f"{'Pending: ' if options.plan else 'Applied '}{', '.join(names)}.")
-    else:
-        newer = f" It has the schema of a later, compatible release ({later[-1]})." if later else ""
-        print(f"The database is up to date.{newer}")
-    return 0
+        raise UpError(str(error)) from error
 
 
-async def openapi(options: argparse.Namespace) -> int:
-    """`joinery openapi`."""
-    del options
+def openapi() -> int:
+    """Print the OpenAPI document."""
     from entrypoints.areas.registry import AREAS  # noqa: PLC0415
-    from entrypoints.http.openapi import document  # noqa: PLC0415  the table is only needed here
+    from entrypoints.http.openapi import document  # noqa: PLC0415
     from entrypoints.http.table import Table  # noqa: PLC0415
 
     base = os.environ.get("JOINERY_BASE_URL", "http://127.0.0.1:8080").rstrip("/")

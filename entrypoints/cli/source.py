@@ -1,83 +1,69 @@
 """`joinery source why`: explains the age of a source's data to an operator."""
 
-import argparse
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+
 from domain.catalogue.model import Stream
 from domain.kernel.paging import PageRequest
-from domain.kernel.plain import instant
+from domain.kernel.plain import instant, plain
 from domain.runs.model import Run, RunFilter
-from domain.runs.ports import RunStore
 from domain.sources.model import Source, freshness
-from domain.sources.ports import SourceStore
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.orgs import answered, container
+from entrypoints.cli.store import DEFAULT, Store, attributes
 
 MOST_RUNS: Final = 5
 """Latest runs that are shown."""
 
 
-async def why(options: argparse.Namespace) -> int:
-    """`joinery source why`."""
-    async with container(options) as parts:
-        tenant = await parts.workload().tenant_of_source(options.id)
+async def why(id: str, /, *, store: Store = DEFAULT) -> int:
+    """Explain the age of a source's data: status, freshness, latest runs."""
+    async with store.open() as parts:
+        tenant = await parts.workload().tenant_of_source(id)
         if tenant is None:
-            raise CommandError(f"There is no source {options.id!r}.")
+            raise CommandError(f"There is no source {id!r}.")
         async with parts.uow().read(tenant) as tx:
-            source = await tx[SourceStore].get(options.id)
+            source = await tx[SourceStore].get(id)
             if source is None:
-                raise CommandError(f"There is no source {options.id!r}.")
+                raise CommandError(f"There is no source {id!r}.")
             runs = (await tx[RunStore].page(PageRequest(limit=MOST_RUNS), RunFilter(source.id))).items
             now = tx.now
-    reason = source.status_reason
-    answer = {
+    of_run = ("id", "stream", "trigger", "status", "created_at", "finished_at", "error")
+    streams = {stream.value: _stream(source, stream, now) for stream in Stream}
+    answer = attributes(source, "name", "status", "failures") | {
         "organisation": tenant.org,
         "livemode": tenant.livemode,
         "source": source.id,
-        "name": source.name,
-        "status": source.status,
-        "reason": {"code": reason.code, "message": reason.message} if reason else None,
-        "failures": source.failures,
-        "streams": {stream.value: _stream(source, stream, now) for stream in Stream},
-        "runs": [_run(run) for run in runs],
+        "reason": plain(source.status_reason),
+        "streams": streams,
+        "runs": [attributes(run, *of_run) for run in runs],
     }
-    text = "\n".join(_lines(source, tenant.org, runs, now))
-    return answered(options, answer, "".join(one if one.isprintable() or one == "\n" else "?" for one in text))
+    text = "\n".join(_lines(source, tenant.org, runs, streams))
+    return store.answer(answer, "".join(one if one.isprintable() or one == "\n" else "?" for one in text))
 
 
 def _stream(source: Source, stream: Stream, now: datetime) -> dict[str, object]:
     read_at, due = source.stock_at if stream == Stream.STOCK else source.catalogue_at, source.due(stream)
     found = freshness(read_at, source.expected_minutes(stream), now)
     return {
-        "read_at": instant(read_at) if read_at else None,
+        "read_at": plain(read_at),
         "state": found["state"] if found else None,
         "interval_minutes": source.expected_minutes(stream),
-        "next_pull": instant(due) if due else None,
+        "next_pull": plain(due),
     }
 
 
-def _run(run: Run) -> dict[str, object]:
-    return {
-        "id": run.id,
-        "stream": run.stream,
-        "trigger": run.trigger,
-        "status": run.status,
-        "created_at": instant(run.created_at),
-        "finished_at": instant(run.finished_at) if run.finished_at else None,
-        "error": {"code": run.error.code, "message": run.error.message} if run.error else None,
-    }
-
-
-def _lines(source: Source, org: str, runs: tuple[Run, ...], now: datetime) -> list[str]:
+def _lines(source: Source, org: str, runs: tuple[Run, ...], streams: Mapping[str, Mapping[str, object]]) -> list[str]:
     reason = f": {source.status_reason.code}, {source.status_reason.message}" if source.status_reason else ""
     lines = [f"{source.id} ({source.name}) of {org} is {source.status}{reason}"]
-    for stream in Stream:
-        facts = _stream(source, stream, now)
+    for stream, facts in streams.items():
         if facts["read_at"] or facts["interval_minutes"]:
             state, read_at = facts["state"] or "unknown", facts["read_at"] or "never"
             lines.append(
-                f"{stream.value:<10} {state}, last read {read_at}, next pull {facts['next_pull'] or 'not scheduled'}"
+                f"{stream:<10} {state}, last read {read_at}, next pull {facts['next_pull'] or 'not scheduled'}"
             )
     for run in runs:
         error = f"  {run.error.code}: {run.error.message}" if run.error else ""

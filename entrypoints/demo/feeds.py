@@ -1,40 +1,39 @@
-"""The two vendors' web servers, on one port of this machine: a maker's files, a shop's pages of products, pictures of both."""
+"""The two vendors' web servers on one port of this machine: a maker's files, a shop's pages of products, pictures of both."""
 
 import json
 from hashlib import blake2b
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
-from entrypoints.demo.lindgren_sheets import item_master, stock_sheet
-from entrypoints.demo.pictures import names
-from entrypoints.demo.pictures.gallery import CONTENT_TYPE, Gallery
-from entrypoints.demo.quillmere_products import products
-
 HOST: Final = "127.0.0.1"
 ITEM_MASTER: Final = "/lindgren-falk/item-master.csv"
 STOCK_SHEET: Final = "/lindgren-falk/stock.csv"
-USUAL_PAGE: Final = 30
-LARGEST_PAGE: Final = 250
-FARTHEST: Final = 25_000
-_GALLERY: Final = web.AppKey("gallery", Gallery)
+DATA: Final = Path(__file__).parent / "data"
+IMAGE_HOST: Final = "https://images.vendor.example"
+"""Stands in the feeds for the address at which this server serves the pictures."""
+DEFAULT_LIMIT: Final = 30
+MAX_LIMIT: Final = 250
 
 
-def application(gallery: Gallery | None = None) -> web.Application:
-    """Both vendors' addresses; pictures as the usual gallery hands them out unless another is given."""
+def application() -> web.Application:
+    """Build the web application of both vendors."""
     app = web.Application()
-    app[_GALLERY] = gallery or Gallery()
-    app.router.add_get(ITEM_MASTER, _item_master)
-    app.router.add_get(STOCK_SHEET, _stock_sheet)
-    app.router.add_get("/products.json", _products)
-    app.router.add_get("/collections/all/products.json", _products)
-    for folder in (names.LINDGREN, names.QUILLMERE):
-        app.router.add_get(folder + "/{name}", _picture)
+    app.router.add_get(ITEM_MASTER, _serve_item_master)
+    app.router.add_get(STOCK_SHEET, _serve_stock_sheet)
+    app.router.add_get("/products.json", _serve_products)
+    app.router.add_get("/collections/all/products.json", _serve_products)
+    app.router.add_static("/pictures", DATA / "pictures")
     return app
 
 
 async def serve(port: int) -> web.AppRunner:
-    """Serve until the runner is cleaned up. Raises OSError when the port is taken."""
+    """Serve until the runner is cleaned up.
+
+    Raises:
+        OSError: The port is taken.
+    """
     runner = web.AppRunner(application(), access_log=None, handle_signals=False)
     await runner.setup()
     try:
@@ -45,50 +44,39 @@ async def serve(port: int) -> web.AppRunner:
     return runner
 
 
-async def _item_master(request: web.Request) -> web.Response:
-    return _answer(request, _at_home(request, item_master()), "text/csv")
+def load(name: str) -> bytes:
+    """Read one of the feeds."""
+    return (DATA / name).read_bytes()
 
 
-async def _stock_sheet(request: web.Request) -> web.Response:
-    return _answer(request, stock_sheet(), "text/csv")
+async def _serve_item_master(request: web.Request) -> web.Response:
+    return _respond(request, load("item-master.csv"), "text/csv")
 
 
-async def _products(request: web.Request) -> web.Response:
-    limit = min(_number(request, "limit", USUAL_PAGE), LARGEST_PAGE)
-    page = _number(request, "page", 1)
-    if page * limit > FARTHEST:
-        said = {"errors": f"Page * Limit exceeds the {FARTHEST} limit."}
-        return web.json_response(said, status=400)
-    shown = products()[(page - 1) * limit : page * limit]
-    body = json.dumps({"products": shown}, ensure_ascii=False).encode()
-    return _answer(request, _at_home(request, body), "application/json")
+async def _serve_stock_sheet(request: web.Request) -> web.Response:
+    return _respond(request, load("stock.csv"), "text/csv")
 
 
-async def _picture(request: web.Request) -> web.Response:
-    drawn = await request.app[_GALLERY].picture(request.path)
-    if drawn is None:
-        raise web.HTTPNotFound
-    return _answer(request, drawn, CONTENT_TYPE)
+async def _serve_products(request: web.Request) -> web.Response:
+    limit = min(_positive(request, "limit", DEFAULT_LIMIT), MAX_LIMIT)
+    end = _positive(request, "page", 1) * limit
+    products = json.loads(load("products.json"))[end - limit : end]
+    return _respond(request, json.dumps({"products": products}, ensure_ascii=False).encode(), "application/json")
 
 
-def _at_home(request: web.Request, feed: bytes) -> bytes:
-    """The feed with its pictures at this very server, by the port that was reached and not by what the asker calls it."""
-    port = request.get_extra_info("sockname")[1]
-    return feed.replace(names.HOME.encode(), f"http://{HOST}:{port}".encode())
-
-
-def _number(request: web.Request, name: str, default: int) -> int:
+def _positive(request: web.Request, name: str, default: int) -> int:
     text = request.query.get(name, "")
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else default
+    return max(1, int(text)) if text.isascii() and text.isdigit() else default
 
 
-def _answer(request: web.Request, body: bytes, content_type: str) -> web.Response:
-    """The body with its validator; 304 when the asker has it."""
+def _respond(request: web.Request, feed: bytes, content_type: str) -> web.Response:
+    """Respond with a feed whose pictures are at the port that was reached, or with 304 when the client has it."""
+    port = request.get_extra_info("sockname")[1]
+    body = feed.replace(IMAGE_HOST.encode(), f"http://{HOST}:{port}".encode())
     etag = blake2b(body, digest_size=12).hexdigest()
-    held = request.if_none_match or ()
-    if any(known.value in (etag, "*") for known in held):
-        return web.Response(status=304, headers={"ETag": f'"{etag}"'})
-    charset = None if content_type == CONTENT_TYPE else "utf-8"
-    response = web.Response(body=body, content_type=content_type, charset=charset)
+    known = any(tag.value == etag for tag in request.if_none_match or ())
+    response = (
+        web.Response(status=304) if known else web.Response(body=body, content_type=content_type, charset="utf-8")
+    )
     response.etag = etag
     return response

@@ -1,4 +1,4 @@
-"""The demo's words: how far a run is, what it came to, and what to try next."""
+"""The demo's texts: the progress of a run, its result, and what to try next."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ _WIDTH: Final = 24
 
 
 def figure(stats: Mapping[str, int], name: str) -> int:
-    """How many products, variants or offers a run has seen to."""
+    """Count the products, variants or offers that a run has handled."""
     seen = stats.get(f"{name}_created", 0) + stats.get(f"{name}_changed", 0)
     return seen + stats.get("unchanged", 0) if name == "products" else seen
 
 
 def progress(name: str, run: Mapping[str, Any]) -> str:
-    """A run in one line."""
+    """Describe a run in one line."""
     stats = run.get("stats", {})
     stage = run.get("stage", "")
     status = run.get("status", "")
@@ -27,7 +27,7 @@ def progress(name: str, run: Mapping[str, Any]) -> str:
 
 
 def summary(name: str, run: Mapping[str, Any]) -> list[str]:
-    """What a run came to: counts and kinds of problems, or why it failed."""
+    """Describe a run's result: counts and kinds of problems, or why it failed."""
     if run.get("status") != "succeeded":
         error = run.get("error", {})
         return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is told')}"]
@@ -39,24 +39,15 @@ def summary(name: str, run: Mapping[str, Any]) -> list[str]:
     if run.get("stream") == "stock":
         counts = [f"stock of {figure(stats, 'offers'):,} offers"]
     lines = [f"  {name:<{_WIDTH}} {', '.join(counts) or 'nothing new'} from {stats.get('rows', 0):,} rows"]
-    if kinds := problem_kinds(run):
-        lines.append(f"  {'':<{_WIDTH}} {stats.get('problems', 0):,} problems: {kinds}")
+    kinds = Counter(problem["problem"].replace("_", " ") for problem in run.get("problems", ()))
+    if kinds:
+        counted = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+        lines.append(f"  {'':<{_WIDTH}} {stats.get('problems', 0):,} problems: {counted}")
     return lines
 
 
-def problem_kinds(run: Mapping[str, Any]) -> str:
-    """How many problems of each kind a run tells, the most frequent first."""
-    counted = Counter(problem["problem"].replace("_", " ") for problem in run.get("problems", ()))
-    return ", ".join(f"{number} {kind}" for kind, number in counted.most_common())
-
-
-def heading(text: str) -> list[str]:
-    """A line that stands out, with a blank one before."""
-    return ["", text]
-
-
 def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -> list[str]:
-    """Six requests, each whole by itself."""
+    """List six requests, each whole by itself, with their titles."""
     signed = f'-H "Authorization: Bearer {secret}"'
     asked = {
         "Panel beds in stock": "/v1/products?q=panel+bed&availability=in_stock&limit=3",
@@ -68,10 +59,7 @@ def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -
         "Products of both vendors that became one": "/v1/merges?kind=product&limit=3",
         "Pairs that may be the same item, and wait for your word": "/v1/match-pairs?status=open&limit=3",
     }
-    lines = []
-    for title, path in asked.items():
-        lines += [f"# {title}", f'curl -sS {signed} "{base_url}{path}"']
-    return lines
+    return [line for title, path in asked.items() for line in (f"# {title}", f'curl -sS {signed} "{base_url}{path}"')]
 
 
 class _Snippet(Template):
@@ -96,7 +84,7 @@ curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"
 
 
 def own_feed(base_url: str, secret: str) -> list[str]:
-    """The shell lines by which anyone hands in a price list: a file source, an upload announced, put, completed, its run.
+    """List the shell lines that hand in a price list: a file source, an upload announced, put and completed, its run.
 
     They are pasted as they are. Without a file of that name they make an example of one row.
     """

@@ -1,16 +1,16 @@
-"""The data directory of `joinery up`: its layout, its lock against a second start, its secret and its sockets."""
+"""The data directory of `joinery up`: its layout, its lock against a second start, its secrets, its sockets, its run.json."""
 
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import secrets
 import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,51 +26,35 @@ ROOM_NEEDED: Final = 200 * 2**20
 _LONGEST_SOCKET: Final = "/.s.PGSQL.5432.lock"
 
 
-@dataclass(frozen=True, slots=True)
 class DataDir:
-    """Where everything lies; `path` is absolute."""
+    """Where everything lies.
 
-    path: Path
+    Attributes:
+        path: absolute
+        postgres: the database cluster
+        log: one log file for each program
+        objects: snapshots, uploads, exports and images
+        secret_file: key material, readable by its user only: the current secret, and the former ones after it
+        run_file: what a running supervisor tells commands (JSON, readable by its user only)
+        restoring_file: there while the directory is being filled from a backup, and afterwards when that was broken off
+        lock_file: locked as long as a supervisor runs
+    """
 
-    @property
-    def postgres(self) -> Path:
-        """The database cluster."""
-        return self.path / "postgres"
-
-    @property
-    def log(self) -> Path:
-        """One log file for each program."""
-        return self.path / "log"
-
-    @property
-    def objects(self) -> Path:
-        """Snapshots, uploads, exports and images."""
-        return self.path / "objects"
-
-    @property
-    def secret_file(self) -> Path:
-        """Key material, readable by its user only: the current secret, and the former ones after it."""
-        return self.path / "secret"
-
-    @property
-    def run_file(self) -> Path:
-        """What a running supervisor tells commands (JSON, readable by its user only)."""
-        return self.path / "run.json"
-
-    @property
-    def restoring_file(self) -> Path:
-        """There while the directory is being filled from a backup, and afterwards when that was broken off."""
-        return self.path / "restoring"
-
-    @property
-    def lock_file(self) -> Path:
-        """Locked as long as a supervisor runs."""
-        return self.path / "lock"
+    def __init__(self, path: Path) -> None:
+        path = path.expanduser().absolute()
+        self.path: Final = path
+        self.postgres: Final = path / "postgres"
+        self.log: Final = path / "log"
+        self.objects: Final = path / "objects"
+        self.secret_file: Final = path / "secret"
+        self.run_file: Final = path / "run.json"
+        self.restoring_file: Final = path / "restoring"
+        self.lock_file: Final = path / "lock"
 
 
 def prepare(path: Path) -> DataDir:
     """Make the directory and its folders. Raises UpError when it cannot be written or its disk is full."""
-    data = DataDir(path.expanduser().absolute())
+    data = DataDir(path)
     try:
         data.path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
         data.log.mkdir(mode=0o700, exist_ok=True)
@@ -101,13 +85,19 @@ def refuse_half_restored(data: DataDir) -> None:
 
 
 def lock(data: DataDir) -> int:
-    """Claim the directory for this process; answers the file descriptor that holds the claim until it is closed.
+    """Claim the directory for this process; return the file descriptor that holds the claim until it is closed.
 
     Raises UpError when another supervisor holds it.
     """
     descriptor = os.open(data.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _claim(descriptor)
+        for _ in range(5):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(0.02)  # a command that only looks (`locked`) holds it for an instant
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
         os.close(descriptor)
@@ -120,19 +110,8 @@ def lock(data: DataDir) -> int:
     return descriptor
 
 
-def _claim(descriptor: int) -> None:
-    for _ in range(5):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.02)  # a command that only looks (`locked`) holds it for an instant
-        else:
-            return
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def locked(data: DataDir) -> bool:
-    """Whether a supervisor runs on the directory now."""
+    """Return whether a supervisor runs on the directory now."""
     try:
         descriptor = os.open(data.lock_file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -147,19 +126,19 @@ def locked(data: DataDir) -> bool:
 
 
 def secret(data: DataDir) -> str:
-    """The directory's key material: 64 hexadecimal characters, made at the first start and kept."""
+    """Return the directory's key material: 64 hexadecimal characters, made at the first start and kept."""
     if not data.secret_file.exists():
         keep_secrets(data, [new_secret()])
     return kept_secrets(data)[0]
 
 
 def new_secret() -> str:
-    """Key material that nobody can guess."""
+    """Make key material that nobody can guess."""
     return secrets.token_hex(32)
 
 
 def kept_secrets(data: DataDir) -> tuple[str, ...]:
-    """The directory's secrets, the current one first, the former ones after it. Raises UpError."""
+    """Return the directory's secrets, the current one first, the former ones after it. Raises UpError."""
     try:
         lines = data.secret_file.read_text(encoding="ascii").split()
     except (OSError, ValueError):
@@ -170,7 +149,7 @@ def kept_secrets(data: DataDir) -> tuple[str, ...]:
 
 
 def rotate_secret(data: DataDir) -> int:
-    """Have the directory keep a new secret before those that it keeps; answers how many that are. Raises UpError."""
+    """Have the directory keep a new secret before those that it keeps; return how many that are. Raises UpError."""
     with _alone(data):
         kept = kept_secrets(data)
         keep_secrets(data, (new_secret(), *kept))
@@ -185,7 +164,7 @@ def forget_secrets(data: DataDir, former: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def _alone(data: DataDir) -> Iterator[None]:
-    """Nobody else changes what the directory keeps meanwhile."""
+    """Keep others from changing what the directory keeps meanwhile."""
     descriptor = os.open(data.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -217,20 +196,24 @@ def write_private(path: Path, text: str) -> None:
 
 
 def socket_directory(path: Path, name: str, user: int | None = None) -> Path:
-    """A folder for the server `name`'s Unix socket under `path`, open only to the user `user` (or this one) and root.
+    """Make a folder for the server `name`'s Unix socket under `path`, open only to the user `user` (or this one) and root.
 
     It is a folder of a lasting name in the system's temporary directory when `path` is too long for a socket, or when
     `user` cannot get there.
     """
-    near = path.absolute() / "run" / name
-    if (user is None or open_to_all(path)) and _fits(near):
-        near.parent.mkdir(mode=0o711, exist_ok=True)
-        return _private(near, user)
     digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-    for parent in (Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108  private folders below it
-        far = parent / f"joinery-{os.geteuid()}-{digest}-{name}"
-        if _fits(far) and (user is None or open_to_all(parent)):
-            return _private(far, user)
+    far = f"joinery-{os.geteuid()}-{digest}-{name}"
+    near = path.absolute() / "run" / name
+    for folder, above in (
+        (near, path),
+        (Path(tempfile.gettempdir(), far), Path(tempfile.gettempdir())),
+        (Path("/tmp", far), Path("/tmp")),  # noqa: S108  a private folder below it
+    ):
+        if len(os.fsencode(folder)) + len(_LONGEST_SOCKET) <= SOCKET_PATH_LIMIT and (
+            user is None or open_to_all(above)
+        ):
+            folder.parent.mkdir(mode=0o711, exist_ok=True)
+            return _private(folder, user)
     raise UpError(f"The path {path} is too long for a Unix socket; choose a shorter one with --data-dir.")
 
 
@@ -238,10 +221,6 @@ def remove_if_empty(folder: Path) -> None:
     """Leave no empty socket folder behind."""
     with contextlib.suppress(OSError):
         folder.rmdir()
-
-
-def _fits(folder: Path) -> bool:
-    return len(os.fsencode(folder)) + len(_LONGEST_SOCKET) <= SOCKET_PATH_LIMIT
 
 
 def _private(path: Path, user: int | None) -> Path:
@@ -253,3 +232,25 @@ def _private(path: Path, user: int | None) -> Path:
     if user is not None:
         os.chown(path, user, user)
     return path
+
+
+def announce(data: DataDir, env: Mapping[str, str]) -> None:
+    """Write the children's `JOINERY_…` variables to run.json, for this user's eyes only."""
+    shared = {name: value for name, value in env.items() if name.startswith("JOINERY_")}
+    write_private(data.run_file, json.dumps({"pid": os.getpid(), "environment": shared}, indent=2) + "\n")
+
+
+def attach(data_dir: Path) -> dict[str, str]:
+    """Return the `JOINERY_…` variables of the `joinery up` that runs on the directory. Raises UpError when none does."""
+    data = DataDir(data_dir)
+    if not locked(data):
+        raise UpError(f"Joinery is not running on {data.path}; start it with `joinery up --data-dir {data.path}`.")
+    try:
+        running = json.loads(data.run_file.read_text(encoding="utf-8"))
+        return {str(name): str(value) for name, value in running["environment"].items()}
+    except PermissionError as error:
+        raise UpError(
+            f"{data.run_file} belongs to another user; run this command as the user of `joinery up`."
+        ) from error
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise UpError(f"Joinery on {data.path} is still starting; try again when it has told its address.") from error

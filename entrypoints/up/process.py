@@ -1,25 +1,32 @@
-"""One started program: its log, waiting for its end without a busy loop, and stopping it in good time."""
+"""Programs that the supervisor starts: tied to it, logged, watched for their end, stopped in good time."""
 
 import asyncio
 import contextlib
 import os
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from entrypoints.up.lifeline import before_exec
+from adapters.processes.lifeline import die_with_parent
 
 LOG_LIMIT: Final = 16 * 2**20
 """Bytes after which a log is put aside (as `….1`) when its program starts."""
+_TAIL: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run. `death` is what the kernel sends it when the supervisor dies; `user` and `directory` see lifeline."""
+    """What to run.
+
+    Attributes:
+        death: the signal that the kernel sends it when the supervisor dies
+        user: the user and group that it runs as (None: those of the supervisor)
+        directory: the directory that it is started in (None: that of the supervisor)
+    """
 
     name: str
     argv: Sequence[str]
@@ -34,7 +41,13 @@ class Process:
     """A running program, in a session of its own, so that Ctrl-C at a terminal reaches the supervisor only."""
 
     def __init__(self, program: Program) -> None:
-        with open_log(program.log) as log:
+        self._log = program.log
+        with contextlib.suppress(OSError):
+            if self._log.stat().st_size > LOG_LIMIT:
+                self._log.replace(self._log.with_name(self._log.name + ".1"))
+        log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self._log_start = os.fstat(log).st_size
             self._popen = subprocess.Popen(
                 list(program.argv),
                 env=dict(program.env),
@@ -44,91 +57,102 @@ class Process:
                 start_new_session=True,
                 preexec_fn=before_exec(program.death, user=program.user, directory=program.directory),  # noqa: PLW1509
             )
+        finally:
+            os.close(log)
 
     @property
     def pid(self) -> int:
         """The program's process id."""
         return self._popen.pid
 
+    def output(self) -> str:
+        """Return the last of what the program wrote to its log."""
+        try:
+            with self._log.open("rb") as file:
+                file.seek(max(self._log_start, file.seek(0, os.SEEK_END) - _TAIL))
+                return file.read().decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    def last_line(self) -> str:
+        """Return the last line of the output."""
+        return self.output().rpartition("\n")[2] or "it said nothing"
+
     def ended(self) -> int | None:
-        """The exit code, negative for a signal, or None while it runs."""
+        """Return the exit code, negative for a signal, or None while it runs."""
         return self._popen.poll()
 
     async def wait(self) -> int:
-        """The exit code, once it ended."""
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[int] = loop.create_future()
+        """Return the exit code, once it ended."""
+        # a thread of its own: as many processes are waited for as there are
+        return await asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), self._popen.wait)
 
-        def resolve(code: int) -> None:
-            if not ended.done():
-                ended.set_result(code)
-
-        def watch() -> None:
-            code = self._popen.wait()
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(resolve, code)
-
-        threading.Thread(target=watch, name=f"wait-{self.pid}", daemon=True).start()
-        return await ended
-
-    async def stop(self, gentle: signal.Signals, within: float) -> bool:
-        """Ask the program to end; after `within` seconds end it and what it started. Answers whether it went by itself."""
+    async def stop(self, gentle: signal.Signals, within: float) -> None:
+        """Ask the program to end; after `within` seconds end it. What it started is ended in any case."""
         self._signal(gentle)
         try:
             async with asyncio.timeout(within):
                 await self.wait()
-        except (TimeoutError, asyncio.CancelledError) as error:
-            self.kill()
+        except TimeoutError:
+            self._signal(signal.SIGKILL)
             await self.wait()
-            if isinstance(error, asyncio.CancelledError):
-                raise
-            return False
         finally:
-            self._kill_group()
-        return True
+            self.kill()
 
     def kill(self) -> None:
         """End the program and all that it started, now."""
         self._signal(signal.SIGKILL)
-        self._kill_group()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._popen.poll() is None:
+        if self.ended() is None:
             with contextlib.suppress(ProcessLookupError):
                 self._popen.send_signal(number)
 
-    def _kill_group(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+
+def before_exec(death: signal.Signals, *, user: int | None = None, directory: Path | None = None) -> Callable[[], None]:
+    """Return what a child does between fork and exec: enter `directory`, become `user` for good, tie itself to this process."""
+    parent = os.getpid()
+
+    def prepare() -> None:
+        if directory is not None:
+            os.chdir(directory)
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        die_with_parent(death, parent)
+
+    return prepare
 
 
-@contextlib.contextmanager
-def open_log(path: Path) -> Iterator[int]:
-    """The log's file descriptor, to be appended to; a long log is put aside first."""
-    with contextlib.suppress(OSError):
-        if path.stat().st_size > LOG_LIMIT:
-            path.replace(path.with_name(path.name + ".1"))
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+class Part:
+    """Something that is started again and again: a server, or a process of the service.
 
+    Attributes:
+        name: how messages and its log file call it
+        gentle: the signal that asks it to end
+        grace: seconds that it has to end by itself
+    """
 
-def tail(path: Path, start: int = 0, limit: int = 8192) -> str:
-    """The last `limit` bytes of a log, nothing before byte `start`; empty when there is none."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(start, size - limit))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
+    gentle: signal.Signals = signal.SIGTERM
+    grace: float
 
+    def __init__(self, name: str, log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.process: Process | None = None
 
-def length(path: Path) -> int:
-    """The log's length in bytes now; 0 when there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    async def start(self) -> Process:
+        """Start it; return once it serves.
+
+        Raises:
+            UpError: It does not start.
+        """
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """End it, also in the middle of a start."""
+        if self.process is not None:
+            await self.process.stop(self.gentle, self.grace)

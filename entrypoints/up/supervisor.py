@@ -9,43 +9,46 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
-from entrypoints.up import attach, children, directory
+from entrypoints.up import children, directory
 from entrypoints.up.children import Child, Children
 from entrypoints.up.directory import DataDir
 from entrypoints.up.errors import UpError
-from entrypoints.up.keeper import Keeper, Part, Say
 from entrypoints.up.postgres import Postgres
-from entrypoints.up.process import tail
+from entrypoints.up.process import Part, Process
 from entrypoints.up.valkey import Valkey
 
 Hook = Callable[[Mapping[str, str]], Awaitable[None]]
-"""Given the children's environment."""
+"""Called with the children's environment."""
 
-GIVE_UP_AFTER: Final = 5
+MAX_CRASHES: Final = 5
 """Crashes in a row before the service was ever ready, after which starting is given up."""
-
+STEADY: Final = 30.0
+"""Seconds after which a part counts as running well again."""
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 30.0
 LOG: Final = logging.getLogger("joinery.up")
-PATH: Final = "/readyz"
-_PAUSE: Final = 0.025
-_TIMEOUT: Final = 5.0
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def say(line: str) -> None:
+def _say(line: str) -> None:
     """Tell the operator, on standard output."""
     print(line, flush=True)
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `joinery up` is given. `port` 0 takes a free one.
+    """What `joinery up` is given.
 
-    `prepare` runs once the servers are up and before any process starts (migrations); what it raises stops the start.
-    `on_ready` runs once the API answers (the demo); what it raises is logged and printed, and the service goes on.
-    `environment` replaces the variables that are handed on, this process's own by default.
+    Attributes:
+        port: where the API listens; 0 takes a free one
+        prepare: runs once the servers are up and before any process starts (migrations); what it raises stops the start
+        on_ready: runs once the API answers (the demo); what it raises is logged and printed, and the service goes on
+        environment: replaces the variables that are handed on, this process's own by default
     """
 
     data_dir: Path
@@ -55,23 +58,21 @@ class UpOptions:
     prepare: Hook | None = None
     children: Children = children.service
     environment: Mapping[str, str] | None = None
-    say: Say = field(default=say)
 
 
 def default_data_dir(env: Mapping[str, str] | None = None) -> Path:
-    """`$JOINERY_DATA_DIR`, or `.joinery` in the current directory."""
-    env = os.environ if env is None else env
-    return Path(env.get("JOINERY_DATA_DIR") or ".joinery")
+    """Return `$JOINERY_DATA_DIR`, or `.joinery` in the current directory."""
+    return Path((os.environ if env is None else env).get("JOINERY_DATA_DIR") or ".joinery")
 
 
 async def run(options: UpOptions) -> int:
-    """Run until SIGINT, SIGTERM or SIGHUP; the exit code: 0 after a clean stop, 1 when starting was not possible.
+    """Run until SIGINT, SIGTERM or SIGHUP; return the exit code: 0 after a clean stop, 1 when starting was not possible.
 
     Must be called in the main thread: children are tied to the thread that starts them.
     """
     supervisor = _Supervisor(options)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         loop.add_signal_handler(number, supervisor.ask_to_stop)
     try:
         await supervisor.run()
@@ -79,7 +80,7 @@ async def run(options: UpOptions) -> int:
         print(f"joinery: {error}", file=sys.stderr, flush=True)
         return 1
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             loop.remove_signal_handler(number)
     return 0
 
@@ -87,27 +88,27 @@ async def run(options: UpOptions) -> int:
 class _Supervisor:
     def __init__(self, options: UpOptions) -> None:
         self._options = options
-        self._say = options.say
         self._env = os.environ if options.environment is None else options.environment
         self._stop = asyncio.Event()
-        self._servers: list[Keeper] = []
-        self._children: list[Keeper] = []
+        self._ready = False
+        self._servers: list[Part] = []
+        self._children: list[Part] = []
 
     def ask_to_stop(self) -> None:
-        """The first time: stop cleanly; the second time: do not wait for the children."""
+        """Stop cleanly the first time; the second time, do not wait for the children."""
         if self._stop.is_set():
-            for keeper in self._children:
-                if isinstance(keeper.part, Child):
-                    keeper.part.kill()
+            for child in self._children:
+                if child.process is not None:
+                    child.process.kill()
         self._stop.set()
 
     async def run(self) -> None:
-        """Start, watch, stop. Raises UpError."""
+        """Start, watch, stop."""
         with ExitStack() as claims:
             data = directory.prepare(self._options.data_dir)
             claims.callback(os.close, directory.lock(data))
             directory.refuse_half_restored(data)
-            claims.callback(attach.withdraw, data)
+            claims.callback(data.run_file.unlink, missing_ok=True)
             port = claim_port(self._options.port)
             work = asyncio.create_task(self._work(data, port))
             stopped = asyncio.create_task(self._stop.wait())
@@ -118,45 +119,21 @@ class _Supervisor:
                 stopped.cancel()
                 await asyncio.wait((work, stopped))
                 await self._stop_all()
-        if not work.cancelled() and (error := work.exception()) is not None:
-            raise error
+        if not work.cancelled():
+            work.result()
 
     async def _work(self, data: DataDir, port: int) -> None:
-        env = await self._start_servers(data, port)
-        if self._options.prepare is not None:
-            await self._options.prepare(env)
-        attach.announce(data, env)
-        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for spec in self._options.children(env):
-            keeper = self._keeper(Child(spec, env, data.log / f"{spec.name}.log"), data)
-            keeper.on_crash = lambda crashes, keeper=keeper: _give_up(failed, keeper, crashes)  # type: ignore[misc]
-            self._children.append(keeper)
-            await keeper.start()
-        watching = [asyncio.create_task(keeper.keep()) for keeper in (*self._servers, *self._children)]
-        try:
-            await self._until_ready(port, failed)
-            self._say(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; Ctrl-C stops it)")
-            if env["JOINERY_OPERATORS_PORT"] != "0":
-                self._say(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
-            self._say(f"Mail for sources is taken on {env['JOINERY_MAIL_HOST']}:{env['JOINERY_MAIL_PORT']}")
-            await self._announce(env)
-            await asyncio.gather(*watching)
-        finally:
-            for task in watching:
-                task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
-
-    async def _start_servers(self, data: DataDir, port: int) -> dict[str, str]:
-        database_url, redis_url = self._env.get("JOINERY_DATABASE_URL"), self._env.get("JOINERY_REDIS_URL")
         postgres, valkey = Postgres(data.path), Valkey(data.path)
-        if not database_url:
-            self._servers.append(self._keeper(postgres, data))
-        if not redis_url:
-            self._servers.append(self._keeper(valkey, data))
-        for result in await asyncio.gather(*(server.start() for server in self._servers), return_exceptions=True):
+        database_url, redis_url = self._env.get("JOINERY_DATABASE_URL"), self._env.get("JOINERY_REDIS_URL")
+        embedded: list[tuple[str | None, Part]] = [(database_url, postgres), (redis_url, valkey)]
+        self._servers = [server for url, server in embedded if not url]
+        processes: dict[Part, Process] = {}
+        started = await asyncio.gather(*(server.start() for server in self._servers), return_exceptions=True)
+        for server, result in zip(self._servers, started, strict=True):
             if isinstance(result, BaseException):
                 raise result
-        return children.environment(
+            processes[server] = result
+        env = children.environment(
             data,
             port,
             database_url=database_url or postgres.url(),
@@ -164,76 +141,120 @@ class _Supervisor:
             demo=self._options.demo,
             given=self._env,
         )
-
-    def _keeper(self, part: Part, data: DataDir) -> Keeper:
-        return Keeper(part, data.log / f"{part.name}.log", self._say)
-
-    async def _until_ready(self, port: int, failed: "asyncio.Future[None]") -> None:
-        ready = asyncio.ensure_future(answering(port))
+        if self._options.prepare is not None:
+            await self._options.prepare(env)
+        directory.announce(data, env)
+        for spec in self._options.children(env):
+            child = Child(spec, env, data.log / f"{spec.name}.log")
+            self._children.append(child)
+            processes[child] = await child.start()
+        watching = [asyncio.create_task(self._keep(part, process)) for part, process in processes.items()]
+        ready = asyncio.create_task(_answering(port))
         try:
-            await asyncio.wait((ready, failed), return_when=asyncio.FIRST_COMPLETED)
-            if failed.done():
-                failed.result()
-            await ready
+            await asyncio.wait((ready, *watching), return_when=asyncio.FIRST_COMPLETED)
+            for task in (ready, *watching):
+                if task.done():
+                    task.result()
+            self._ready = True
+            _say(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; Ctrl-C stops it)")
+            if env["JOINERY_OPERATORS_PORT"] != "0":
+                _say(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
+            _say(f"Mail for sources is taken on {env['JOINERY_MAIL_HOST']}:{env['JOINERY_MAIL_PORT']}")
+            await self._follow_up(env)
+            await asyncio.gather(*watching)
         finally:
-            ready.cancel()
-            failed.cancel()
+            for task in (ready, *watching):
+                task.cancel()
+            await asyncio.gather(ready, *watching, return_exceptions=True)
 
-    async def _announce(self, env: Mapping[str, str]) -> None:
+    async def _keep(self, part: Part, process: Process | None) -> None:
+        """Start a part again with back-off whenever it ends by itself, and say so in one line.
+
+        Raises:
+            UpError: The part has crashed again and again before the service was ever ready.
+        """
+        clock, crashes = asyncio.get_running_loop().time, 0
+        while True:
+            if process is not None:
+                since = clock()
+                code = await process.wait()
+                crashes = 1 if clock() - since > STEADY else crashes + 1
+                _say(f"{part.name} {describe(code)} and is started again; its log is {part.log}")
+                if part in self._children and crashes >= MAX_CRASHES and not self._ready:
+                    raise UpError(f"{part.name} does not start ({process.last_line()}); its log is {part.log}.")
+            await asyncio.sleep(pause(crashes))
+            try:
+                process = await part.start()
+            except (UpError, OSError) as error:
+                process = None
+                crashes += 1
+                _say(f"{part.name} could not be started again: {error}")
+
+    async def _follow_up(self, env: Mapping[str, str]) -> None:
         if self._options.on_ready is None:
             return
         try:
             await self._options.on_ready(env)
         except Exception as error:  # the service runs: what comes on top of it must not end it
             LOG.exception("after the start")
-            self._say(f"Joinery runs, but what was to follow its start failed: {error}")
+            _say(f"Joinery runs, but what was to follow its start failed: {error}")
 
     async def _stop_all(self) -> None:
-        """Children together, then the servers, the last one started first."""
+        """Stop the children together, then the servers, the last one first."""
         if self._children:
-            self._say("Stopping; Ctrl-C again ends it without waiting")
-        await asyncio.gather(*(keeper.part.stop() for keeper in self._children))
-        for keeper in reversed(self._servers):
-            await keeper.part.stop()
+            _say("Stopping; Ctrl-C again ends it without waiting")
+        await asyncio.gather(*(child.stop() for child in self._children))
+        for server in reversed(self._servers):
+            await server.stop()
 
 
-def _give_up(failed: "asyncio.Future[None]", keeper: Keeper, crashes: int) -> None:
-    if crashes >= GIVE_UP_AFTER and not failed.done():
-        lines = tail(keeper.log).strip().splitlines()
-        last = lines[-1] if lines else "it said nothing"
-        failed.set_exception(UpError(f"{keeper.part.name} does not start ({last}); its log is {keeper.log}."))
+def pause(crashes: int) -> float:
+    """Return the seconds to wait before the start after so many crashes in a row."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(0, crashes - 1), 16))
+
+
+def describe(code: int) -> str:
+    """Say how a process ended."""
+    if code >= 0:
+        return f"stopped by itself (exit code {code})"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
 
 
 def claim_port(port: int) -> int:
-    """The port if it is free on the loopback address; a free one for 0. Raises UpError."""
+    """Return the port if it is free on the loopback address; a free one for 0.
+
+    Raises:
+        UpError: The port cannot be used.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except PermissionError as error:
-            raise UpError(f"Port {port} needs special rights; choose one above 1023 with --port.") from error
         except (OSError, OverflowError) as error:
-            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-                raise UpError(f"Port {port} is taken by another program; choose another with --port.") from error
-            raise UpError(f"Port {port} cannot be used ({error}); choose another with --port.") from error
+            reason = f"cannot be used ({error}); choose another"
+            if isinstance(error, PermissionError):
+                reason = "needs special rights; choose one above 1023"
+            elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                reason = "is taken by another program; choose another"
+            raise UpError(f"Port {port} {reason} with --port.") from error
         return int(probe.getsockname()[1])
 
 
-async def answering(port: int) -> None:
+async def _answering(port: int) -> None:
     """Return once `GET /readyz` on the loopback port answers 200."""
-    while not await _answers(port):
-        await asyncio.sleep(_PAUSE)
+    while not await asyncio.to_thread(_is_ready, port):
+        await asyncio.sleep(0.025)
 
 
-async def _answers(port: int) -> bool:
+def _is_ready(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=2)
     try:
-        async with asyncio.timeout(_TIMEOUT):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                writer.write(f"GET {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-                status = (await reader.readline()).split()
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
         return False
-    return len(status) > 1 and status[1] == b"200"
+    finally:
+        connection.close()

@@ -14,7 +14,6 @@ from typing import Any
 from aiohttp import web
 
 from entrypoints.demo.feeds import application
-from entrypoints.demo.pictures.gallery import Gallery
 from tests.docs.commands import ROOT
 from tests.flows.api import Api
 from tests.flows.stage import Stage, free_port
@@ -54,8 +53,7 @@ def serve_shop(port: int) -> None:
     loop = asyncio.new_event_loop()
 
     async def start() -> None:
-        slow = Gallery(pause=2.0)  # no page looks at the pictures, and the commands should have the machine
-        runner = web.AppRunner(application(slow), access_log=None, handle_signals=False)
+        runner = web.AppRunner(application(), access_log=None, handle_signals=False)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
 

@@ -15,8 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-from entrypoints.up.cluster import Cluster, environment
-from entrypoints.up.postgres import Postgres
+from entrypoints.up.postgres import Cluster, Postgres, environment
 from entrypoints.up.process import Process
 from tests.flows.stage import eventually
 from tests.support.processes import descendants

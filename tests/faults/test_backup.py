@@ -18,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 
-from entrypoints.up.attach import attach
+from entrypoints.up.directory import attach
 from tests.flows.api import Api
 from tests.flows.feeds import catalogue, record
 from tests.flows.stage import ROOT, eventually, free_port

@@ -1,24 +1,36 @@
-"""What a command names is there: modules are only imported when their command is given."""
+"""Every command has its function and an own line of help: modules are only imported when their command is given."""
 
-import argparse
-import importlib
-from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
-from entrypoints.cli.main import parser
+from entrypoints.cli.main import COMMANDS, main
 
 
-def _targets(one: argparse.ArgumentParser) -> Iterator[str]:
-    if target := one.get_default("run"):
-        yield str(target)
-    for action in one._actions:  # noqa: SLF001  argparse tells of them nowhere else
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  the same
-            for command in action.choices.values():
-                yield from _targets(command)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"Usage: joinery {command}")
+    module, _, function = COMMANDS[command][0].partition(":")
+    doc = getattr(import_module(f"entrypoints.cli.{module}"), function).__doc__
+    assert doc.partition("\n")[0].replace("`", "") in " ".join(out.split())
+    assert "Args:" not in out
 
 
-@pytest.mark.parametrize("target", sorted(set(_targets(parser()))))
-def test_it_is_there(target: str) -> None:
-    module, _, function = target.partition(":")
-    assert callable(getattr(importlib.import_module(f"entrypoints.cli.{module}"), function))
+@pytest.mark.parametrize(
+    ("argv", "reason"),
+    [
+        (["nonsense"], 'Unknown command "nonsense"'),
+        (["org", "creat"], 'Did you mean "create"?'),
+        (["org", "create", "--name", "x"], "--kind requires an argument"),
+        (["org", "create", "--name", "x", "--kind", "maker"], 'Choose from: "retailer", "vendor"'),
+        (["worker", "--for", "nothing"], 'Choose from: "runs", "webhooks"'),
+        (["source", "why", "src_1", "src_2"], "src_2"),
+        (["up", "--port", "many"], "--port"),
+    ],
+)
+def test_wrong_use_is_refused(argv: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.startswith("joinery: "), reason in err) == ("", True, True)

@@ -25,8 +25,9 @@ def test_the_build_packs_every_page(tmp_path: Path) -> None:
     pages = [ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")]
     assert {path.relative_to(packed) for path in packed.rglob("*.md")} == {path.relative_to(ROOT) for path in pages}
     assert all((packed / path.relative_to(ROOT)).read_bytes() == path.read_bytes() for path in pages)
-    console = ROOT / "entrypoints" / "console"
-    for shown in [one for folder in ("templates", "static") for one in (console / folder).rglob("*") if one.is_file()]:
+    entrypoints = ROOT / "entrypoints"
+    folders = (entrypoints / "console" / "templates", entrypoints / "console" / "static", entrypoints / "demo" / "data")
+    for shown in [one for folder in folders for one in folder.rglob("*") if one.is_file()]:
         assert (tmp_path / "lib" / shown.relative_to(ROOT)).read_bytes() == shown.read_bytes()
     started = "import entrypoints.site.folder as f; print(f.root()); f.read('docs/quickstart.md')"
     told = subprocess.run(

@@ -13,12 +13,11 @@ import psycopg
 import pytest
 
 from entrypoints.up import binaries, directory, process
-from entrypoints.up.attach import announce, attach
 from entrypoints.up.children import environment
 from entrypoints.up.errors import UpError
-from entrypoints.up.keeper import describe, pause
 from entrypoints.up.postgres import Postgres
-from entrypoints.up.supervisor import default_data_dir
+from entrypoints.up.directory import announce, attach
+from entrypoints.up.supervisor import default_data_dir, describe, pause
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
 
@@ -212,10 +211,11 @@ def test_long_logs_are_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(process, "LOG_LIMIT", 10)
     log = tmp_path / "x.log"
     log.write_text("0123456789a")
-    with process.open_log(log) as descriptor:
-        os.write(descriptor, b"new")
-    assert (log.read_text(), (tmp_path / "x.log.1").read_text()) == ("new", "0123456789a")
-    assert process.tail(log, 1) == "ew"
+    for word in ("new", "newer"):
+        started = process.Process(process.Program("x", ("/bin/echo", word), {}, log))
+        assert asyncio.run(started.wait()) == 0
+        assert started.output() == word
+    assert (log.read_text(), (tmp_path / "x.log.1").read_text()) == ("new\nnewer\n", "0123456789a")
 
 
 def test_backing_off_and_words_for_ends() -> None:

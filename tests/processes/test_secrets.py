@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 from adapters.aesgcm.vault import AesGcmVault
-from entrypoints.up.attach import attach
-from entrypoints.up.lifeline import before_exec
+from entrypoints.up.directory import attach
+from entrypoints.up.process import before_exec
 from tests.flows.api import Api
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 from tests.flows.stage import FEEDS, ROOT, Stage, eventually, free_port

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from entrypoints.up.attach import attach
+from entrypoints.up.directory import attach
 from entrypoints.up.errors import UpError
 
 STANDINS = Path(__file__).with_name("standins.py")

@@ -15,7 +15,7 @@ PROCESSES = (
     "entrypoints.mail.service",
     "entrypoints.backup",
     "entrypoints.cli.doctor",
-    "entrypoints.cli.up",
+    "entrypoints.up.supervisor",
 )
 
 

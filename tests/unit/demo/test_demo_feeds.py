@@ -1,18 +1,20 @@
-"""The vendors' web servers: pages, their bounds, validators."""
+"""The vendors' web servers: feeds, pages of products, pictures, validators."""
 
 import asyncio
+import csv
+import io
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from aiohttp import ClientSession
+from PIL import Image
 
 from entrypoints.demo import feeds
-from entrypoints.demo.demonstration import free_port
-from entrypoints.demo.lindgren_sheets import item_master
-from entrypoints.demo.pictures.names import HOME
-from entrypoints.demo.quillmere_products import products
+from entrypoints.demo.feeds import DATA, IMAGE_HOST, load
+from entrypoints.up.children import free_port
 
 Answer = tuple[int, Mapping[str, str], bytes]
 
@@ -45,11 +47,14 @@ def test_file() -> None:
     status, headers, body = get(feeds.ITEM_MASTER)
     assert status == 200
     assert headers["Content-Type"] == "text/csv; charset=utf-8"
-    assert body == item_master().replace(HOME.encode(), HERE.encode())
-    assert HOME.encode() not in body
+    assert body == load("item-master.csv").replace(IMAGE_HOST.encode(), HERE.encode())
+    assert IMAGE_HOST.encode() not in body
 
 
-@pytest.mark.parametrize("path", [feeds.ITEM_MASTER, feeds.STOCK_SHEET, "/products.json?limit=250&page=1"])
+@pytest.mark.parametrize(
+    "path",
+    [feeds.ITEM_MASTER, feeds.STOCK_SHEET, "/products.json?limit=250&page=1", "/pictures/sofa-light.jpg"],
+)
 def test_not_modified(path: str) -> None:
     _, headers, _ = get(path)
     status, again, body = get(path, **{"If-None-Match": headers["ETag"]})
@@ -61,15 +66,30 @@ def test_pages() -> None:
     assert len(listed("/products.json")) == 30
     assert len(listed("/products.json?limit=1000")) == 250
     whole = [*listed("/products.json?limit=250&page=1"), *listed("/collections/all/products.json?limit=250&page=2")]
-    assert whole == json.loads(json.dumps(products()).replace(HOME, HERE))
+    assert whole == json.loads(load("products.json").replace(IMAGE_HOST.encode(), HERE.encode()))
     assert listed("/products.json?limit=250&page=3") == []
     assert len(listed("/products.json?limit=nonsense&page=-1")) == 30
 
 
-def test_too_far() -> None:
-    status, _, body = get("/products.json?limit=250&page=101")
-    assert status == 400
-    assert b"25000" in body
+def test_pictures_are_those_that_the_feeds_name() -> None:
+    text = load("item-master.csv") + load("products.json")
+    named = {name.decode() for name in re.findall(IMAGE_HOST.encode() + rb"/pictures/([a-z0-9-]+\.jpg)", text)}
+    assert text.count(IMAGE_HOST.encode()) == text.count(IMAGE_HOST.encode() + b"/pictures/")
+    pictures = {path.name: path.read_bytes() for path in (DATA / "pictures").iterdir()}
+    assert named == set(pictures)
+    assert len(set(pictures.values())) == len(pictures)
+    for picture in pictures.values():
+        with Image.open(io.BytesIO(picture)) as image:
+            assert (image.format, image.size) == ("JPEG", (640, 480))
+    status, headers, body = get("/pictures/sofa-light.jpg?v=1")
+    assert (status, headers["Content-Type"], body) == (200, "image/jpeg", pictures["sofa-light.jpg"])
+    assert get("/pictures/unknown.jpg")[0] == 404
+
+
+def test_everything_has_a_picture() -> None:
+    rows = list(csv.DictReader(io.StringIO(load("item-master.csv").decode("utf-8-sig")).readlines()[4:]))
+    assert all(row["Image 1"].startswith(IMAGE_HOST) for row in rows if row["Item #"])
+    assert all(product["images"] for product in json.loads(load("products.json")))
 
 
 def test_port_taken() -> None:

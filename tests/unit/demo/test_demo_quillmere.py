@@ -1,4 +1,4 @@
-"""Quillmere Home's products: the same at every start, of the form shops publish, and read as they are meant."""
+"""Quillmere Home's products: of the form shops publish, and read as they are meant."""
 
 import json
 from collections import Counter
@@ -8,32 +8,28 @@ from typing import Any
 import pytest
 
 from connectors.shopify.connector import SPEC as SHOPIFY
-from entrypoints.demo import lindgren_columns as col
-from entrypoints.demo.lindgren_catalogue import sound_rows
-from entrypoints.demo.quillmere_products import products
-from entrypoints.demo.quillmere_products import RESOLD
+from entrypoints.demo.feeds import load
 
-
-def variants() -> list[dict[str, Any]]:
-    return [variant for product in products() for variant in product["variants"]]
+PRODUCTS: list[dict[str, Any]] = json.loads(load("products.json"))
+VARIANTS = [variant for product in PRODUCTS for variant in product["variants"]]
 
 
 @pytest.fixture(scope="module")
 def shop(state: Callable[..., Any]) -> Any:
-    pages = b"".join(json.dumps({"products": products()[at : at + 250]}).encode() + b"\n" for at in (0, 250))
+    pages = b"".join(json.dumps({"products": PRODUCTS[at : at + 250]}).encode() + b"\n" for at in (0, 250))
     return state(SHOPIFY, pages, {"currency": "usd", "url": "https://quillmere.example"})
 
 
 def test_size() -> None:
-    assert len(products()) >= 300
-    assert {len(product["variants"]) for product in products()} <= set(range(1, 7))
+    assert len(PRODUCTS) >= 300
+    assert {len(product["variants"]) for product in PRODUCTS} <= set(range(1, 7))
     for name in ("id", "handle", "title"):
-        assert len({product[name] for product in products()}) == len(products())
-    assert len({variant["id"] for variant in variants()}) == len(variants())
+        assert len({product[name] for product in PRODUCTS}) == len(PRODUCTS)
+    assert len({variant["id"] for variant in VARIANTS}) == len(VARIANTS)
 
 
 def test_form() -> None:
-    for product in products():
+    for product in PRODUCTS:
         assert [option["position"] for option in product["options"]] == list(range(1, len(product["options"]) + 1))
         for variant in product["variants"]:
             values = [variant[f"option{at}"] for at in (1, 2, 3)]
@@ -44,27 +40,28 @@ def test_form() -> None:
 
 
 def test_oddities() -> None:
-    assert any(variant["sku"] == "" for variant in variants())
-    assert any(variant["grams"] == 0 for variant in variants())
-    assert any(variant["title"] == "Default Title" for variant in variants())
-    assert {variant["available"] for variant in variants()} == {True, False}
-    compared = [(float(v["price"]), float(v["compare_at_price"])) for v in variants() if v["compare_at_price"]]
+    assert any(variant["sku"] == "" for variant in VARIANTS)
+    assert any(variant["grams"] == 0 for variant in VARIANTS)
+    assert any(variant["title"] == "Default Title" for variant in VARIANTS)
+    assert {variant["available"] for variant in VARIANTS} == {True, False}
+    compared = [(float(v["price"]), float(v["compare_at_price"])) for v in VARIANTS if v["compare_at_price"]]
     assert any(usual < price for price, usual in compared)
     assert any(usual > price for price, usual in compared)
 
 
 def test_sells_the_other_vendors_items() -> None:
-    items = {row[col.ITEM] for row in sound_rows()}
-    resold = [product for product in products() if product["vendor"] == "Lindgren & Falk"]
-    assert len(resold) == RESOLD
-    assert {variant["sku"] for product in resold for variant in product["variants"]} - {""} <= items
+    items = load("item-master.csv").decode()
+    resold = [product for product in PRODUCTS if product["vendor"] == "Lindgren & Falk"]
+    assert len(resold) >= 30
+    skus = {variant["sku"] for product in resold for variant in product["variants"]} - {""}
+    assert all(f"\n{sku}," in items for sku in skus)
 
 
 def test_reads_as_meant(shop: Any) -> None:
-    assert len(shop.products) == len(products())
-    assert len(shop.variants) == len(variants())
+    assert len(shop.products) == len(PRODUCTS)
+    assert len(shop.variants) == len(VARIANTS)
     assert {problem.field for problem in shop.problems} == {"compare_at"}  # some are not above the price
-    product = next(entry for entry in products() if entry["title"] == "Odette Six-Drawer Dresser")
+    product = next(entry for entry in PRODUCTS if entry["title"] == "Odette Six-Drawer Dresser")
     stated = shop.products[str(product["id"])]
     assert stated.data["brand"] == "Quillmere Home"
     assert stated.data["category_path"] == ["Dressers"]
@@ -78,5 +75,5 @@ def test_reads_as_meant(shop: Any) -> None:
 
 def test_options_become_axes(shop: Any) -> None:
     named = Counter(name for variant in shop.variants for name in variant.data.get("axes", {}))
-    given = Counter(option["name"] for p in products() for v in p["variants"] for option in p["options"])
+    given = Counter(option["name"] for p in PRODUCTS for v in p["variants"] for option in p["options"])
     assert named == {name: count for name, count in given.items() if name != "Title"}

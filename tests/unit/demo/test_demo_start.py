@@ -1,5 +1,6 @@
 """What the demo keeps, where its feeds go, and what it says."""
 
+import asyncio
 import io
 import socket
 import stat
@@ -8,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from entrypoints.demo import keeping, prepare_environment
-from entrypoints.demo.demonstration import ALLOWED, PORT, chosen_port
-from entrypoints.demo.errors import DemoError
-from entrypoints.demo.following import Board
-from entrypoints.demo.keeping import Kept
+from entrypoints.demo import demonstration
+from entrypoints.demo.client import Board, DemoError
+from entrypoints.demo.demonstration import ALLOWED, FILE, LINDGREN, PORT, QUILLMERE, State, prepare_environment
 from entrypoints.demo.messages import own_feed, progress, requests_to_try, summary
-from entrypoints.demo.opening import LINDGREN, QUILLMERE
 
 SUCCEEDED: dict[str, Any] = {
     "status": "succeeded",
@@ -26,39 +24,39 @@ SUCCEEDED: dict[str, Any] = {
 
 
 def test_kept_for_this_user_only(tmp_path: Path) -> None:
-    assert keeping.load(tmp_path) == Kept()
-    kept = Kept(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
-    keeping.save(tmp_path, kept)
-    assert keeping.load(tmp_path) == kept
-    assert stat.S_IMODE((tmp_path / keeping.FILE).stat().st_mode) == 0o600
+    assert State.load(tmp_path) == State()
+    kept = State(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
+    kept.save(tmp_path)
+    assert State.load(tmp_path) == kept
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"prt": 1}', "{"])
 def test_unreadable_memory_is_told(tmp_path: Path, text: str) -> None:
-    (tmp_path / keeping.FILE).write_text(text)
+    (tmp_path / FILE).write_text(text)
     with pytest.raises(DemoError, match="remove it"):
-        keeping.load(tmp_path)
-    assert chosen_port(prepare_environment(tmp_path))
+        State.load(tmp_path)
+    assert int(prepare_environment(tmp_path)[PORT])
 
 
 def test_port_is_remembered_unless_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOWED, "files.vendor.example,10.0.0.7:8443")
     first = prepare_environment(tmp_path)
     assert first[ALLOWED] == f"files.vendor.example,10.0.0.7:8443,127.0.0.1:{first[PORT]}"
-    keeping.save(tmp_path, Kept(port=chosen_port(first)))
+    State(port=int(first[PORT])).save(tmp_path)
     assert prepare_environment(tmp_path) == first
-    with socket.create_server(("127.0.0.1", chosen_port(first))):
-        assert chosen_port(prepare_environment(tmp_path)) != chosen_port(first)
+    with socket.create_server(("127.0.0.1", int(first[PORT]))):
+        assert int(prepare_environment(tmp_path)[PORT]) != int(first[PORT])
 
 
-def test_started_without_preparation() -> None:
-    with pytest.raises(DemoError, match="joinery up --demo"):
-        chosen_port({})
+def test_started_without_preparation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(demonstration.demonstrate({"JOINERY_DATA_DIR": str(tmp_path)}))
+    assert "joinery up --demo" in capsys.readouterr().out
 
 
 def test_sources() -> None:
-    assert LINDGREN.config(81)["stock_url"] == "http://127.0.0.1:81/lindgren-falk/stock.csv"
-    assert QUILLMERE.config(81) == {
+    assert LINDGREN.source(81)["stock_url"] == "http://127.0.0.1:81/lindgren-falk/stock.csv"
+    assert QUILLMERE.source(81) == {
         "url": "http://127.0.0.1:81/",
         "currency": "usd",
         "platform": "shopify",

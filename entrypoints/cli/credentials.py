@@ -1,0 +1,154 @@
+"""What programs authenticate with: API keys and OAuth apps."""
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from domain.access.ports import KeyStore
+from domain.audit.ports import AuditLog
+from domain.oauth.ports import AppStore
+from domain.orgs.ports import OrgStore
+
+from domain.access.model import ROLES, SCOPES, ApiKey, Principal
+from domain.access.usecases import KeyRequest, scopes_of
+from domain.audit.model import Change
+from domain.kernel.errors import DomainError
+from domain.kernel.tenancy import Tenant
+from domain.oauth.model import App, AppKind
+from domain.oauth.usecases.apps import AppService, NewApp
+from domain.orgs.model import Organisation
+from entrypoints.cli.errors import CommandError
+from entrypoints.cli.store import OPERATOR, OrganisationStore, attributes, begin
+from entrypoints.container import Container
+from ports.unit_of_work import Tx
+
+Mode = Literal["live", "test"]
+
+
+async def create_key(
+    *,
+    mode: Mode,
+    scopes: str = "all",
+    restricted: bool = False,
+    name: str = "made by an operator",
+    member: str | None = None,
+    expires_in_days: int | None = None,
+    network: tuple[str, ...] = (),
+    store: OrganisationStore,
+) -> int:
+    """Make an API key; its secret is shown once.
+
+    Args:
+        scopes: all, or a comma-separated list
+        restricted: for an unattended AI agent
+        member: the key never holds more than the role of the member with this address
+        network: may only be used from there (CIDR); again for more
+    """
+    async with (
+        store.find() as (parts, organisation),
+        begin(parts, organisation, "keys.create", livemode=mode == "live") as tx,
+    ):
+        of_member = await tx[OrgStore].member(member) if member else None
+        if member and of_member is None:
+            raise CommandError(f"{member} is no member of the organisation; add them with `joinery member add`.")
+        request = KeyRequest(
+            name=name,
+            restricted=restricted,
+            scopes=SCOPES if scopes == "all" else frozenset(filter(None, scopes.split(","))),
+            role=of_member.role if of_member else "owner",
+            networks=network,
+            expires_at=tx.now + timedelta(days=expires_in_days) if expires_in_days else None,
+            member=of_member.user if of_member else None,
+        )
+        key, secret = await issue_key(parts, tx, request)
+    answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
+    return store.answer(answer, f"Key {key.id}; its secret, shown only now: {secret}")
+
+
+async def issue_key(parts: Container, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
+    """Make and keep a key; return it and its secret."""
+    key, secret = await parts.access().issue_key(tx, request)
+    after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
+    await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
+    return key, secret
+
+
+async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:
+    """End an API key at once.
+
+    Args:
+        key: its id
+    """
+    async with (
+        store.find() as (parts, organisation),
+        begin(parts, organisation, "keys.revoke", livemode=mode == "live") as tx,
+    ):
+        if not await tx[KeyStore].revoke(key):
+            raise CommandError(f"The organisation has no key {key!r} in force in {mode} mode.")
+        await tx[AuditLog].add(Change("api_key", key, "update", {"revoked": False}, {"revoked": True}))
+    return store.answer({"key": key, "revoked": True}, f"Revoked {key}.")
+
+
+async def create_app(
+    *,
+    kind: Annotated[str, Parameter(choices=[kind.replace("_", "-") for kind in AppKind])],
+    name: str,
+    redirect_uri: tuple[str, ...] = (),
+    scopes: str = "all",
+    store: OrganisationStore,
+) -> int:
+    """Make an OAuth app; its secret is shown once.
+
+    Args:
+        name: as people read it who are asked for their consent
+        redirect_uri: where answers go; again for more
+        scopes: what it may ask for: all, or a comma-separated list
+    """
+    wanted = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
+    async with store.find() as (parts, organisation):
+        try:
+            async with begin(parts, organisation, "oauth.create_app") as tx:
+                app, secret = await AppService(parts.access().digest).create_app(tx, _owner(organisation), wanted)
+        except DomainError as error:
+            raise CommandError(error.detail) from error
+    shown = f"Its secret, shown only now: {secret}" if secret else "It is a public app: it has no secret."
+    answer = {"organisation": organisation.id, **_described(app), **({"client_secret": secret} if secret else {})}
+    return store.answer(answer, f"App {app.name}: client_id {app.client_id}\n{shown}")
+
+
+async def list_apps(*, store: OrganisationStore) -> int:
+    """List an organisation's OAuth apps."""
+    async with (
+        store.find() as (parts, organisation),
+        parts.uow().read(Tenant(organisation.id, True)) as tx,
+    ):
+        apps = await tx[AppStore].all()
+    lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
+    answer = {"organisation": organisation.id, "apps": [_described(app) for app in apps]}
+    return store.answer(answer, "\n".join(lines) or "There is no app yet.")
+
+
+async def delete_app(*, app: str, store: OrganisationStore) -> int:
+    """Delete an OAuth app; its tokens prove nothing from then on.
+
+    Args:
+        app: its client_id
+    """
+    async with store.find() as (parts, organisation):
+        try:
+            async with begin(parts, organisation, "oauth.delete_app") as tx:
+                await AppService(parts.access().digest).delete_app(tx, _owner(organisation), app)
+        except DomainError as error:
+            raise CommandError(f"There is no app {app!r}; `joinery app list` shows them.") from error
+    return store.answer({"organisation": organisation.id, "deleted": app}, f"Deleted {app}.")
+
+
+def _owner(organisation: Organisation) -> Principal:
+    """Operators act as an owner would in the console."""
+    tenant = Tenant(organisation.id, True)
+    return Principal(tenant, OPERATOR, "console", "owner", ROLES["owner"], organisation, session=True)
+
+
+def _described(app: App) -> dict[str, Any]:
+    scopes = "all" if app.scopes == SCOPES else ",".join(sorted(app.scopes))
+    return attributes(app, "client_id", "name", "kind", "redirect_uris") | {"scopes": scopes}

@@ -1,0 +1,168 @@
+"""Organisations: made, listed, put on another plan, matched anew, exported as files, deleted for good."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import Parameter
+from domain.audit.ports import AuditLog
+from domain.catalogue.ports import CatalogueStore
+from domain.jobs.ports import JobStore
+from domain.matching.ports import MatchIndexStore
+
+from adapters.files.packing import GzipPacker
+from adapters.postgres.erasing import PostgresErasure
+from domain.audit.model import Change
+from domain.exports.model import MANIFEST, PRODUCTS
+from domain.kernel.ids import new_id
+from domain.kernel.lines import Lines
+from domain.kernel.tenancy import Tenant
+from domain.matching.queueing import matching
+from domain.orgs.model import KINDS, Organisation, Plan
+from domain.orgs.usecases.leaving import Leaving, StillWritten
+from domain.storage.model import KEPT_IN_OBJECTS
+from entrypoints.areas.registry import AREAS
+from entrypoints.cli.errors import CommandError
+from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes, begin
+from entrypoints.container import Container
+from entrypoints.datasets import ListDatasets
+
+
+async def create(
+    *, name: str, kind: Annotated[str, Parameter(choices=KINDS)], plan: str = "free", store: Store = DEFAULT
+) -> int:
+    """Add an organisation.
+
+    Args:
+        plan: free, standard, high or max
+    """
+    async with store.open() as parts:
+        organisation = await new_organisation(parts, name, kind, plan)
+    answer = _described(organisation) | {
+        "catalogues": {"live": organisation.catalogues[0], "test": organisation.catalogues[1]}
+    }
+    return store.answer(answer, f"Created {organisation.name} ({organisation.id}).")
+
+
+def _described(organisation: Organisation) -> dict[str, Any]:
+    return attributes(organisation, "name", "kind") | {"organisation": organisation.id, "plan": organisation.plan.code}
+
+
+async def new_organisation(parts: Container, name: str, kind: str, plan_code: str) -> Organisation:
+    """Make and keep an organisation.
+
+    Raises:
+        CommandError: There is no such plan.
+    """
+    plan, now = await _find_plan(parts, plan_code), parts.clock().now()
+    organisation = Organisation(new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), now)
+    await parts.registry().create(organisation)
+    return organisation
+
+
+async def _find_plan(parts: Container, code: str) -> Plan:
+    plan: Plan | None = await parts.registry().plan(code)
+    if plan is None:
+        raise CommandError(f"There is no plan {code!r}; take free, standard, high or max.")
+    return plan
+
+
+async def list_all(*, store: Store = DEFAULT) -> int:
+    """List every organisation: id, plan, kind, name."""
+    async with store.open() as parts:
+        organisations = await parts.registry().named("")
+    lines = [f"{one.id}  {one.plan.code:<9} {one.kind:<9} {one.name}" for one in organisations]
+    answer = {"organisations": [_described(one) for one in organisations]}
+    return store.answer(answer, "\n".join(lines) or "There is no organisation yet.")
+
+
+async def change_plan(*, plan: str, store: OrganisationStore) -> int:
+    """Put an organisation on another plan. What it may use changes with its next request.
+
+    Args:
+        plan: free, standard, high or max; GET /v1/plans tells what each includes
+    """
+    async with store.find() as (parts, organisation):
+        await parts.registry().change_plan(organisation.id, await _find_plan(parts, plan))
+        before = organisation.plan.code
+        async with begin(parts, organisation, "orgs.change_plan") as tx:
+            await tx[AuditLog].add(Change("organisation", organisation.id, "update", {"plan": before}, {"plan": plan}))
+    answer = {"organisation": organisation.id, "plan": plan, "before": before}
+    return store.answer(answer, f"{organisation.name} is on the plan {plan} now (was {before}).")
+
+
+async def rematch(*, mode: Literal["live", "test"] = "live", store: OrganisationStore) -> int:
+    """Match everything once more, with weights learnt anew. What people decided stays."""
+    async with (
+        store.find() as (parts, organisation),
+        begin(parts, organisation, "matching.rematch", livemode=mode == "live") as tx,
+    ):
+        queued = await tx[MatchIndexStore].requeue_all()
+        await tx[JobStore].add(matching(Tenant(organisation.id, mode == "live")))
+        await tx[AuditLog].add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
+    answer = {"organisation": organisation.id, "mode": mode, "variants": queued}
+    return store.answer(answer, f"{queued:,} variants of {organisation.name} wait to be matched anew.")
+
+
+async def export(*, to: Path, store: OrganisationStore) -> int:
+    """Write all of an organisation's data to a folder: a folder for each mode, a file for each dataset.
+
+    Args:
+        to: a new folder
+    """
+    if to.exists() and any(to.iterdir()):  # noqa: ASYNC240  one command, nothing waits
+        raise CommandError(f"{to} is not empty; name a new folder.")
+    manifests: dict[str, Any] = {}
+    async with store.find() as (parts, organisation):
+        datasets = ListDatasets(lambda: AREAS, parts.assembled())
+        for mode in ("live", "test"):
+            folder, manifest = to / mode, []
+            folder.mkdir(parents=True, mode=0o700)
+            async with parts.uow().snapshot(Tenant(organisation.id, mode == "live")) as tx:
+                for name in datasets.names:
+                    lines = tx[CatalogueStore].lines(None) if name == PRODUCTS else datasets.lines(tx, name)
+                    manifest.append(await _write(folder / f"{name}.jsonl.gz", name, lines))
+            (folder / f"{MANIFEST}.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+            manifests[mode] = manifest
+    rows = sum(file["rows"] for manifest in manifests.values() for file in manifest)
+    answer = {"organisation": organisation.id, "folder": str(to), **manifests}
+    return store.answer(answer, f"Wrote {rows:,} rows of {organisation.name} to {to}.")
+
+
+async def _write(path: Path, dataset: str, lines: AsyncGenerator[Lines, None]) -> dict[str, Any]:
+    """Write one file, which gets its name once it is whole; return its entry of the manifest."""
+    packer, rows = GzipPacker(), 0
+    partial = path.with_suffix(".partial")
+    with partial.open("xb") as file:
+        async for portion in lines:
+            rows += portion.rows
+            file.write(await asyncio.to_thread(packer.pack, portion.data))
+        file.write(packer.end())
+    partial.rename(path)
+    return {"dataset": dataset, "rows": rows, "bytes": packer.size, "sha256": packer.sha256}
+
+
+async def delete(*, confirm: str | None = None, store: OrganisationStore) -> int:
+    """Delete an organisation and everything of it, for good. Backups keep what they hold.
+
+    Args:
+        confirm: its exact name
+    """
+    async with store.find() as (parts, organisation):
+        if confirm != organisation.name:
+            raise CommandError(
+                f"This deletes {organisation.name} ({organisation.id}) for good. If you mean it, add --confirm with its exact name."
+            )
+        if not store.json:
+            print(f"Deleting {organisation.name}: its keys end now, the rest follows …", file=sys.stderr)
+        leaving = Leaving(PostgresErasure(parts.pool()), parts.objects(), KEPT_IN_OBJECTS)
+        try:
+            erased = await leaving.erase(organisation)
+        except StillWritten:
+            raise CommandError("Something still writes for it; nothing can be used any more. Run this again.") from None
+    answer = {"organisation": organisation.id, "rows": dict(erased.rows), "objects": erased.objects}
+    rows = sum(erased.rows.values())
+    return store.answer(answer, f"Deleted {organisation.name}: {rows:,} rows, {erased.objects:,} objects.")

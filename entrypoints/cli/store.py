@@ -1,0 +1,107 @@
+"""The store that a command works on: opening it, changing it as the operator, printing the answer."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cyclopts import Parameter
+
+from domain.kernel.plain import plain
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.model import Organisation
+from entrypoints import settings
+from entrypoints.cli.errors import CommandError
+from entrypoints.container import Container, opened
+from entrypoints.up.directory import attach
+from ports.unit_of_work import Tx
+
+OPERATOR: Final = Actor("service", "operator")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """What commands on stored data take.
+
+    Attributes:
+        data_dir: the store that `joinery up` is running there
+        json: print one JSON object
+    """
+
+    data_dir: Path | None = None
+    json: bool = False
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of the service that runs on --data-dir, else this process's own."""
+        env = settings.read_file_settings(os.environ)
+        if self.data_dir is not None:
+            env |= {"JOINERY_MIGRATE_DATABASE_URL": "", **attach(self.data_dir)}
+        return env
+
+    def settings(self) -> settings.Settings:
+        """Read the settings of that environment."""
+        return settings.from_environment(self.environment())
+
+    def open(self) -> AbstractAsyncContextManager[Container]:
+        """Open the store."""
+        return opened(self.settings())
+
+    def answer(self, answer: Mapping[str, Any], sentence: str) -> int:
+        """Print the answer as JSON or as a sentence; return the exit code 0."""
+        print(json.dumps(answer) if self.json else sentence)
+        return 0
+
+
+DEFAULT: Final = Store()
+
+
+def attributes(value: object, *names: str) -> dict[str, Any]:
+    """Return attributes of a value as JSON holds them."""
+    return {name: plain(getattr(value, name)) for name in names}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OrganisationStore(Store):
+    """What commands on one organisation take.
+
+    Attributes:
+        org: the organisation's id, or its name if that is unique
+    """
+
+    org: str
+
+    @asynccontextmanager
+    async def find(self) -> AsyncIterator[tuple[Container, Organisation]]:
+        """Open the store and find the organisation."""
+        async with self.open() as parts:
+            yield parts, await find_organisation(parts, self.org)
+
+
+async def find_organisation(parts: Container, id_or_name: str) -> Organisation:
+    """Find an organisation by its id or unique name.
+
+    Raises:
+        CommandError: There is none, or several have the name.
+    """
+    organisation: Organisation | None = await parts.registry().find(id_or_name)
+    if organisation is None:
+        alike = [one.id for one in await parts.registry().named(id_or_name)] if id_or_name else []
+        if alike:
+            raise CommandError(f"Several organisations are named {id_or_name!r}; use the id: {', '.join(alike)}.")
+        raise CommandError(f"There is no organisation {id_or_name!r}; `joinery org list` shows them.")
+    return organisation
+
+
+def begin(
+    parts: Container, organisation: Organisation, operation: str, *, livemode: bool = True
+) -> AbstractAsyncContextManager[Tx]:
+    """Begin a unit of work as the operator, who acts as the service itself."""
+    unit: AbstractAsyncContextManager[Tx] = parts.uow().begin(
+        Tenant(organisation.id, livemode), AuditContext(OPERATOR, operation)
+    )
+    return unit
