@@ -31,8 +31,7 @@ from entrypoints.http.backlog import MatchingBehind
 from entrypoints.http.client_files import PLACE, ClientFiles
 from entrypoints.http.exchange import Response, from_scope, no_body
 from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
-from entrypoints.http.object_admission import ObjectAdmission
-from entrypoints.http.objects import ObjectEdge, ObjectServer
+from entrypoints.http.objects import ObjectAdmission, ObjectEdge, ObjectServer
 from entrypoints.http.pages import Pages
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.pressure import Thresholds

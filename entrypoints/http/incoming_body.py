@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 
 Message = MutableMapping[str, Any]
@@ -36,6 +37,14 @@ JSON_PACE: Final = Pace(grace=10.0, silence=10.0, least=8 * 1024)
 """Of JSON bodies: 1 MiB takes 138 s at the most."""
 FILE_PACE: Final = Pace(grace=30.0, silence=30.0, least=4 * 1024)
 """Of files: a line of 32 kbit/s is enough for any size."""
+
+
+class HeldBodies:
+    """The bodies of the requests in hand: how many are still arriving, and the bytes of all."""
+
+    def __init__(self) -> None:
+        self.arriving = ConcurrencyLimit(1024, 64, noun="bodies that are still arriving")
+        self.bytes = ConcurrencyLimit(256 << 20, 64 << 20, noun="bytes of bodies in hand")
 
 
 class TooSlow(Exception):

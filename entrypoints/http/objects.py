@@ -2,21 +2,35 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
+from math import ceil
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import parse_qsl
 
 from domain.kernel import retention
-from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
+from domain.kernel.concurrency import ConcurrencyLimit
+from domain.kernel.errors import (
+    Conflict,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    RateLimited,
+    UnsupportedMediaType,
+)
 from domain.kernel.ids import new_id
+from domain.storage.model import tenant_of
+from domain.uploads.usecases import UploadService
 from entrypoints.http.exchange import HeaderList, headers_of
-from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.incoming_body import FILE_PACE, IncomingBody, Send, TooSlow
-from entrypoints.http.object_admission import ObjectAdmission
+from entrypoints.http.incoming_body import FILE_PACE, HeldBodies, IncomingBody, Send, TooSlow
 from entrypoints.http.problems import Problems
 from entrypoints.http.route import COMMON, CROSS_ORIGIN
+from entrypoints.http.steps.rate_limit import TIERS
 from ports.clock import Clock
+from ports.limits import Budget, Limits
 from ports.objects import ObjectMissing, download_headers
+from ports.unit_of_work import UnitOfWork
 
 PREFIX: Final = "/objects/"
 PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
@@ -24,6 +38,10 @@ PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
 _TOO_SLOW: Final = (
     f"The file came too slowly: it may pause for {FILE_PACE.silence:g} s, and needs {FILE_PACE.least} bytes a second."
 )
+
+
+AT_ONCE: Final = 4
+"""PUTs of one organisation that a process takes at a time, each to another key."""
 
 
 class Grant(Protocol):
@@ -61,6 +79,39 @@ class ObjectServer(Protocol):
     def read(self, key: str) -> AsyncIterator[bytes]:
         """The object in chunks."""
         ...
+
+
+class ObjectAdmission:
+    """Who may PUT bytes now. A link carries its own permission, so this stands where the pipeline stands for the API."""
+
+    def __init__(self, uow: UnitOfWork, limits: Limits, uploads: UploadService) -> None:
+        self._uow, self._limits, self._uploads = uow, limits, uploads
+        self._keys = ConcurrencyLimit(None, 1)
+        self._orgs = ConcurrencyLimit(None, AT_ONCE, noun="files that are being sent", retry_after=5)
+
+    @asynccontextmanager
+    async def put(self, key: str) -> AsyncIterator[None]:
+        """Admit the bytes of one PUT, for as long as they are taken in.
+
+        Raises:
+            RateLimited: The organisation sends too fast, or too much at a time.
+            Conflict: The upload awaits no bytes, or they are being sent already.
+
+        """
+        tenant = tenant_of(key)
+        if tenant is None:
+            yield
+            return
+        per_second, burst = TIERS["standard"]["write"]  # links do not say which tier the organisation is on
+        take = await self._limits.take(Budget(f"{tenant.org}:{tenant.mode}:objects", burst, per_second))
+        if not take.allowed:
+            raise RateLimited("Files are sent too fast; nothing was taken.", retry_after=max(1, ceil(take.next_in)))
+        async with self._uow.read(tenant) as tx:
+            await self._uploads.refuse_bytes(tx, key.rpartition("/")[2])
+        if self._keys.of(key):
+            raise Conflict("The bytes of this upload are being sent already; wait until that is over.")
+        with self._keys.holding(key), self._orgs.holding(tenant.org):
+            yield
 
 
 class ObjectEdge:
@@ -101,7 +152,7 @@ class ObjectEdge:
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         grant = self._server.verify(method, key, query, self._clock.now())
         if method == "PUT":
-            with self._bodies.arriving(key.rpartition("/")[0]):
+            with self._bodies.arriving.holding(key.rpartition("/")[0]):
                 await self._put(key, grant, scope, body, send)
         else:
             await self._get(key, grant, body, send, with_body=method == "GET")

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Final
 
 from domain.access.usecases import AccessService, Proof
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError
 from entrypoints.http.event_stream import EventStream
 from entrypoints.http.operation import Operation
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.permission import permit
-from entrypoints.http.waiters import Waiters
 from ports.clock import Clock
 
 LIFETIME: Final = (3_300.0, 3_600.0)
@@ -43,7 +43,7 @@ class OpenStreams:
         self,
         access: AccessService,
         clock: Clock,
-        waiters: Waiters,
+        waiters: ConcurrencyLimit,
         period: float = PERIOD,
         lifetime: tuple[float, float] = LIFETIME,
     ) -> None:
@@ -65,7 +65,7 @@ class OpenStreams:
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look_again_and_again(), name="open-streams")
         try:
-            with self._waiters.counted(state.caller.tenant.org):
+            with self._waiters.holding(state.caller.tenant.org, checked=False):
                 async with aclosing(stream.pieces()) as pieces:
                     async for piece in pieces:
                         yield piece

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import Principal
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import NotFound
 from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
@@ -16,7 +17,7 @@ from entrypoints.http.access_log import AccessLog
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.exchange import Request, Response
-from entrypoints.http.held_bodies import HeldBodies
+from entrypoints.http.incoming_body import HeldBodies
 from entrypoints.http.metrics import RequestMetrics
 from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pressure import Pressure, Thresholds
@@ -38,9 +39,10 @@ from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
 from entrypoints.http.table import NOTHING, Table
 from entrypoints.http.tracing import traced
-from entrypoints.http.waiters import Waiters
 from entrypoints.metrics import with_surroundings
 
+MOST_WAITERS: Final = 1_000
+"""Long polls and streams that one organisation may have open at a process."""
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
@@ -68,7 +70,7 @@ class Pipeline:
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.absence = Absence(table)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
-        self.waiters = waiters = Waiters(self.pressure)
+        self.waiters = waiters = ConcurrencyLimit(None, MOST_WAITERS, noun="long polls and streams open")
         self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
         self.logs = RequestLogQueue(dependencies.request_logs)
         self.bodies = HeldBodies()
@@ -80,7 +82,9 @@ class Pipeline:
         self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies.parsers)
         self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
         responses = ResponseBuilder(versions)
-        self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)
+        self._execute = Execute(
+            dependencies, self.services, cursors, waiters, self.pressure, responses, self.problems, self.absence
+        )
         self.access_log = AccessLog(enabled=settings.access_log)
         self._log = LogRequest(self.logs, versions.latest)
 
@@ -104,8 +108,12 @@ class Pipeline:
     def _measured(self) -> RequestMetrics:
         metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
         metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
-        metrics.gauge("joinery_http_bodies_open", "Request bodies that are still arriving.", lambda: bodies.open)
-        metrics.gauge("joinery_http_body_bytes", "Bytes of the bodies of requests in hand.", lambda: bodies.bytes)
+        metrics.gauge(
+            "joinery_http_bodies_open", "Request bodies that are still arriving.", lambda: bodies.arriving.in_hand
+        )
+        metrics.gauge(
+            "joinery_http_body_bytes", "Bytes of the bodies of requests in hand.", lambda: bodies.bytes.in_hand
+        )
         metrics.gauge("joinery_event_loop_lag_seconds", "How late the event loop is.", lambda: pressure.lag)
         metrics.gauge("joinery_request_logs_waiting", "Request logs not written yet.", lambda: len(logs))
         metrics.gauge("joinery_streams_open", "Event streams being sent.", lambda: len(streams))
@@ -144,7 +152,7 @@ class Pipeline:
         finally:
             self.pressure.in_flight -= 1
             if state.held:
-                self.bodies.release(state.caller.tenant.org, state.held)
+                self.bodies.bytes.release(state.caller.tenant.org, state.held)
         self._finish(state, response)
         waiting = None if state.relayed else self._log(state, response)
         if waiting is not None:

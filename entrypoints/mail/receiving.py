@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from domain.kernel.errors import DomainError
 from domain.mail.model import LARGEST
 from entrypoints.mail.peers import MIB, Peers
 
@@ -79,7 +80,7 @@ class Receiving:
 
     def release(self) -> None:
         """The message is out of hand."""
-        self._peers.release(self.received.held)
+        self._peers.bytes.release("", self.received.held)
         self.received.held = 0
 
     async def _more(self) -> bytes:
@@ -117,7 +118,9 @@ class Receiving:
     def _hold(self, size: int) -> bool:
         """Have so many bytes counted as in hand, by whole MiB."""
         while self.received.held < size:
-            if not self._peers.hold(MIB):
+            try:
+                self._peers.bytes.take("", MIB)
+            except DomainError:
                 return False
             self.received.held += MIB
         return True

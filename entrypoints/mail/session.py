@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from aiosmtpd.smtp import SMTP, syntax
 
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, Unavailable
 from domain.mail.model import LARGEST, Envelope
 from domain.mail.usecases.intake import Intake, not_clean, too_large
-from domain.runs.usecases.slots import FairSlots
 from entrypoints.mail import replies
 from entrypoints.mail.certificate import Certificate
 from entrypoints.mail.forwarding import KNOWN, Forwarded, forwarded
@@ -38,7 +38,7 @@ class Desk:
     intake: Intake
     limits: Limits
     peers: Peers
-    taking: FairSlots
+    taking: ConcurrencyLimit
     hostname: str
     each_minute: int
     certificate: Certificate | None = None
@@ -97,7 +97,7 @@ class MailSession(SMTP):
         if self._entered is None:
             return
         if self.transport is not None:
-            self._desk.peers.leave(self._entered)
+            self._desk.peers.connections.release(self._entered)
             super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:

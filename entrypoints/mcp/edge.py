@@ -11,6 +11,7 @@ import msgspec
 from adapters.wire.resource import Body
 from domain.access.model import Principal
 from domain.agents.usecases import ToolManifest
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import (
     AuthenticationRequired,
     InvalidRequest,
@@ -31,7 +32,6 @@ from entrypoints.http.route import COMMON, JSON, NO_STORE
 from entrypoints.http.steps.mode import choose_mode
 from entrypoints.http.steps.parameters import is_json
 from entrypoints.http.validation import Validator
-from entrypoints.mcp.admission import Admission
 from entrypoints.mcp.calls import VIA, Calls, Message
 from entrypoints.mcp.origin import OwnOrigin
 from entrypoints.mcp.resources import Resources
@@ -58,7 +58,8 @@ class McpEdge:
         manifest: ToolManifest = pipeline.services.get("agents") or manifest_of(pipeline.table)
         self._calls = Calls(pipeline, manifest)
         self._resources = Resources(self._calls, CODES, docs_url)
-        self._origin, self._admission = OwnOrigin(base_url), Admission()
+        self._origin = OwnOrigin(base_url)
+        self._admission = ConcurrencyLimit(512, 64, noun="calls in hand over MCP")
         self.scopes = scopes_needed(manifest)
         metadata = resource_metadata.address(self._base_url, PATH)
         self._problems = Problems(docs_url, base_url, _challenge(metadata, self.scopes))
@@ -93,7 +94,7 @@ class McpEdge:
             )
         if not is_json(state.request.headers.get("content-type", "")):
             raise UnsupportedMediaType
-        with self._admission.counted(state.caller.tenant.org):
+        with self._admission.holding(state.caller.tenant.org):
             raw = await self._pipeline.parameters.received(state, LIMIT)
             try:
                 async with asyncio.timeout(SECONDS):

@@ -20,13 +20,13 @@ from domain.checks.model import unstated
 from domain.events.model import Event
 from domain.ingestion.reading import NeedsMapping, Stated
 from domain.jobs.model import ClaimedJob
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import outdated
 from domain.runs.model import CheckInput, Run, RunError, RunErrorCode, RunStatus
 from domain.runs.sheets import context_of
 from domain.runs.usecases import outcome
-from domain.runs.usecases.slots import FairSlots
 from domain.sources.model import Source
 from domain.sources.usecases.signing import opened_credentials
 from ports.connectors import Connectors, FetchFailed, Item, Job, ParseFailed
@@ -77,7 +77,7 @@ class CheckExecution:
     vault: Vault
     readers: FeedReaders
     workspaces: Workspaces
-    slots: FairSlots = field(default_factory=lambda: FairSlots(2))
+    slots: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2))
     lease: timedelta = timedelta(seconds=30)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:

@@ -1,7 +1,7 @@
 """The handler in its unit of work: what it did and what is answered commit together, or not at all."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -10,21 +10,21 @@ from typing import Any, Final
 import msgspec
 
 from adapters.wire.cursors import Cursors
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, IdempotencyKeyReused, NotFound, PreconditionFailed
 from domain.kernel.ids import is_id
 from domain.kernel.tenancy import AuditContext
-from domain.runs.usecases.slots import FairSlots
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.absence import Absence, is_word
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.operation import DetachedRead, DetachedWrite, Read, Stream, Write
+from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.preconditions import read_preconditions
 from entrypoints.http.steps.respond import ResponseBuilder
-from entrypoints.http.waiters import Waiters
 from ports.idempotency import StoredAnswer
 from ports.unit_of_work import Tx
 
@@ -55,7 +55,8 @@ class Execute:
         dependencies: Dependencies,
         services: Mapping[str, Any],
         cursors: Cursors,
-        waiters: Waiters,
+        waiters: ConcurrencyLimit,
+        pressure: Pressure,
         responses: ResponseBuilder,
         problems: Problems,
         absence: Absence,
@@ -63,8 +64,8 @@ class Execute:
         self._uow, self._vault, self._clock = dependencies.uow, dependencies.vault, dependencies.clock
         self._base_url, self._services = dependencies.settings.base_url, services
         self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
-        self._absence = absence
-        self._alone = FairSlots(ALONE, 1)
+        self._absence, self._pressure = absence, pressure
+        self._alone = ConcurrencyLimit(ALONE, 1)
 
     async def __call__(self, state: RequestState) -> Response:
         """The answer. Raises DomainError, with nothing done."""
@@ -72,7 +73,7 @@ class Execute:
             return await self._carry_out(state)
         org = state.caller.tenant.org
         async with AsyncExitStack() as held:
-            with self._waiters.polling(org):
+            with self._idle(org):
                 await held.enter_async_context(self._alone.slot(org))
             return await self._carry_out(state)
 
@@ -84,8 +85,8 @@ class Execute:
                 return await self._write(state, operation)
             case DetachedRead() as operation:
                 check_ids(state)
-                polling = partial(self._waiters.polling, state.caller.tenant.org)
-                context = DetachedContext(*self._shared(state), self._clock.now(), polling)
+                idle = partial(self._idle, state.caller.tenant.org)
+                context = DetachedContext(*self._shared(state), self._clock.now(), idle)
                 return self._responses.success(state, await operation.handler(context))
             case DetachedWrite() as operation:
                 return await self._detached_write(state, operation)
@@ -96,6 +97,12 @@ class Execute:
                 return self._responses.success(state, await operation.handler(streaming))
             case operation:
                 raise TypeError(f"{operation.id} is of no kind that can be run")
+
+    @contextmanager
+    def _idle(self, org: str, *, checked: bool = True) -> Iterator[None]:
+        """Count a request that only waits, which presses nobody. Raises RateLimited unless it is a change that is done."""
+        with self._waiters.holding(org, checked=checked), self._pressure.idle():
+            yield
 
     async def _read(self, state: RequestState, operation: Read) -> Response:
         check_ids(state)
@@ -132,7 +139,7 @@ class Execute:
         self, state: RequestState, operation: Write, context: AuditContext, later: Callable[[], Awaitable[Reply]]
     ) -> Response:
         """What the change set going has come to; a repetition is answered the same from then on."""
-        with self._waiters.resting(state.caller.tenant.org):
+        with self._idle(state.caller.tenant.org, checked=False):
             response = self._responses.success(state, await later())
         if (key := state.idempotency_key) is not None:
             kept = StoredAnswer(fingerprint(state), response.status, _kept(response.headers), response.body)

@@ -9,8 +9,7 @@ from adapters.wire.resource import Body
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, Unavailable, UnsupportedMediaType
 from entrypoints.http.body_check import check, is_dense, understood
 from entrypoints.http.body_threads import BodyThreads
-from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.incoming_body import too_large
+from entrypoints.http.incoming_body import HeldBodies, too_large
 from entrypoints.http.json_body import SMALL, decode
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
@@ -114,11 +113,11 @@ class ReadParameters:
         announced = int(length[:_DIGITS]) if length.isdigit() else limit
         if announced > limit:
             raise PayloadTooLarge(too_large(limit))
-        self._bodies.hold(org, announced)
+        self._bodies.bytes.take(org, announced)
         state.held = announced
-        with self._bodies.arriving(org), self._pressure.idle():
+        with self._bodies.arriving.holding(org), self._pressure.idle():
             raw = await request.read_body(limit)
-        self._bodies.release(org, announced - len(raw))
+        self._bodies.bytes.release(org, announced - len(raw))
         state.held = len(raw)
         return raw
 
