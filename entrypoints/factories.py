@@ -21,9 +21,8 @@ from adapters.llm.pricing import Price
 from adapters.memory.limits import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
 from adapters.postgres.nodes.pool import Pool
-from adapters.processes.calls import ProcessCalls
+from adapters.processes.calls import ProcessCalls, ProcessImages
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
-from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from adapters.processes.lifeline import die_with_parent
+from adapters.processes.fork_server import die_with_parent
 
 NOBODY: Final = 65534
 """The user and group that servers run as when the supervisor is root (PostgreSQL refuses to be root)."""

@@ -1,19 +1,16 @@
-"""`python -m entrypoints.imager`: forks a process for each image of the one that started it, and ends with it."""
+"""`python -m entrypoints.imager`: forks a process, without secret and store, for each image of the one that started it."""
 
 import sys
 from pathlib import Path
 
 from adapters.images.webp import webp_of
-from adapters.processes.call_child import serve
+from adapters.processes.calls import CONVERT
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
-from adapters.processes.images import CONVERT
 
 
 def main(parent: str, memory: str) -> None:
     """Serve the socket on standard input. `memory` bounds each child's address space, in MiB."""
-    ForkServer(
-        inherit_control_socket(parent), lambda connection: serve(connection, {CONVERT: convert}), int(memory) << 20
-    ).run()
+    ForkServer(inherit_control_socket(parent), lambda: {CONVERT: convert}, int(memory) << 20).run()
 
 
 def convert(source: str, target: str) -> list[tuple[str, int, int]]:
