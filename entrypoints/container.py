@@ -91,7 +91,7 @@ from entrypoints.factories import (
     vault_of,
     waiting_of,
 )
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
 from entrypoints.sso import sso_of
 

@@ -9,7 +9,7 @@ from adapters.processes.calls import functions_by_name
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.senders import checks
 from adapters.wire import category_rules
-from entrypoints.http import body_check
+from entrypoints.http import body as body_check
 
 FUNCTIONS: Final = functions_by_name(
     documents.robots_facts,

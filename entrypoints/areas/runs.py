@@ -19,11 +19,8 @@ from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
 from domain.runs.usecases.undoing import take_back
 from domain.sources.model import Ladder
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 
 Reading: TypeAlias = ReadContext[RunService]
 Writing: TypeAlias = WriteContext[RunService]

@@ -11,11 +11,18 @@ from domain.sources.model import NewSource, SourceChanges
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
 from domain.sources.usecases.undoing import take_back
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import DetachedWrite, Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import (
+    Area,
+    DetachedWrite,
+    Read,
+    ReadContext,
+    Reply,
+    Tool,
+    Undoing,
+    Write,
+    WriteContext,
+)
 
 Reading: TypeAlias = ReadContext[SourceService]
 Writing: TypeAlias = WriteContext[SourceService]

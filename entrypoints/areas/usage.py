@@ -7,10 +7,7 @@ from adapters.wire.schema import date
 from domain.jobs.usecases.ticks import Tick
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[UsageService]
 

@@ -21,7 +21,7 @@ from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import plugins_path, private_hosts_of
 
 

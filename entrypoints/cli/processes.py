@@ -93,7 +93,7 @@ async def _stop_on_fault(schema: SchemaCheck) -> None:
 
 async def api(options: argparse.Namespace) -> int:
     """`joinery api`."""
-    from entrypoints.http.server import serve  # noqa: PLC0415  only what a process needs is imported
+    from entrypoints.api.server import serve  # noqa: PLC0415  only what a process needs is imported
 
     port = options.operators_port
     return await _serving("api", serve, {} if port is None else {"JOINERY_OPERATORS_PORT": str(port)})
@@ -148,8 +148,8 @@ async def openapi(options: argparse.Namespace) -> int:
     """`joinery openapi`."""
     del options
     from entrypoints.areas.registry import AREAS  # noqa: PLC0415
-    from entrypoints.http.openapi import document  # noqa: PLC0415  the table is only needed here
-    from entrypoints.http.table import Table  # noqa: PLC0415
+    from entrypoints.operations.openapi import document  # noqa: PLC0415  the table is only needed here
+    from entrypoints.operations.table import Table  # noqa: PLC0415
 
     base = os.environ.get("JOINERY_BASE_URL", "http://127.0.0.1:8080").rstrip("/")
     docs = os.environ.get("JOINERY_DOCS_URL", base).rstrip("/")

@@ -31,8 +31,8 @@ from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.static_files import PLACE, static_files
 from entrypoints.console.visit import Visit
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.content_coding import is_packed, packed, put
 from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.representations import is_packed, packed, put
 from entrypoints.oauth.services import OAuthServices, oauth_services
 
 log = logging.getLogger("joinery.console")

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from domain.kernel.errors import DomainError, InvalidRequest, SchemaMismatch
 from domain.kernel.ids import new_id
+from entrypoints.http.body import IncomingBody, Receive, Send
 from entrypoints.http.connections import SEND_SECONDS
 from entrypoints.http.exchange import Response, from_scope, no_body
-from entrypoints.http.incoming_body import IncomingBody, Receive, Send
 from entrypoints.http.pipeline import Pipeline
 from ports.platform import SchemaCheck
 

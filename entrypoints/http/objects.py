@@ -22,11 +22,10 @@ from domain.kernel.errors import (
 from domain.kernel.ids import new_id
 from domain.storage.model import tenant_of
 from domain.uploads.usecases import UploadService
-from entrypoints.http.exchange import HeaderList, headers_of
-from entrypoints.http.incoming_body import FILE_PACE, HeldBodies, IncomingBody, Send, TooSlow
+from entrypoints.http.body import FILE_PACE, HeldBodies, IncomingBody, Send, TooSlow
+from entrypoints.http.checks import TIERS
+from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, HeaderList, headers_of
 from entrypoints.http.problems import Problems
-from entrypoints.http.route import COMMON, CROSS_ORIGIN
-from entrypoints.http.steps.rate_limit import TIERS
 from ports.clock import Clock
 from ports.limits import Budget, Limits
 from ports.objects import ObjectMissing, download_headers

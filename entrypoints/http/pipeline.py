@@ -9,37 +9,36 @@ from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import Principal
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import NotFound
-from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
-from entrypoints.http import content_coding
-from entrypoints.http.absence import Absence
-from entrypoints.http.access_log import AccessLog
+from entrypoints.http import representations as content_coding
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.body_threads import BodyThreads
-from entrypoints.http.exchange import Request, Response
-from entrypoints.http.incoming_body import HeldBodies
-from entrypoints.http.metrics import RequestMetrics
-from entrypoints.http.open_streams import OpenStreams
+from entrypoints.http.body import BodyThreads, HeldBodies
+from entrypoints.http.checks import (
+    ChooseVersion,
+    RateLimit,
+    ReadParameters,
+    RequestState,
+    ShedLoad,
+    Step,
+    check_permission,
+    choose_mode,
+    give_request_id,
+    read_dry_run,
+    read_idempotency_key,
+    read_request_line,
+    request_id_of,
+    require_route,
+)
+from entrypoints.http.credentials import Authenticate
+from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, Request, Response
+from entrypoints.http.execute import Execute, OpenStreams, ResponseBuilder
+from entrypoints.http.logs import AccessLog, LogRequest, RequestLogQueue
+from entrypoints.http.metrics import RequestMetrics, traced
 from entrypoints.http.pressure import Pressure, Thresholds
-from entrypoints.http.problems import Problems
-from entrypoints.http.request_log_queue import RequestLogQueue
-from entrypoints.http.request_state import RequestState, Step
-from entrypoints.http.route import COMMON, CROSS_ORIGIN
-from entrypoints.http.steps.authenticate import Authenticate
-from entrypoints.http.steps.execute import Execute
-from entrypoints.http.steps.mode import choose_mode
-from entrypoints.http.steps.parameters import ReadParameters
-from entrypoints.http.steps.permission import check_permission, require_route
-from entrypoints.http.steps.rate_limit import RateLimit
-from entrypoints.http.steps.request_line import give_request_id, read_request_line, request_id_of
-from entrypoints.http.steps.request_log import LogRequest
-from entrypoints.http.steps.respond import ResponseBuilder
-from entrypoints.http.steps.shedding import ShedLoad
-from entrypoints.http.steps.version import ChooseVersion
-from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
-from entrypoints.http.table import NOTHING, Table
-from entrypoints.http.tracing import traced
+from entrypoints.http.problems import Absence, Problems
 from entrypoints.metrics import with_surroundings
+from entrypoints.operations.operation import services_of
+from entrypoints.operations.table import NOTHING, Table
 
 MOST_WAITERS: Final = 1_000
 """Long polls and streams that one organisation may have open at a process."""

@@ -10,10 +10,10 @@ import msgspec
 from adapters.wire.versions import SUPPORTED
 from domain.agents.model import AgentTool
 from domain.kernel.errors import PayloadTooLarge
+from entrypoints.http.body import too_large
+from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Request
-from entrypoints.http.incoming_body import too_large
-from entrypoints.http.request_state import RequestState
-from entrypoints.mcp.tools import BODY, DRY_RUN, IF_MATCH, KEY
+from entrypoints.operations.tools import BODY, DRY_RUN, IF_MATCH, KEY
 
 PASSED_ON: Final = (
     "authorization",

@@ -8,12 +8,12 @@ from typing import Any, Final
 from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
 from domain.kernel.errors import DomainError, FieldError, InvalidRequest
+from entrypoints.http.body import SMALL
+from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Request, Response, no_body
-from entrypoints.http.json_body import SMALL
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.request_state import RequestState
-from entrypoints.http.validation import MOST_FAULTS, Validator
 from entrypoints.mcp.arguments import encode, headers_of, key_of, request_of
+from entrypoints.operations.validation import MOST_FAULTS, Validator
 
 VIA: Final = "mcp"
 LARGEST: Final = 1 << 19

@@ -19,23 +19,19 @@ from domain.kernel.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
-from entrypoints.http import resource_metadata
-from entrypoints.http.codes import CODES
-from entrypoints.http.exchange import Response, from_scope
+from entrypoints.http import representations as resource_metadata
+from entrypoints.http.body import SMALL, IncomingBody
+from entrypoints.http.checks import RequestState, choose_mode, is_json
+from entrypoints.http.exchange import COMMON, JSON, NO_STORE, Response, from_scope
 from entrypoints.http.fast_path import send_response
-from entrypoints.http.incoming_body import IncomingBody
-from entrypoints.http.json_body import SMALL
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import Problems
-from entrypoints.http.request_state import RequestState
-from entrypoints.http.route import COMMON, JSON, NO_STORE
-from entrypoints.http.steps.mode import choose_mode
-from entrypoints.http.steps.parameters import is_json
-from entrypoints.http.validation import Validator
 from entrypoints.mcp.calls import VIA, Calls, Message
 from entrypoints.mcp.origin import OwnOrigin
 from entrypoints.mcp.resources import Resources
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.codes import CODES
+from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.validation import Validator
 
 if TYPE_CHECKING:
     from entrypoints.mcp.protocol import Protocol

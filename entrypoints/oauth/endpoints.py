@@ -15,7 +15,7 @@ from domain.kernel.errors import DomainError, InvalidRequest, PayloadTooLarge, U
 from domain.oauth.asking import Call
 from domain.oauth.errors import CHALLENGE, OAuthError
 from domain.people.usecases.throttling import network_of
-from entrypoints.http import json_body
+from entrypoints.http import body as json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
 from entrypoints.oauth.services import OAuthServices

@@ -11,9 +11,8 @@ from entrypoints.console.rendering import environment
 from entrypoints.console.static_files import PLACE, static_files
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.connections import serve
+from entrypoints.http.connections import hypercorn_config, serve
 from entrypoints.http.exchange import Response
-from entrypoints.http.listening import hypercorn_config
 from entrypoints.operators.overview import Looking
 
 HOST: Final = "127.0.0.1"

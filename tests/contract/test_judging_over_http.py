@@ -12,7 +12,7 @@ from adapters.llm.client import Bounds, ModelClient
 from adapters.llm.models import ProviderModels
 from adapters.llm.pricing import Price
 from domain.matching.judging import INSTRUCTIONS
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from tests.contract.test_judging import Bench
 from tests.contract.test_models import DIALECTS
 from tests.support.backend import memory_backend

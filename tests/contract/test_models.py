@@ -15,7 +15,7 @@ from adapters.llm.models import ProviderModels
 from adapters.llm.openai import OpenAiDialect
 from adapters.llm.pricing import Price
 from adapters.scripted.models import BadScript, ScriptedModels
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, Models
 from tests.support.providers import KEY, Provider, Reply, provider
 

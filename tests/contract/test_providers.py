@@ -17,7 +17,7 @@ from adapters.llm.client import Bounds, ModelClient
 from adapters.llm.models import ProviderModels
 from adapters.llm.pricing import Price
 from domain.mappings.asking import INSTRUCTIONS, schema_of
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
 from tests.contract.test_models import DIALECTS, SCHEMA
 from tests.support.providers import KEY, Provider, Reply, provider

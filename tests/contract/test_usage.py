@@ -14,7 +14,7 @@ from domain.usage.meters import DELIVERIES, RECORDS, SOURCES, STORED_BYTES, Thre
 from domain.usage.usecases import quota
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
-from entrypoints.http.validation import Validator
+from entrypoints.operations.validation import Validator
 from tests.contract.desk import Desk, settled, until
 from tests.support import builders
 from tests.support.backend import Backend

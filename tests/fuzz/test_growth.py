@@ -36,9 +36,11 @@ from domain.sources.senders import address_of
 from entrypoints.console.asked import parse_cookies, values_of
 from entrypoints.console.comparing import marked
 from domain.webhooks.schedule import asked_pause
-from entrypoints.http import content_coding, fast_path, json_body
+from entrypoints.http import representations as content_coding
+from entrypoints.http import fast_path
+from entrypoints.http import body as json_body
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.steps.preconditions import versions_of
+from entrypoints.http.checks import versions_of
 from entrypoints.oauth import endpoints
 from ports.names import NameRecord, RecordKind
 from tests.fuzz.exploring import Effort, efforts

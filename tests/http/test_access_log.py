@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.http import access_log
+from entrypoints.http import logs as access_log
 from tests.http.client import Client
 from tests.http.fakes import World, running, settings
 

@@ -23,9 +23,9 @@ from entrypoints.console.places import safe_place
 from entrypoints.console.registry import PAGES
 from entrypoints.console.visit import Visit
 from entrypoints.http.exchange import Response
-from entrypoints.http.incoming_body import IncomingBody
+from entrypoints.http.body import IncomingBody
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.table import Table
+from entrypoints.operations.table import Table
 from tests.http.browser import COOKIE, Browser
 from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders

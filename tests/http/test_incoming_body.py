@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from domain.kernel.errors import InvalidRequest, Overloaded, PayloadTooLarge, RateLimited
-from entrypoints.http import incoming_body
-from entrypoints.http.incoming_body import IncomingBody, Pace, TooSlow
+from entrypoints.http import body as incoming_body
+from entrypoints.http.body import IncomingBody
+from entrypoints.http.body import Pace
+from entrypoints.http.body import TooSlow
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from domain.kernel.errors import Overloaded, RateLimited
 from entrypoints.mcp import calls, edge
 from entrypoints.mcp.origin import OwnOrigin
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.tools import manifest_of
 from tests.http.client import Client
 from tests.http.fakes import BASE, DOCS, World
 from tests.http.mcp import GENERATIONS, connected, every_tool, example_arguments, post, request

@@ -8,7 +8,7 @@ import pytest
 from domain.platform.incidents import OpenedBy, opened
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService
-from entrypoints.http import status_page
+from entrypoints.api import pages as status_page
 from tests.http.client import Client
 from tests.http.fakes import World, running
 

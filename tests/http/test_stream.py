@@ -10,7 +10,8 @@ import pytest_asyncio
 from adapters.memory.events import EVENTS
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from entrypoints.http import event_stream, open_streams
+from entrypoints.operations import event_stream
+from entrypoints.http import execute as open_streams
 from entrypoints.http import fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World

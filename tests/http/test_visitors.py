@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from domain.kernel.errors import Overloaded
-from entrypoints.http import client_files, pages
-from entrypoints.http.client_files import PLACE, ClientFiles
-from entrypoints.http.pages import Pages
-from entrypoints.http.public_threads import OneThread
+from entrypoints.api import pages as client_files
+from entrypoints.api import pages
+from entrypoints.api.pages import CLIENTS_PLACE as PLACE
+from entrypoints.api.pages import ClientFiles
+from entrypoints.api.pages import Pages
+from entrypoints.http.representations import OneThread
 from tests.http.fakes import World
 from tests.support.table import whole
 

@@ -9,7 +9,7 @@ import pytest
 from adapters.llm.client import ModelClient
 from adapters.scripted.models import ScriptedModels
 from entrypoints.factories import models_of
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.cli.main import main
 from entrypoints.settings import Settings, SettingsError, from_environment, read_file_settings
 

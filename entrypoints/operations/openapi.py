@@ -1,0 +1,552 @@
+"""The OpenAPI 3.1 description of the API, made from the operation table alone."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from adapters.wire import problems, schema
+from adapters.wire.event_types import EVENT_TYPES, TYPED_EVENT
+from adapters.wire.versions import SUPPORTED
+from entrypoints.operations.codes import CODES
+from entrypoints.operations.operation import PREVIEW_TYPE, Operation, Undoing
+from entrypoints.operations.query_string import parameters_of
+from entrypoints.operations.scopes import SENTENCES
+from entrypoints.operations.table import Table
+
+Json = dict[str, Any]
+
+_NOTES: Final = ("description", "examples", "default")
+"""What may differ where one schema is used in several places: it stands beside the reference."""
+_AS_THEY_ARE: Final = frozenset({"examples", "enum", "const", "default", "required", "discriminator"})
+
+
+def _content(schema: Mapping[str, Any]) -> str:
+    """What makes two schemas the same thing: all but their own notes, and examples wherever they stand."""
+    own = {key: value for key, value in schema.items() if key not in _NOTES}
+    return json.dumps(_without_examples(own), sort_keys=True, default=str)
+
+
+def _without_examples(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_examples(part) for key, part in value.items() if key != "examples"}
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return sorted(value)  # choices, required names: their order says nothing
+    return [_without_examples(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_named(schema: Mapping[str, Any]) -> bool:
+    """Whether clients get a type for it: objects with fields, choices, and whatever has a title."""
+    return "title" in schema or "properties" in schema or len(schema.get("enum", ())) > 1
+
+
+def _one_of(name: str) -> str:
+    """What one of several is called: `columns` are each a `column`; what has no plural is an `item`."""
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    if name.endswith("s") and not name.endswith("ss"):
+        return name[:-1]
+    return f"{name}_item"
+
+
+class ComponentSchemas:
+    """Collects `#/components/schemas`.
+
+    A schema is named by its `title`; one without is named after where it was first met, and met again it is the same.
+    """
+
+    def __init__(self) -> None:
+        self.named: dict[str, Json] = {}
+        self._content: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def of(self, schema: Any, name: str) -> Any:
+        """The schema with every thing in it replaced by a reference; `name` is for what has no title.
+
+        Raises ValueError when one name would stand for two things.
+        """
+        if not isinstance(schema, Mapping):
+            return schema
+        if not _is_named(schema):
+            return self._inside(schema, name)
+        content = _content(schema)
+        known = schema.get("title") or self._names.get(content) or name
+        if self._content.setdefault(known, content) != content:
+            raise ValueError(f"{known} is the name of two schemas: {content} and {self._content[known]}")
+        self._names.setdefault(content, known)
+        if known not in self.named:
+            self.named[known] = {}
+            self.named[known] = {"title": known} | self._inside(schema, known)
+        return {"$ref": f"#/components/schemas/{known}"} | self._note(schema, known)
+
+    def _note(self, schema: Mapping[str, Any], known: str) -> Json:
+        """The description, where it is another than the one that stands at the named schema."""
+        description = schema.get("description")
+        same = description is None or description == self.named[known].get("description", description)
+        return {} if same else {"description": description}
+
+    def _inside(self, schema: Mapping[str, Any], name: str) -> Json:
+        return {key: value if key in _AS_THEY_ARE else self._part(key, value, name) for key, value in schema.items()}
+
+    def _part(self, key: str, value: Any, name: str) -> Any:
+        if key == "properties":
+            return {field: self.of(part, f"{name}_{field}") for field, part in value.items()}
+        if key in ("items", "additionalProperties"):
+            return self.of(value, _one_of(name))
+        if key in ("anyOf", "oneOf", "allOf"):
+            return [self.of(part, name) for part in value]
+        return value
+
+
+WEBHOOK_HEADERS: Final[dict[str, Json]] = {
+    "webhook-id": schema.id_of("evt", "The event's id, the same in every attempt: deduplicate by it."),
+    "webhook-timestamp": schema.text(
+        "1795180080", description="Unix seconds of this attempt. Refuse what is more than five minutes off."
+    ),
+    "webhook-signature": schema.text(
+        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        description="`v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<body>`, keyed with the "
+        "decoded secret (Standard Webhooks 1.0.0). While a secret is being rotated there are two, with a blank between: "
+        "any one that fits is enough.",
+    ),
+    "Service-Version": schema.enum(*reversed(SUPPORTED.dates))
+    | {"description": "The version whose shape the body has."},
+    "Service-Feed-Cursor": schema.text(
+        "q83vASNFZ4mrze8BMTIzNA",
+        description="A cursor of the change feed: everything before it has been delivered to this endpoint or is none of "
+        "its events. Go on from it with GET /v1/changes after an outage of your own.",
+    ),
+    "User-Agent": schema.text("Joinery/1.0"),
+}
+_ANSWERS: Final[Json] = {
+    "2XX": {"description": "Taken. Answer within 15 seconds; work on it afterwards."},
+    "410": {"description": "Nobody receives here any more: the endpoint is disabled at once."},
+    "default": {
+        "description": "Anything else, and no answer, is tried again: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, "
+        "14 h, 14 h and 14 h. Redirects are not followed. After 72 hours without a success the endpoint is disabled.",
+        "headers": {
+            "Retry-After": {
+                "description": "With 429, 502 and 504: when to try again instead.",
+                "schema": schema.text("30"),
+            },
+            "webhook-delivery": {
+                "description": "`abort-message` has this one event not tried again.",
+                "schema": schema.enum("abort-message"),
+            },
+        },
+    },
+}
+
+
+WEBHOOK_PARAMETERS: Final[dict[str, Json]] = {
+    f"event-{name}": {"name": name, "in": "header", "required": True, "schema": described}
+    for name, described in WEBHOOK_HEADERS.items()
+}
+"""The headers of every POST, as components."""
+
+
+def event_webhook(type: str, reference: Callable[[Any, str], Any]) -> Json:
+    """The path item of the POST of one type's events; `reference` makes a schema's resources references."""
+    described = EVENT_TYPES[type]
+    name = type.replace(".", "_")
+    content = {"schema": reference(described, name), "examples": {"usual": {"value": schema.example(described)}}}
+    return {
+        "post": {
+            "operationId": f"receive_{name}",
+            "tags": ["events"],
+            "summary": f"{type}: POSTed to your endpoint",
+            "description": "Events of one product, variant or offer arrive in order, others beside them; apply by "
+            "`version`. The same event may come more than once. Thin payloads have only the paths in `data.fields`, fat "
+            "ones old and new values and the product, variant or offer as `data.object`.",
+            "parameters": [{"$ref": f"#/components/parameters/{key}"} for key in WEBHOOK_PARAMETERS],
+            "requestBody": {"required": True, "content": {"application/json": content}},
+            "responses": _ANSWERS,
+            "security": [],
+        }
+    }
+
+
+WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
+    type: partial(event_webhook, type) for type in EVENT_TYPES
+}
+"""What an area tells of the requests that the service sends: a path item for each type of event."""
+
+
+REQUEST_ID: Final = "req_01J8ZQ5T3V7XK2M9RB4CDW"
+_FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "Must lie between 1 and 100."}
+
+HEADERS: Final[dict[str, Json]] = {
+    "Request-Id": {
+        "description": "The request's id, also in its log.",
+        "schema": schema.id_of("req"),
+    },
+    "Service-Version": {
+        "description": "The version that the body is shaped for.",
+        "schema": schema.text("2026-10-04"),
+    },
+    "Service-Dry-Run": {"description": "Present on a dry run.", "schema": schema.enum("true", "explain")},
+    "ETag": {"description": "Strong validator for If-None-Match and, where a version is in it, If-Match.",
+             "schema": schema.text('"7-5d1ca8b77e0a3c1f2b44c9d0"')},
+    "RateLimit-Policy": {"description": "The budget: its burst and the seconds to refill it fully.",
+                         "schema": schema.text('"standard.read";q=200;w=2')},
+    "RateLimit": {"description": "What is left of the budget, and the seconds until it is full.",
+                  "schema": schema.text('"standard.read";r=199;t=1')},
+    "Retry-After": {"description": "Seconds to wait.", "schema": schema.integer(1, least=0)},
+    "Location": {"description": "The address of what was made.",
+                 "schema": schema.text("https://api.example/v1/sources/src_01J8ZQ5T3V7XK2M9RB4CDW")},
+    "Idempotent-Replayed": {"description": "The answer of an earlier request with this Idempotency-Key.",
+                            "schema": schema.enum("true")},
+    "Service-Stream-From": {"description": "The cursor of the position before the first event of the stream.",
+                            "schema": schema.text("q83vASNFZ4mrze8BMTIzNA")},
+    "WWW-Authenticate": {"description": "Where it is described how credentials are sent (RFC 9728).",
+                         "schema": schema.text('Bearer resource_metadata="https://…"')},
+    "Allow": {"description": "The methods that the address answers.", "schema": schema.text("GET, HEAD, OPTIONS")},
+}  # fmt: skip
+"""Response headers by name."""
+
+PREVIEW: Final = schema.record(
+    "preview",
+    {
+        "operation": schema.text("sources.update"),
+        "allowed": schema.boolean(),
+        "changes": schema.array(
+            schema.record(
+                None,
+                {
+                    "object": schema.text("source"),
+                    "id": schema.text("src_01J8ZQ5T3V7XK2M9RB4CDW"),
+                    "action": schema.enum("create", "update", "delete"),
+                    "fields": schema.array(schema.record(None, {"path": schema.text("name"), "old": {}, "new": {}})),
+                },
+            )
+        ),
+        "events": schema.array(
+            schema.record(None, {"type": schema.text("source.recovered"), "subject": schema.text("src_…")})
+        ),
+        "jobs": schema.array(
+            schema.record(None, {"kind": schema.text("runs.execute"), "subject": schema.text("src_…")})
+        ),
+        "warnings": schema.array(schema.text("Nothing was fetched.")),
+    },
+    description="What the operation would do (Service-Dry-Run: explain).",
+)
+
+
+def _refs(*names: str) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def codes_of(operation: Operation) -> list[str]:
+    """Every code that the operation can answer with, in the order of the checks."""
+    codes = ["invalid_request", "authentication_required", "permission_denied"]
+    if operation.feature:
+        codes.append("feature_unavailable")
+    if operation.ids:
+        codes.append("not_found")
+    if operation.writes:
+        codes += ["payload_too_large", "unsupported_media_type"]
+    if operation.idempotent:
+        codes += ["idempotency_request_in_progress", "idempotency_key_reused"]
+    if operation.if_match:
+        codes += ["precondition_required", "precondition_failed"]
+    if operation.body_feature:
+        codes.append("feature_unavailable")
+    codes += [code for code in operation.errors if code not in codes]
+    return [*codes, "rate_limited", "internal_error", "unavailable", "overloaded"]
+
+
+def problem_example(code: str, docs_url: str) -> Json:
+    """A problem as a component of the examples."""
+    known = CODES[code]
+    detail = known.cause.split(". ")[0].rstrip(".") + "."
+    body = problems.to_wire(f"{docs_url}/errors/{code}", known.title, known.status, code, detail, REQUEST_ID)
+    if code == "invalid_request":
+        body["errors"] = [_FIELD_ERROR]
+    if code == "rate_limited":
+        body["violated-policies"] = ["standard.read"]
+    return {"summary": known.title, "value": body}
+
+
+def problem_answers(operation: Operation) -> Json:
+    """The problem answers by status, each code with an example."""
+    by_status: dict[int, list[str]] = {}
+    for code in codes_of(operation):
+        by_status.setdefault(CODES[code].status, []).append(code)
+    return {str(status): _problem(status, codes) for status, codes in sorted(by_status.items())}
+
+
+def _problem(status: int, codes: list[str]) -> Json:
+    names = ["Request-Id"]
+    if status not in (400, 401):
+        names += ["RateLimit", "RateLimit-Policy"]
+    if status in (429, 503) or "idempotency_request_in_progress" in codes:
+        names.append("Retry-After")
+    if status == 401:
+        names.append("WWW-Authenticate")
+    examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
+    return {
+        "description": " · ".join(f"`{code}`: {CODES[code].cause}" for code in codes),
+        "headers": _refs(*names),
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/problem"}, "examples": examples}},
+    }
+
+
+def _success_headers(operation: Operation) -> Json:
+    names = ["Request-Id", "Service-Version", "RateLimit", "RateLimit-Policy"]
+    if operation.streams:
+        names.append("Service-Stream-From")
+    elif not operation.writes:
+        names.append("ETag")
+    else:
+        names.append("Service-Dry-Run")
+    if operation.idempotent:
+        names.append("Idempotent-Replayed")
+    if operation.status in (201, 202):
+        names.append("Location")
+    return _refs(*names)
+
+
+def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Json:
+    """The successful answers: the operation's own, and 304."""
+    own: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
+    if reply is not None and operation.reply is not None:
+        value = operation.example if operation.example is not None else schema.example(dict(operation.reply))
+        media = "text/event-stream" if operation.streams else "application/json"
+        own["content"] = {media: {"schema": dict(reply), "examples": {"usual": {"value": value}}}}
+    answers: Json = {str(operation.status): own}
+    if not operation.writes and not operation.streams:
+        answers["304"] = {
+            "description": "The representation that If-None-Match names is the present one.",
+            "headers": _refs("Request-Id", "ETag", "RateLimit", "RateLimit-Policy"),
+        }
+    return answers
+
+
+def preview_answer(table: Iterable[Operation], schemas: ComponentSchemas) -> Json:
+    """What every write answers to `Service-Dry-Run: explain`.
+
+    It stands apart from the operations' own answers: clients that are generated from those would have to tell the two
+    apart in every call, and nobody explains what they do not ask for.
+    """
+    further = {name: part for operation in table for name, part in operation.preview.items()}
+    described = PREVIEW | {"properties": PREVIEW["properties"] | further}
+    return {
+        "description": "What the operation would do; nothing was done.",
+        "headers": _refs("Request-Id", "Service-Version", "Service-Dry-Run", "RateLimit", "RateLimit-Policy"),
+        "content": {
+            PREVIEW_TYPE.decode(): {
+                "schema": schemas.of(described, "preview"),
+                "examples": {"explain": {"value": schema.example(described)}},
+            }
+        },
+    }
+
+
+def query_parameters(operation: Operation, schemas: ComponentSchemas) -> list[Json]:
+    """The query parameters as OpenAPI has them."""
+    noun = operation.id.replace(".", "_")
+    return [
+        _parameter(name, dict(schema), schemas, f"{noun}_{name}") for name, schema in parameters_of(operation).items()
+    ]
+
+
+def _parameter(name: str, schema: Json, schemas: ComponentSchemas, noun: str) -> Json:
+    required = bool(schema.pop("x-required", False))
+    description = schema.pop("description", None)
+    made: Json = {"name": name, "in": "query", "required": required, "schema": schemas.of(schema, noun)}
+    if description:
+        made["description"] = description
+    if schema.get("type") == "array":
+        made |= {"style": "form", "explode": False}
+    return made
+
+
+REQUEST_HEADERS: Final[dict[str, Json]] = {
+    "Service-Version": {
+        "description": "The dated version of the answer's shape; without it the version your organisation is pinned to.",
+        "schema": schema.named("service_version", schema.enum(*SUPPORTED.dates)),
+    },
+    "Service-Mode": {
+        "description": "A key's mode is fixed: another one than the key's is refused, so leave it out.",
+        "schema": schema.named("service_mode", schema.enum("live", "test")),
+    },
+    "Request-Id": {"description": "Your own id for the request.", "schema": schema.id_of("req")},
+    "Idempotency-Key": {
+        "description": "Makes repeating safe: within 24 hours the same key answers the same, and nothing is done twice.",
+        "required": True,
+        "schema": schema.text("import-2026-11-20-001", longest=257),
+    },
+    "Service-Dry-Run": {
+        "description": "`true` answers as if it were done, `explain` tells what would change; nothing is done.",
+        "schema": schema.named("dry_run", schema.enum("true", "explain")),
+    },
+    "If-Match": {
+        "description": "The ETag of the representation that you read, or `*`.",
+        "required": True,
+        "schema": schema.text('"7-5d1ca8b77e0a3c1f2b44c9d0"'),
+    },
+    "Last-Event-ID": {
+        "description": "The id of the last event received: the stream goes on after it. It wins over `cursor`.",
+        "schema": schema.text("q83vASNFZ4mrze8BMTIzNA"),
+    },
+    "If-None-Match": {
+        "description": "An ETag that you hold; when it is the present one, the answer is 304 without a body.",
+        "schema": schema.text('"5d1ca8b77e0a3c1f2b44c9d0"'),
+    },
+}
+"""Request headers by name, as components."""
+
+
+def _slug(name: str) -> str:
+    return name.replace("-", "")
+
+
+def header_names(operation: Operation) -> list[str]:
+    """The request headers that mean something to the operation."""
+    names = ["Service-Version", "Service-Mode", "Request-Id"]
+    if operation.streams:
+        return [*names, "Last-Event-ID"]
+    names += ["Service-Dry-Run"] if operation.writes else ["If-None-Match"]
+    if operation.idempotent:
+        names.append("Idempotency-Key")
+    if operation.if_match:
+        names.append("If-Match")
+    return names
+
+
+def _slug_of(operation: Operation) -> str:
+    return operation.id.replace(".", "_")
+
+
+def _path_parameters(operation: Operation) -> list[Json]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": schema.id_of(operation.ids[name]) if name in operation.ids else schema.text(name),
+        }
+        for name in operation.path_parameters
+    ]
+
+
+def _described(operation: Operation) -> str:
+    notes = [operation.description or operation.summary + "."]
+    if operation.scope:
+        notes.append(f"Needs the scope `{operation.scope}`.")
+    if operation.feature:
+        notes.append(f"Needs the plan feature `{operation.feature}`.")
+    if operation.undo is not None:
+        how = operation.undo.how if isinstance(operation.undo, Undoing) else operation.undo
+        notes.append(f"{'Can' if operation.reversible else 'Cannot'} be undone through the audit log: {how}")
+    return "\n\n".join(notes)
+
+
+def _undo(operation: Operation) -> Json:
+    """Whether the audit log can undo it, and how or why not."""
+    if isinstance(operation.undo, Undoing):
+        return {"reversible": True, "how": operation.undo.how}
+    return {"reversible": False, "reason": operation.undo}
+
+
+def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Json:
+    parameters = [*_path_parameters(operation), *query_parameters(operation, schemas)]
+    parameters += [{"$ref": f"#/components/parameters/{_slug(name)}"} for name in header_names(operation)]
+    reply = schemas.of(operation.reply, f"{_slug_of(operation)}_answer") if operation.reply is not None else None
+    made: Json = {
+        "operationId": operation.id,
+        "tags": [operation.area],
+        "summary": operation.summary,
+        "description": _described(operation),
+        "parameters": parameters,
+        "responses": success_answers(operation, reply) | problem_answers(operation),
+        "security": [{"bearer": []}, {"oauth2": [operation.scope] if operation.scope else []}],
+        "x-rate-class": operation.rate,
+        "x-who": operation.who,
+        "x-scope": operation.scope,
+        "x-feature": operation.feature,
+    }
+    if operation.writes:
+        made["x-dry-run"] = {"explain": {"$ref": "#/components/responses/preview"}}
+        made["x-undo"] = _undo(operation)
+    if operation.body is not None:
+        content = {
+            "schema": schemas.of(operation.body.schema, f"{_slug_of(operation)}_body"),
+            "examples": {"usual": {"value": body_example(operation)}},
+        }
+        made["requestBody"] = {"required": operation.body.required, "content": {"application/json": content}}
+    return made
+
+
+def body_example(operation: Operation) -> Any:
+    """An example of the operation's body."""
+    return schema.example(dict(operation.body.schema)) if operation.body is not None else None
+
+
+def _info(docs_url: str) -> Json:
+    return {
+        "title": "Joinery API",
+        "version": SUPPORTED.latest,
+        "summary": "Joins furniture vendors' feeds into one catalogue.",
+        "description": f"Reference with examples: {docs_url}/docs. Every error code: {docs_url}/errors.\n\n"
+        "Every GET is answered to HEAD as well, without the body.",
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    }
+
+
+def _paths(table: Table, schemas: ComponentSchemas) -> Json:
+    paths: dict[str, Json] = {}
+    for operation in table:
+        item = paths.setdefault(operation.path, {})
+        item[operation.method.lower()] = _described_operation(operation, schemas)
+    return paths
+
+
+def _schemes(base_url: str) -> dict[str, Any]:
+    """How one gets in: by a key, or by OAuth (docs/oauth.md), whose tokens are sent the same way."""
+    base, scopes = base_url.rstrip("/"), dict(sorted(SENTENCES.items()))
+    places = {"tokenUrl": f"{base}/oauth/token", "scopes": scopes}
+    code = {"authorizationUrl": f"{base}/oauth/authorize", "refreshUrl": f"{base}/oauth/token"} | places
+    return {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or an access token."},
+        "oauth2": {"type": "oauth2", "flows": {"authorizationCode": code, "clientCredentials": places}},
+    }
+
+
+def _components(schemas: ComponentSchemas, table: Table, docs_url: str, base_url: str) -> Json:
+    parameters = {
+        _slug(name): {"name": name, "in": "header", "required": False}
+        | described
+        | {"schema": schemas.of(described["schema"], _slug(name))}
+        for name, described in REQUEST_HEADERS.items()
+    } | (WEBHOOK_PARAMETERS if any(area.webhooks for area in table.areas) else {})
+    codes = dict.fromkeys(code for operation in table for code in codes_of(operation))
+    schemas.of(problems.PROBLEM, "problem")
+    return {
+        "securitySchemes": _schemes(base_url),
+        "headers": HEADERS,
+        "parameters": parameters,
+        "responses": {"preview": preview_answer(table, schemas)},
+        "examples": {code: problem_example(code, docs_url) for code in codes},
+        "schemas": schemas.named,
+    }
+
+
+def _webhooks(table: Table, schemas: ComponentSchemas) -> Json:
+    schemas.of(TYPED_EVENT, "typed_event")
+    return {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()}
+
+
+def document(table: Table, base_url: str, docs_url: str) -> Json:
+    """The whole description as a JSON value."""
+    schemas = ComponentSchemas()
+    return {
+        "openapi": "3.1.0",
+        "info": _info(docs_url),
+        "servers": [{"url": base_url}],
+        "tags": [{"name": area.name, "description": area.description} for area in table.areas],
+        "security": [{"bearer": []}, {"oauth2": []}],
+        "paths": _paths(table, schemas),
+        "webhooks": _webhooks(table, schemas),
+        "components": _components(schemas, table, docs_url, base_url),
+    }
