@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 from math import ceil
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
@@ -33,14 +33,12 @@ from entrypoints.http.body import SMALL, BodyThreads, HeldBodies, check, decode,
 from entrypoints.http.exchange import HeaderList, Request
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.representations import tags_of
+from entrypoints.operations.event_stream import EventStream
 from entrypoints.operations.operation import Operation, Reply, permit
 from entrypoints.operations.table import Match, Route
 from entrypoints.operations.validation import MOST_FAULTS, Validator
 from ports.limits import Budget, Limits, Take
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
-
-if TYPE_CHECKING:
-    from entrypoints.operations.event_stream import EventStream
 
 FIRST_PAGE = PageRequest()
 
@@ -58,7 +56,11 @@ class RequestState:
     """The client's own address, behind trusted proxies."""
     credential: bytes = b""
     """The digest under which the credential is stored."""
-    principal: Principal | None = None
+    caller: Principal = field(init=False)
+    """Set by authentication."""
+    route: Route = field(init=False)
+    operation: Operation = field(init=False)
+    """Set, with the route, by the check that refuses requests without one."""
     via: str | None = None
     """The way it came, where that is not the one its credential says."""
     place: str = ""
@@ -83,30 +85,16 @@ class RequestState:
     expected_versions: tuple[int, ...] | None = None
     """The versions that If-Match names, the newest first; None for `*` or no condition."""
     error_code: str | None = None
-    stream: "EventStream | None" = None
+    stream: EventStream | None = None
     """What is answered instead of a body."""
 
     later: Callable[[], Awaitable[Reply]] | None = None
     """What is waited for once the change is committed."""
 
     @property
-    def route(self) -> Route:
-        """The route, after the step that refuses requests without one."""
-        if self.match.route is None:
-            raise LookupError("no route")
-        return self.match.route
-
-    @property
-    def operation(self) -> Operation:
-        """The operation of the route."""
-        return self.route.operation
-
-    @property
-    def caller(self) -> Principal:
-        """The principal, after authentication."""
-        if self.principal is None:
-            raise LookupError("not authenticated")
-        return self.principal
+    def principal(self) -> Principal | None:
+        """Return the caller; None before authentication."""
+        return getattr(self, "caller", None)
 
 
 Step = Callable[[RequestState], Awaitable[None] | None]
@@ -118,34 +106,26 @@ LONGEST_LINE: Final = 8192
 
 
 def read_request_line(state: RequestState) -> None:
-    """Refuse a request line over LONGEST or with characters that may not stand in one."""
+    """Set the request's id; refuse a request line over LONGEST_LINE or with characters that may not stand in one."""
     request = state.request
+    state.request_id = request_id_of(request)
     if len(request.path) + len(request.query) > LONGEST_LINE:
         detail = f"Path and query together have more than {LONGEST_LINE} characters; ask for less at once."
-        raise InvalidRequest(detail, fields=(FieldError("query", "too_long", detail),))
-    if not (request.path.isascii() and request.path.isprintable() and request.path.startswith("/")):
-        raise InvalidRequest(
-            "The path holds characters that may not stand in an address; percent-encode them (RFC 3986)."
-        )
-    if not (request.query.isascii() and request.query.isprintable()):
-        raise InvalidRequest(
-            "The query holds characters that may not stand in an address; percent-encode them (RFC 3986)."
-        )
+        raise InvalidRequest.of("query", "too_long", detail)
+    for name, text in (("path", request.path), ("query", request.query)):
+        if not (text.isascii() and text.isprintable()) or (name == "path" and not text.startswith("/")):
+            raise InvalidRequest(
+                f"The {name} holds characters that may not stand in an address; percent-encode them (RFC 3986)."
+            )
 
 
 def request_id_of(request: Request) -> str:
-    """The client's `req_…` when it is well formed, else a new one."""
+    """Return the client's `req_…` when it is well formed, else a new id."""
     given = request.headers.get("request-id", "")
     return given if is_id("req", given) else new_id("req")
 
 
-def give_request_id(state: RequestState) -> None:
-    """Set the request's id."""
-    state.request_id = request_id_of(state.request)
-
-
-def _refuse_mode(detail: str) -> InvalidRequest:
-    return InvalidRequest(detail, fields=(FieldError("header.Service-Mode", "invalid_value", detail),))
+_MODE: Final = "header.Service-Mode"
 
 
 def choose_mode(state: RequestState) -> None:
@@ -154,16 +134,15 @@ def choose_mode(state: RequestState) -> None:
     if named is None:
         return
     if named not in ("live", "test"):
-        raise _refuse_mode("Service-Mode must be exactly live or test.")
+        raise InvalidRequest.of(_MODE, "invalid_value", "Service-Mode must be exactly live or test.")
     caller = state.caller
     livemode = named == "live"
     if caller.tenant.livemode == livemode:
         return
     if caller.mode_fixed:
-        raise _refuse_mode(
-            f"Your key is a {caller.tenant.mode} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
-        )
-    state.principal = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
+        detail = f"Your key is a {caller.tenant.mode} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
+        raise InvalidRequest.of(_MODE, "invalid_value", detail)
+    state.caller = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
 
 
 class ChooseVersion:
@@ -178,7 +157,7 @@ class ChooseVersion:
         named = state.request.headers.get("service-version")
         if named is not None and not self._versions.supports(named):
             detail = f"There is no such version. Use {' or '.join(self._versions.dates)}, or leave the header out."
-            raise InvalidRequest(detail, fields=(FieldError("header.Service-Version", "invalid_value", detail),))
+            raise InvalidRequest.of("header.Service-Version", "invalid_value", detail)
         pinned = state.caller.organisation.api_version
         if pinned is None:
             return self._pin(state, named)
@@ -299,23 +278,27 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS",
 
 
 def check_permission(state: RequestState) -> None:
-    """Ask `permit` about this request."""
-    permit(state.operation, state.caller)
+    """Set the route, and refuse what the caller may not do before any resource is looked up, so that no id can be probed.
 
+    Raises:
+        NotFound: There is no such path.
+        MethodNotAllowed: The path has no such method; `allow` names those it has.
+        PermissionDenied: The credential may not do that.
+        FeatureUnavailable: The plan does not include it.
 
-def _method(method: str, allowed: tuple[str, ...]) -> str:
-    known = method if method in METHODS else "this method"
-    return f"This address does not answer {known}; it answers {', '.join(allowed)}."
-
-
-def require_route(state: RequestState) -> None:
-    """Raises NotFound for an unknown path, MethodNotAllowed (with Allow) for a known one that lacks the method."""
+    """
     match = state.match
     if match.route is not None:
-        return
-    if match.allowed:
-        raise MethodNotAllowed(_method(state.request.method, match.allowed), extra={"allow": ", ".join(match.allowed)})
-    raise NotFound
+        state.route, state.operation = match.route, match.route.operation
+        permit(state.operation, state.caller)
+    elif match.allowed:
+        method, allowed = state.request.method, ", ".join(match.allowed)
+        raise MethodNotAllowed(
+            f"This address does not answer {method if method in METHODS else 'this method'}; it answers {allowed}.",
+            extra={"allow": allowed},
+        )
+    else:
+        raise NotFound
 
 
 T = TypeVar("T")
@@ -445,12 +428,9 @@ def _summary(faults: tuple[FieldError, ...]) -> str:
 
 
 LONGEST_KEY: Final = 257
+_KEY: Final = "header.Idempotency-Key"
 _QUOTED: Final = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
 _BARE: Final = re.compile(r"[\x20-\x7e]*")
-
-
-def _refuse_key(code: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(detail, fields=(FieldError("header.Idempotency-Key", code, detail),))
 
 
 def unquoted(text: str) -> str:
@@ -458,48 +438,39 @@ def unquoted(text: str) -> str:
     if (quoted := _QUOTED.fullmatch(text)) is not None:
         return re.sub(r"\\(.)", r"\1", quoted[1])
     if not _BARE.fullmatch(text):
-        raise _refuse_key("invalid_format", "Must have printable ASCII characters only; a UUID will do.")
+        raise InvalidRequest.of(_KEY, "invalid_format", "Must have printable ASCII characters only; a UUID will do.")
     return text
 
 
-def read_idempotency_key(state: RequestState) -> None:
-    """Set the key where one is required; elsewhere the header means nothing."""
+def read_write_headers(state: RequestState) -> None:
+    """Set what headers say of a write: whether it is only tried out, and the Idempotency-Key where one is required."""
+    if state.route.reads:
+        return
+    headers = state.request.headers
+    given = state.dry_run = headers.get("service-dry-run")
+    if given not in (None, "true", "explain"):
+        detail = "Must be exactly true (answer as if, change nothing) or explain (a preview of the changes); or leave the header out."
+        raise InvalidRequest.of("header.Service-Dry-Run", "invalid_value", detail)
     if not state.operation.idempotent:
         return
-    text = state.request.headers.get("idempotency-key")
+    text = headers.get("idempotency-key")
     if text is None:
-        raise _refuse_key(
-            "required",
-            "Send an Idempotency-Key header: any text of your own, new for each new request (a UUID, say), the same when you repeat one.",
-        )
+        detail = "Send an Idempotency-Key header: any text of your own, new for each new request (a UUID, say), the same when you repeat one."
+        raise InvalidRequest.of(_KEY, "required", detail)
     if "idempotency-key" in state.request.repeated:
-        raise _refuse_key("duplicate", "The header stands twice; send one Idempotency-Key.")
+        raise InvalidRequest.of(_KEY, "duplicate", "The header stands twice; send one Idempotency-Key.")
     key = unquoted(text.strip())
     if not key:
-        raise _refuse_key("too_short", "Must not be empty; give 1 to 257 characters.")
+        raise InvalidRequest.of(_KEY, "too_short", "Must not be empty; give 1 to 257 characters.")
     if len(key) > LONGEST_KEY:
-        raise _refuse_key("too_long", f"Must have at most {LONGEST_KEY} characters; this has {len(key)}.")
+        raise InvalidRequest.of(_KEY, "too_long", f"Must have at most {LONGEST_KEY} characters; this has {len(key)}.")
     state.idempotency_key = key
 
 
-def read_dry_run(state: RequestState) -> None:
-    """Service-Dry-Run on writes is `true` or `explain`; reads change nothing anyway."""
-    given = state.request.headers.get("service-dry-run")
-    if given is None or state.route.reads:
-        return
-    if given not in ("true", "explain"):
-        detail = "Must be exactly true (answer as if, change nothing) or explain (a preview of the changes); or leave the header out."
-        raise InvalidRequest(detail, fields=(FieldError("header.Service-Dry-Run", "invalid_value", detail),))
-    state.dry_run = given
-
-
 MOST_TAGS: Final = 8
+_IF_MATCH: Final = "header.If-Match"
 NONE_MATCHES: Final = (0,)
 """Versions start at 1: no resource has this one."""
-
-
-def _refuse_tags(code: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(detail, fields=(FieldError("header.If-Match", code, detail),))
 
 
 def versions_of(header: str) -> tuple[int, ...] | None:
@@ -512,12 +483,13 @@ def versions_of(header: str) -> tuple[int, ...] | None:
     try:
         tags = tags_of(header)
     except ValueError:
-        raise _refuse_tags(
+        raise InvalidRequest.of(
+            _IF_MATCH,
             "invalid_format",
             'Must be `*`, or the ETag as it was answered, with its quotation marks, such as "7-1f0c…".',
         ) from None
     if len(tags) > MOST_TAGS:
-        raise _refuse_tags("too_many", f"Must name at most {MOST_TAGS} ETags; this names {len(tags)}.")
+        raise InvalidRequest.of(_IF_MATCH, "too_many", f"Must name at most {MOST_TAGS} ETags; this names {len(tags)}.")
     numbers = {text.partition("-")[0] for weak, text in tags if not weak}
     versions = {int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19}
     return tuple(sorted(versions, reverse=True)) or NONE_MATCHES

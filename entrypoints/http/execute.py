@@ -60,34 +60,26 @@ class ResponseBuilder:
         self._names = {date: (b"service-version", date.encode()) for date in versions.dates}
 
     def success(self, state: RequestState, reply: Reply) -> Response:
-        """The reply as a response; 304 when the client holds the representation already."""
+        """Return the reply as a response; 304 when the client holds the representation already."""
+        request, reads, status = state.request, state.route.reads, reply.status or state.operation.status
         if reply.stream is not None:
-            return self._streamed(state, reply)
-        body, rewritten = self._body(reply.body, state.version)
-        status = reply.status or state.operation.status
+            state.stream = None if request.method == "HEAD" else reply.stream
+            return Response(status, self._headers(state, reply, STREAMED))
         if reply.body is None:
-            return Response(status, self._headers(state, reply, BODILESS[state.route.reads]))
-        headers = self._headers(state, reply, WITH_BODY[state.route.reads])
-        if state.route.reads or reply.version is not None:
-            etag = self._etag(reply, body, state.version if rewritten else "")
-            headers.append((b"etag", etag.encode()))
-            held = state.request.headers.get("if-none-match") if state.route.reads else None
+            return Response(status, self._headers(state, reply, BODILESS[reads]))
+        body = reply.body if isinstance(reply.body, bytes) else encode(reply.body)
+        is_rewritten = not self._versions.unchanged(state.version)
+        if is_rewritten:
+            body = encode(self._versions.shape(msgspec.json.decode(body), state.version))
+        headers = self._headers(state, reply, WITH_BODY[reads])
+        if reads or reply.version is not None:
+            etag = self._etag(reply, body, state.version if is_rewritten else "")
+            held = request.headers.get("if-none-match") if reads else None
             if held is not None and is_unchanged(held, etag):
-                accepted = state.request.headers.get("accept-encoding")
-                return self._not_modified(state, tag_of(etag, gzip=is_packed(accepted, len(body))))
+                packed = tag_of(etag, gzip=is_packed(request.headers.get("accept-encoding"), len(body)))
+                return Response(304, [*BODILESS[True], self._names[state.version], (b"etag", packed.encode())])
+            headers.append((b"etag", etag.encode()))
         return Response(status, headers, body)
-
-    def _streamed(self, state: RequestState, reply: Reply) -> Response:
-        """The head of a stream; its pieces are made by whoever keeps the open ones."""
-        state.stream = None if state.request.method == "HEAD" else reply.stream
-        return Response(state.operation.status, self._headers(state, reply, STREAMED))
-
-    def _body(self, value: Any, version: str) -> tuple[bytes, bool]:
-        """The body's bytes in the version's shape, and whether it had to be rewritten."""
-        made: bytes = value if isinstance(value, bytes) else encode(value)
-        if value is None or self._versions.unchanged(version):
-            return made, False
-        return encode(self._versions.shape(msgspec.json.decode(made), version)), True
 
     @staticmethod
     def _etag(reply: Reply, body: bytes, shape: str) -> str:
@@ -103,10 +95,6 @@ class ResponseBuilder:
         if state.dry_run is not None:
             headers.append((b"service-dry-run", state.dry_run.encode()))
         return headers
-
-    def _not_modified(self, state: RequestState, etag: str) -> Response:
-        headers = [*BODILESS[True], self._names[state.version], (b"etag", etag.encode())]
-        return Response(304, headers)
 
     def preview(self, state: RequestState, recorded: Recorded) -> Response:
         """What the operation would do (docs/conventions.md#dry-run-and-explain)."""

@@ -22,12 +22,9 @@ from entrypoints.http.checks import (
     Step,
     check_permission,
     choose_mode,
-    give_request_id,
-    read_dry_run,
-    read_idempotency_key,
     read_request_line,
+    read_write_headers,
     request_id_of,
-    require_route,
 )
 from entrypoints.http.credentials import Authenticate
 from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, Request, Response
@@ -91,17 +88,14 @@ class Pipeline:
         """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
         return (
             read_request_line,
-            give_request_id,
             self.authenticate,
             choose_mode,
             choose_version,
             self.charge,
             self.shed,
-            require_route,
             check_permission,
             self.parameters,
-            read_dry_run,
-            read_idempotency_key,
+            read_write_headers,
         )
 
     def _measured(self) -> RequestMetrics:
@@ -128,7 +122,8 @@ class Pipeline:
         if request.method == "OPTIONS":
             return preflight(self.table, request)
         state = RequestState(request, self.table.find(request.method, request.path), self._clock.now(), via=via)
-        state.principal = caller
+        if caller is not None:
+            state.caller = caller
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
     async def attend(self, request: Request, way: Way, *, place: str, via: str) -> Response:
@@ -137,7 +132,7 @@ class Pipeline:
         It is counted under `place`, and logged unless `way` has the pipeline answer an operation for it (`RequestState.relayed`).
         """
         state = RequestState(request, NOTHING, self._clock.now(), via=via, place=place)
-        give_request_id(state)
+        state.request_id = request_id_of(request)
         return await self._answer(state, way)
 
     async def _answer(self, state: RequestState, way: Way | None = None) -> Response:
@@ -169,8 +164,6 @@ class Pipeline:
         try:
             return await way(state)
         except Exception as error:
-            if not state.request_id:
-                give_request_id(state)
             found_nothing = isinstance(error, NotFound)
             known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
             state.error_code = known.code

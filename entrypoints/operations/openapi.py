@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from importlib.resources import files
 from typing import Any, Final
 
 from adapters.wire import problems, schema
@@ -15,6 +16,13 @@ from entrypoints.operations.scopes import SENTENCES
 from entrypoints.operations.table import Table
 
 Json = dict[str, Any]
+_PARTS: Final[Json] = json.loads(files(__package__).joinpath("openapi.json").read_text("utf-8"))
+"""What is the same whatever the table holds: headers, what webhooks' receivers answer, previews."""
+REQUEST_HEADERS: Final[Json] = _PARTS["request_headers"]
+REQUEST_HEADERS["Service-Version"]["schema"] = schema.named("service_version", schema.enum(*SUPPORTED.dates))
+WEBHOOK_HEADERS: Final[Json] = _PARTS["webhook_headers"]
+WEBHOOK_HEADERS["Service-Version"] = schema.enum(*reversed(SUPPORTED.dates)) | WEBHOOK_HEADERS["Service-Version"]
+PREVIEW: Final[Json] = _PARTS["preview"]
 
 _NOTES: Final = ("description", "examples", "default")
 """What may differ where one schema is used in several places: it stands beside the reference."""
@@ -98,46 +106,6 @@ class ComponentSchemas:
         return value
 
 
-WEBHOOK_HEADERS: Final[dict[str, Json]] = {
-    "webhook-id": schema.id_of("evt", "The event's id, the same in every attempt: deduplicate by it."),
-    "webhook-timestamp": schema.text(
-        "1795180080", description="Unix seconds of this attempt. Refuse what is more than five minutes off."
-    ),
-    "webhook-signature": schema.text(
-        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
-        description="`v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<body>`, keyed with the "
-        "decoded secret (Standard Webhooks 1.0.0). While a secret is being rotated there are two, with a blank between: "
-        "any one that fits is enough.",
-    ),
-    "Service-Version": schema.enum(*reversed(SUPPORTED.dates))
-    | {"description": "The version whose shape the body has."},
-    "Service-Feed-Cursor": schema.text(
-        "q83vASNFZ4mrze8BMTIzNA",
-        description="A cursor of the change feed: everything before it has been delivered to this endpoint or is none of "
-        "its events. Go on from it with GET /v1/changes after an outage of your own.",
-    ),
-    "User-Agent": schema.text("Joinery/1.0"),
-}
-_ANSWERS: Final[Json] = {
-    "2XX": {"description": "Taken. Answer within 15 seconds; work on it afterwards."},
-    "410": {"description": "Nobody receives here any more: the endpoint is disabled at once."},
-    "default": {
-        "description": "Anything else, and no answer, is tried again: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, "
-        "14 h, 14 h and 14 h. Redirects are not followed. After 72 hours without a success the endpoint is disabled.",
-        "headers": {
-            "Retry-After": {
-                "description": "With 429, 502 and 504: when to try again instead.",
-                "schema": schema.text("30"),
-            },
-            "webhook-delivery": {
-                "description": "`abort-message` has this one event not tried again.",
-                "schema": schema.enum("abort-message"),
-            },
-        },
-    },
-}
-
-
 WEBHOOK_PARAMETERS: Final[dict[str, Json]] = {
     f"event-{name}": {"name": name, "in": "header", "required": True, "schema": described}
     for name, described in WEBHOOK_HEADERS.items()
@@ -160,7 +128,7 @@ def event_webhook(type: str, reference: Callable[[Any, str], Any]) -> Json:
             "ones old and new values and the product, variant or offer as `data.object`.",
             "parameters": [{"$ref": f"#/components/parameters/{key}"} for key in WEBHOOK_PARAMETERS],
             "requestBody": {"required": True, "content": {"application/json": content}},
-            "responses": _ANSWERS,
+            "responses": _PARTS["webhook_answers"],
             "security": [],
         }
     }
@@ -174,62 +142,6 @@ WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
 
 REQUEST_ID: Final = "req_01J8ZQ5T3V7XK2M9RB4CDW"
 _FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "Must lie between 1 and 100."}
-
-HEADERS: Final[dict[str, Json]] = {
-    "Request-Id": {
-        "description": "The request's id, also in its log.",
-        "schema": schema.id_of("req"),
-    },
-    "Service-Version": {
-        "description": "The version that the body is shaped for.",
-        "schema": schema.text("2026-10-04"),
-    },
-    "Service-Dry-Run": {"description": "Present on a dry run.", "schema": schema.enum("true", "explain")},
-    "ETag": {"description": "Strong validator for If-None-Match and, where a version is in it, If-Match.",
-             "schema": schema.text('"7-5d1ca8b77e0a3c1f2b44c9d0"')},
-    "RateLimit-Policy": {"description": "The budget: its burst and the seconds to refill it fully.",
-                         "schema": schema.text('"standard.read";q=200;w=2')},
-    "RateLimit": {"description": "What is left of the budget, and the seconds until it is full.",
-                  "schema": schema.text('"standard.read";r=199;t=1')},
-    "Retry-After": {"description": "Seconds to wait.", "schema": schema.integer(1, least=0)},
-    "Location": {"description": "The address of what was made.",
-                 "schema": schema.text("https://api.example/v1/sources/src_01J8ZQ5T3V7XK2M9RB4CDW")},
-    "Idempotent-Replayed": {"description": "The answer of an earlier request with this Idempotency-Key.",
-                            "schema": schema.enum("true")},
-    "Service-Stream-From": {"description": "The cursor of the position before the first event of the stream.",
-                            "schema": schema.text("q83vASNFZ4mrze8BMTIzNA")},
-    "WWW-Authenticate": {"description": "Where it is described how credentials are sent (RFC 9728).",
-                         "schema": schema.text('Bearer resource_metadata="https://…"')},
-    "Allow": {"description": "The methods that the address answers.", "schema": schema.text("GET, HEAD, OPTIONS")},
-}  # fmt: skip
-"""Response headers by name."""
-
-PREVIEW: Final = schema.record(
-    "preview",
-    {
-        "operation": schema.text("sources.update"),
-        "allowed": schema.boolean(),
-        "changes": schema.array(
-            schema.record(
-                None,
-                {
-                    "object": schema.text("source"),
-                    "id": schema.text("src_01J8ZQ5T3V7XK2M9RB4CDW"),
-                    "action": schema.enum("create", "update", "delete"),
-                    "fields": schema.array(schema.record(None, {"path": schema.text("name"), "old": {}, "new": {}})),
-                },
-            )
-        ),
-        "events": schema.array(
-            schema.record(None, {"type": schema.text("source.recovered"), "subject": schema.text("src_…")})
-        ),
-        "jobs": schema.array(
-            schema.record(None, {"kind": schema.text("runs.execute"), "subject": schema.text("src_…")})
-        ),
-        "warnings": schema.array(schema.text("Nothing was fetched.")),
-    },
-    description="What the operation would do (Service-Dry-Run: explain).",
-)
 
 
 def _refs(*names: str) -> Json:
@@ -361,42 +273,6 @@ def _parameter(name: str, schema: Json, schemas: ComponentSchemas, noun: str) ->
     return made
 
 
-REQUEST_HEADERS: Final[dict[str, Json]] = {
-    "Service-Version": {
-        "description": "The dated version of the answer's shape; without it the version your organisation is pinned to.",
-        "schema": schema.named("service_version", schema.enum(*SUPPORTED.dates)),
-    },
-    "Service-Mode": {
-        "description": "A key's mode is fixed: another one than the key's is refused, so leave it out.",
-        "schema": schema.named("service_mode", schema.enum("live", "test")),
-    },
-    "Request-Id": {"description": "Your own id for the request.", "schema": schema.id_of("req")},
-    "Idempotency-Key": {
-        "description": "Makes repeating safe: within 24 hours the same key answers the same, and nothing is done twice.",
-        "required": True,
-        "schema": schema.text("import-2026-11-20-001", longest=257),
-    },
-    "Service-Dry-Run": {
-        "description": "`true` answers as if it were done, `explain` tells what would change; nothing is done.",
-        "schema": schema.named("dry_run", schema.enum("true", "explain")),
-    },
-    "If-Match": {
-        "description": "The ETag of the representation that you read, or `*`.",
-        "required": True,
-        "schema": schema.text('"7-5d1ca8b77e0a3c1f2b44c9d0"'),
-    },
-    "Last-Event-ID": {
-        "description": "The id of the last event received: the stream goes on after it. It wins over `cursor`.",
-        "schema": schema.text("q83vASNFZ4mrze8BMTIzNA"),
-    },
-    "If-None-Match": {
-        "description": "An ETag that you hold; when it is the present one, the answer is 304 without a body.",
-        "schema": schema.text('"5d1ca8b77e0a3c1f2b44c9d0"'),
-    },
-}
-"""Request headers by name, as components."""
-
-
 def _slug(name: str) -> str:
     return name.replace("-", "")
 
@@ -524,7 +400,7 @@ def _components(schemas: ComponentSchemas, table: Table, docs_url: str, base_url
     schemas.of(problems.PROBLEM, "problem")
     return {
         "securitySchemes": _schemes(base_url),
-        "headers": HEADERS,
+        "headers": _PARTS["answer_headers"],
         "parameters": parameters,
         "responses": {"preview": preview_answer(table, schemas)},
         "examples": {code: problem_example(code, docs_url) for code in codes},

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 from adapters.wire.cursors import Cursors
@@ -216,32 +217,32 @@ class Operation:
     undo: Undoing | str | None = None
     """Of a write, how it is undone, or a sentence why it cannot be. None means that nobody has thought of it."""
 
-    @property
+    @cached_property
     def area(self) -> str:
         """The slug that the id starts with."""
         return self.id.partition(".")[0]
 
-    @property
+    @cached_property
     def path_parameters(self) -> tuple[str, ...]:
         """The names between braces in the path, in their order."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         """Whether the operation changes anything (and so honours dry run and is audited)."""
         return self.method != "GET"
 
-    @property
+    @cached_property
     def reversible(self) -> bool:
         """Whether what it does can be undone through the audit log."""
         return isinstance(self.undo, Undoing)
 
-    @property
+    @cached_property
     def streams(self) -> bool:
         """Whether it answers server-sent events without an end."""
         return isinstance(self, Stream)
 
-    @property
+    @cached_property
     def idempotent(self) -> bool:
         """Whether an Idempotency-Key is required."""
         return self.method == "POST" and not self.keyless
@@ -305,14 +306,6 @@ class Stream(Operation):
     rate: str = "stream"
 
 
-def _is_who(who: str, caller: Principal) -> bool:
-    if who == "member_session":
-        return caller.session
-    if who == "owner":
-        return (caller.person or caller.session) and caller.role == "owner"
-    return who == "any" or caller.person or caller.session
-
-
 _WHO_SENTENCES: Final = {
     "person": "Only a person's own sign-in may do this, not a key or an app.",
     "member_session": "Only a member signed in to the console may do this.",
@@ -322,8 +315,16 @@ _WHO_SENTENCES: Final = {
 
 def permit(operation: Operation, caller: Principal) -> None:
     """Raises PermissionDenied for who or scope, FeatureUnavailable for the plan, in this order."""
-    if not _is_who(operation.who, caller):
-        raise PermissionDenied(_WHO_SENTENCES[operation.who])
+    who, is_person = operation.who, caller.person or caller.session
+    if (
+        who != "any"
+        and not {
+            "person": is_person,
+            "member_session": caller.session,
+            "owner": is_person and caller.role == "owner",
+        }[who]
+    ):
+        raise PermissionDenied(_WHO_SENTENCES[who])
     if operation.scope is not None and operation.scope not in caller.scopes:
         raise PermissionDenied(
             f"Your credential lacks the scope {operation.scope}. Use a key that has it, or have one made."

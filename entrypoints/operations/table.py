@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from typing import Final
 from urllib.parse import unquote
 
-from domain.kernel.closeness import LONGEST
 from domain.kernel.ids import PREFIXES
 from entrypoints.operations.operation import Area, Operation
 from entrypoints.operations.query_string import QueryReader
@@ -35,7 +34,6 @@ class _Node:
 
     words: dict[str, "_Node"] = field(default_factory=dict)
     parameter: "_Node | None" = None
-    parameter_name: str = ""
     routes: dict[str, tuple[Route, tuple[str, ...]]] = field(default_factory=dict)
 
 
@@ -53,6 +51,8 @@ class Match:
 
 _End = tuple[_Node, tuple[str, ...]]
 NOTHING: Final = Match()
+LONGEST_PATH: Final = 80
+"""Characters of an unknown path that is compared with the known ones."""
 
 
 def _is_parameter(segment: str) -> bool:
@@ -82,7 +82,6 @@ class Table:
             if _is_parameter(segment):
                 names.append(segment[1:-1])
                 node.parameter = node.parameter or _Node()
-                node.parameter_name = node.parameter_name or segment
                 node = node.parameter
             else:
                 node = node.words.setdefault(segment, _Node())
@@ -110,48 +109,19 @@ class Table:
         return best
 
     def nearest(self, path: str) -> tuple[str, tuple[str, ...]] | None:
-        """The known path that is most like an unknown one, as it is written in the table, with its methods; None when none is."""
-        node, told, at, here = self._root, None, "", self._root
-        for segment in [part for part in path.split("/") if part][:_DEEPEST]:
-            found = _likely(here, segment)
-            if found is None:
-                break
-            name, here = found
-            at += f"/{name}"
-            if here.routes:
-                node, told = here, at
-        if told is None:
-            told, node = _first_below(here, at) if at.count("/") > 1 else (None, node)
-        return (told, tuple(sorted(node.routes))) if told else None
-
-
-_DEEPEST: Final = 12
-"""Segments of an unknown path that are looked at."""
-
-
-def _likely(node: _Node, segment: str) -> tuple[str, _Node] | None:
-    """The continuation that a segment probably means, with its name in the table."""
-    if segment in node.words:
-        return segment, node.words[segment]
-    if node.parameter is not None and "_" in segment and segment.partition("_")[0] in PREFIXES:
-        return node.parameter_name, node.parameter
-    close = get_close_matches(segment[:LONGEST].lower().replace("_", "-"), node.words, 1, 0.6)
-    if close:
-        return close[0], node.words[close[0]]
-    return (node.parameter_name, node.parameter) if node.parameter is not None else None
-
-
-def _first_below(node: _Node, at: str) -> tuple[str | None, _Node]:
-    """The nearest path below a node that answers nothing itself."""
-    while not node.routes:
-        if node.parameter is not None:
-            at, node = f"{at}/{node.parameter_name}", node.parameter
-        elif node.words:
-            name, node = next(iter(node.words.items()))
-            at = f"{at}/{name}"
-        else:
-            return None, node
-    return at, node
+        """Return the known path that is most like an unknown one, as the table has it, with its methods; None when none is."""
+        parts = path.strip("/")[: LONGEST_PATH + 1].split("/")
+        meant = "/" + "/".join("{id}" if "_" in part and part.partition("_")[0] in PREFIXES else part for part in parts)
+        if len(meant) > LONGEST_PATH or len(parts) < 2:
+            return None
+        known = {operation.path for operation in self.operations}
+        longer = sorted((path for path in known if path.startswith(meant)), key=len)
+        close = (
+            [meant] if meant in known else longer or get_close_matches(meant.lower().replace("_", "-"), known, 1, 0.7)
+        )
+        if not close:
+            return None
+        return close[0], tuple(sorted(operation.method for operation in self.operations if operation.path == close[0]))
 
 
 def _allowed(node: _Node) -> tuple[str, ...]:

@@ -54,9 +54,33 @@ Given = Mapping[str, Any]
 
 
 def sentence(keyword: str, wanted: Any, value: Any, schema: Given, closeness: Closeness) -> str:
-    """The sentence of one fault: `wanted` is what the keyword asks, `schema` where it stands."""
-    say = _SENTENCES.get(keyword)
-    text = say(wanted, value, schema, closeness) if say else f"Must be {wanted_by(schema)}."
+    """Return the sentence of one fault: `wanted` is what the keyword asks, `schema` where it stands.
+
+    No sentence repeats the value: it may be a secret, or large.
+    """
+    if keyword in _TEXTS:
+        about = str(schema.get("description", "")).strip()
+        text = _TEXTS[keyword].format(wanted=_shown(wanted), about=about).strip()
+    elif keyword in _COUNTED:
+        text = _counted(keyword, wanted, len(value))
+    elif keyword == "type":
+        text = _type(wanted, value, schema)
+    elif keyword == "enum":
+        text = _enum([_shown(one) for one in wanted], value, closeness)
+    elif keyword in ("pattern", "format"):
+        text = _pattern(schema)
+    elif keyword in ("minimum", "maximum"):
+        low, high = schema.get("minimum"), schema.get("maximum")
+        both = low is not None and high is not None
+        text = (
+            f"Must lie between {low} and {high}."
+            if both
+            else f"Must be at {'most' if low is None else 'least'} {wanted}."
+        )
+    elif keyword == "propertyNames":
+        text = _name(wanted if isinstance(wanted, Mapping) else schema.get("propertyNames"))
+    else:
+        text = f"Must be {wanted_by(schema)}."
     return text if len(text) <= LONGEST_SENTENCE else text[: LONGEST_SENTENCE - 1] + "…"
 
 
@@ -128,7 +152,7 @@ def _what(value: Any) -> str:
     return "a number" if isinstance(value, int) else "a number with a fraction"
 
 
-def _type(wanted: Any, value: Any, schema: Given, _closeness: Closeness) -> str:
+def _type(wanted: Any, value: Any, schema: Given) -> str:
     kinds = [wanted] if isinstance(wanted, str) else list(wanted)
     unquoted = isinstance(value, str) and (
         (value in ("true", "false") and "boolean" in kinds) or (value.isdigit() and {"integer", "number"} & set(kinds))
@@ -137,11 +161,8 @@ def _type(wanted: Any, value: Any, schema: Given, _closeness: Closeness) -> str:
     return f"{said} Leave out the quotation marks." if unquoted else said
 
 
-def _enum(wanted: Any, value: Any, schema: Given, closeness: Closeness) -> str:
-    known = [_shown(one) for one in wanted]
-    if not isinstance(value, str):
-        return f"Must be {_one_of(listed(known), len(known))}."
-    meant = closeness.closest(value, known)
+def _enum(known: list[str], value: Any, closeness: Closeness) -> str:
+    meant = closeness.closest(value, known) if isinstance(value, str) else None
     if meant is None:
         return f"Must be {_one_of(listed(known), len(known))}."
     if value.lower() == meant:
@@ -153,99 +174,45 @@ def _enum(wanted: Any, value: Any, schema: Given, closeness: Closeness) -> str:
     return f"Did you mean {meant}? Must be {_one_of(closeness.listed(value, known), len(known))}."
 
 
-def _pattern(_wanted: Any, _value: Any, schema: Given, _closeness: Closeness) -> str:
-    form = words_of(schema)
-    if form is not None:
-        return f"Must be {form}{_such_as(schema)}."
-    about = str(schema.get("description") or schema.get("title") or "").strip().rstrip(".")
-    if about:
-        return f"Does not have the form wanted here: {about}{_such_as(schema)}."
-    return f"Does not have the form wanted here{_such_as(schema)}."
-
-
-def _bounds(least: str, most: str) -> Callable[[Any, Any, Given, Closeness], str]:
-    def say(wanted: Any, _value: Any, schema: Given, _closeness: Closeness) -> str:
-        low, high = schema.get(least), schema.get(most)
-        if low is not None and high is not None:
-            return f"Must lie between {low} and {high}."
-        return f"Must be at least {wanted}." if low is not None else f"Must be at most {wanted}."
-
-    return say
-
-
-def _exclusive(than: str) -> Callable[[Any, Any, Given, Closeness], str]:
-    return lambda wanted, _value, _schema, _closeness: f"Must be {than} than {wanted}."
-
-
-def _counted(least: bool, one: str, many: str) -> Callable[[Any, Any, Given, Closeness], str]:
-    def say(wanted: Any, value: Any, _schema: Given, _closeness: Closeness) -> str:
-        count = len(value)
-        if least and wanted == 1:
-            return "Must not be empty."
-        bound = f"at {'least' if least else 'most'} {wanted} {one if wanted == 1 else many}"
-        return f"Must have {bound}; this has {count}."
-
-    return say
-
-
-def _unique(_wanted: Any, value: Any, _schema: Given, _closeness: Closeness) -> str:
-    return "Every entry may stand here only once; leave out what is repeated."
-
-
-def _name(wanted: Any, value: Any, schema: Given, _closeness: Closeness) -> str:
-    inner = wanted if isinstance(wanted, Mapping) else schema.get("propertyNames")
-    form = words_of(inner) if isinstance(inner, Mapping) else None
+def _name(schema: Any) -> str:
+    form = words_of(schema) if isinstance(schema, Mapping) else None
     return (
         f"The name of a field in it is not allowed: a name must be {form}." if form else "A name in it is not allowed."
     )
 
 
-def _alternatives(_wanted: Any, _value: Any, schema: Given, _closeness: Closeness) -> str:
-    return f"Must be {wanted_by(schema)}."
+def _pattern(schema: Given) -> str:
+    form = words_of(schema)
+    if form is not None:
+        return f"Must be {form}{_such_as(schema)}."
+    about = str(schema.get("description") or schema.get("title") or "").strip().rstrip(".")
+    return f"Does not have the form wanted here{f': {about}' if about else ''}{_such_as(schema)}."
 
 
-def _several(_wanted: Any, _value: Any, schema: Given, _closeness: Closeness) -> str:
-    about = str(schema.get("description", "")).strip()
-    return f"Fits more than one of the alternatives; give exactly one. {about}".strip()
-
-
-def _const(wanted: Any, _value: Any, _schema: Given, _closeness: Closeness) -> str:
-    return f"Must be {_shown(wanted)}."
-
-
-def _multiple(wanted: Any, _value: Any, _schema: Given, _closeness: Closeness) -> str:
-    return f"Must be a multiple of {wanted}."
-
-
-def _not(_wanted: Any, _value: Any, schema: Given, _closeness: Closeness) -> str:
-    about = str(schema.get("description", "")).strip()
-    return f"This value is not allowed here. {about}".strip()
-
-
-_SENTENCES: Final[dict[str, Callable[[Any, Any, Given, Closeness], str]]] = {
-    "type": _type,
-    "enum": _enum,
-    "const": _const,
-    "pattern": _pattern,
-    "format": _pattern,
-    "minLength": _counted(True, "character", "characters"),
-    "maxLength": _counted(False, "character", "characters"),
-    "minimum": _bounds("minimum", "maximum"),
-    "maximum": _bounds("minimum", "maximum"),
-    "exclusiveMinimum": _exclusive("more"),
-    "exclusiveMaximum": _exclusive("less"),
-    "multipleOf": _multiple,
-    "minItems": _counted(True, "entry", "entries"),
-    "maxItems": _counted(False, "entry", "entries"),
-    "minProperties": _counted(True, "field", "fields"),
-    "maxProperties": _counted(False, "field", "fields"),
-    "uniqueItems": _unique,
-    "propertyNames": _name,
-    "anyOf": _alternatives,
-    "oneOf": _alternatives,
-    "oneOfMultiple": _several,
-    "not": _not,
+_TEXTS: Final = {
+    "const": "Must be {wanted}.",
+    "exclusiveMinimum": "Must be more than {wanted}.",
+    "exclusiveMaximum": "Must be less than {wanted}.",
+    "multipleOf": "Must be a multiple of {wanted}.",
+    "uniqueItems": "Every entry may stand here only once; leave out what is repeated.",
+    "oneOfMultiple": "Fits more than one of the alternatives; give exactly one. {about}",
+    "not": "This value is not allowed here. {about}",
 }
+_COUNTED: Final = {
+    f"{bound}{what}": nouns
+    for bound in ("min", "max")
+    for what, nouns in (
+        ("Length", ("character", "characters")), ("Items", ("entry", "entries")), ("Properties", ("field", "fields")),
+    )
+}  # fmt: skip
+"""What keywords count, one and many."""
+
+
+def _counted(keyword: str, wanted: int, count: int) -> str:
+    least = keyword.startswith("min")
+    if least and wanted == 1:
+        return "Must not be empty."
+    return f"Must have at {'least' if least else 'most'} {wanted} {_COUNTED[keyword][wanted != 1]}; this has {count}."
 
 
 Path = list[str | int]
