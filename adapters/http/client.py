@@ -14,10 +14,8 @@ from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import Body, Pace, translated
-from adapters.http.names import Names
 from adapters.http.pacing import Asker, HostPace
-from adapters.http.resolver import Lookup, VettingResolver
-from adapters.http.vetting import Vetting
+from adapters.http.resolver import Lookup, Names, Vetting, VettingResolver
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_ACROSS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})

@@ -10,9 +10,7 @@ from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import translated
-from adapters.http.names import Names
-from adapters.http.resolver import Lookup, VettingResolver
-from adapters.http.vetting import Vetting
+from adapters.http.resolver import Lookup, Names, Vetting, VettingResolver
 from domain.webhooks.model import STORED_ANSWER, AttemptFailure
 from ports.webhooks import Sent
 

@@ -19,7 +19,7 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
-from domain.probes.listings import MOST_FIELDS
+from domain.probes.files import MOST_FIELDS
 from domain.probes.model import (
     Effort,
     Estimate,

@@ -38,8 +38,7 @@ from entrypoints.http.representations import OneThread
 from entrypoints.mcp import edge as mcp_edge
 from entrypoints.mcp.edge import McpEdge
 from entrypoints.metrics import exposed
-from entrypoints.oauth.endpoints import OAuthEndpoints
-from entrypoints.oauth.services import oauth_services
+from entrypoints.oauth.endpoints import OAuthEndpoints, oauth_services
 from entrypoints.operations.operation import Area
 from entrypoints.operations.table import Table
 

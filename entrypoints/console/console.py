@@ -33,7 +33,7 @@ from entrypoints.console.visit import Visit
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.representations import is_packed, packed, put
-from entrypoints.oauth.services import OAuthServices, oauth_services
+from entrypoints.oauth.endpoints import OAuthServices, oauth_services
 
 log = logging.getLogger("joinery.console")
 _NO_PAGE: Final = "There is no such page. The menu leads to every page there is."

@@ -19,10 +19,9 @@ from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
 from entrypoints.container import Container
 from entrypoints.factories import parsers_of
-from entrypoints.mail.certificate import Certificate
 from entrypoints.mail.peers import Peers
 from entrypoints.mail.session import Desk, MailSession
-from entrypoints.mail.settings import MailSettings
+from entrypoints.mail.settings import Certificate, MailSettings
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.stopping import stopping_on_signals
 from ports.mail import MessageReader, SenderChecks

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from adapters.http.vetting import Vetting
+from adapters.http.resolver import Vetting
 from adapters.llm import json_text
 from adapters.markup import documents, page, sitemaps
 from adapters.mime import reader
@@ -36,9 +36,7 @@ from domain.sources.senders import address_of
 from entrypoints.console.asked import parse_cookies, values_of
 from entrypoints.console.comparing import marked
 from domain.webhooks.schedule import asked_pause
-from entrypoints.http import representations as content_coding
-from entrypoints.http import fast_path
-from entrypoints.http import body as json_body
+from entrypoints.http import body as json_body, fast_path, representations as content_coding
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.checks import versions_of
 from entrypoints.oauth import endpoints

@@ -9,12 +9,9 @@ from time import process_time
 from typing import Any
 
 from adapters.memory.clock import SystemClock
-from entrypoints.http.exchange import from_scope
-from entrypoints.http.exchange import no_body
+from entrypoints.http.exchange import from_scope, no_body
 from entrypoints.http.fast_path import FastPathMiddleware
-from entrypoints.operations.operation import RequestContext
-from entrypoints.operations.operation import Operation
-from entrypoints.operations.operation import Reply
+from entrypoints.operations.operation import Operation, Reply, RequestContext
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.table import Table
 from entrypoints.http.checks import RequestState

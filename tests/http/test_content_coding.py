@@ -9,10 +9,7 @@ import pytest
 
 from domain.kernel.ids import new_id
 from entrypoints.http import representations as content_coding
-from entrypoints.http.representations import INLINE
-from entrypoints.http.representations import LEAST
-from entrypoints.http.representations import is_packed
-from entrypoints.http.representations import packed
+from entrypoints.http.representations import INLINE, LEAST, is_packed, packed
 from tests.http import toys
 from tests.http.client import Answer, Client
 from tests.http.fakes import World

@@ -9,9 +9,8 @@ import pytest
 
 from adapters.wire import schema
 from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
-from entrypoints.operations.validation import words_of
+from entrypoints.operations.validation import Validator, words_of
 from entrypoints.operations.query_string import parameters_of
-from entrypoints.operations.validation import Validator
 from tests.support.table import whole
 
 PLUGINS: Final = (api, bigcommerce, csv, json_ld, shopify, woocommerce)

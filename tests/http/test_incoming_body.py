@@ -7,9 +7,7 @@ import pytest
 
 from domain.kernel.errors import InvalidRequest, Overloaded, PayloadTooLarge, RateLimited
 from entrypoints.http import body as incoming_body
-from entrypoints.http.body import IncomingBody
-from entrypoints.http.body import Pace
-from entrypoints.http.body import TooSlow
+from entrypoints.http.body import IncomingBody, Pace, TooSlow
 
 pytestmark = pytest.mark.asyncio
 

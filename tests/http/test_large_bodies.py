@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.http.body import is_dense
-from entrypoints.http.body import SMALL
-from entrypoints.http.body import decode
-from entrypoints.http.body import has_more_values
+from entrypoints.http.body import SMALL, decode, has_more_values, is_dense
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from domain.kernel.errors import InvalidRequest

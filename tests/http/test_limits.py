@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from entrypoints.http.checks import TIERS
-from entrypoints.http.checks import charge_of
+from entrypoints.http.checks import TIERS, charge_of
 from tests.http.client import Client
 from tests.http.fakes import World
 

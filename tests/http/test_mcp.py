@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from domain.kernel.errors import Overloaded, RateLimited
 from entrypoints.mcp import calls, edge
-from entrypoints.mcp.origin import OwnOrigin
+from entrypoints.mcp.edge import OwnOrigin
 from entrypoints.operations.tools import manifest_of
 from tests.http.client import Client
 from tests.http.fakes import BASE, DOCS, World

@@ -10,9 +10,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from adapters.wire.event_types import EVENT_TYPES
-from entrypoints.operations.openapi import document
-from entrypoints.operations.openapi import codes_of
-from entrypoints.operations.openapi import ComponentSchemas
+from entrypoints.operations.openapi import ComponentSchemas, codes_of, document
 from entrypoints.operations.table import Table
 from tests.support.table import whole
 from tests.http import toys

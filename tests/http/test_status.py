@@ -28,7 +28,7 @@ async def page(world: World) -> str:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_page, "EVERY", 0.0)
+    monkeypatch.setattr(status_page, "STATUS_SECONDS", 0.0)
 
 
 async def test_incidents_are_listed_and_shown() -> None:

@@ -11,8 +11,7 @@ from adapters.memory.events import EVENTS
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from entrypoints.operations import event_stream
-from entrypoints.http import execute as open_streams
-from entrypoints.http import fast_path as lane
+from entrypoints.http import execute as open_streams, fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened

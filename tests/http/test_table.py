@@ -4,18 +4,19 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
-from entrypoints.operations.operation import Area
-from entrypoints.operations.operation import DetachedRead
-from entrypoints.operations.operation import DetachedWrite
-from entrypoints.operations.operation import Operation
-from entrypoints.operations.operation import Read
-from entrypoints.operations.operation import Write
-from entrypoints.operations.operation import DetachedContext
-from entrypoints.operations.operation import ReadContext
-from entrypoints.operations.operation import StreamContext
-from entrypoints.operations.operation import WriteContext
-from entrypoints.operations.table import NOTHING
-from entrypoints.operations.table import Table
+from entrypoints.operations.operation import (
+    Area,
+    DetachedContext,
+    DetachedRead,
+    DetachedWrite,
+    Operation,
+    Read,
+    ReadContext,
+    StreamContext,
+    Write,
+    WriteContext,
+)
+from entrypoints.operations.table import NOTHING, Table
 from tests.http.fakes import World
 from tests.http.toys import AREA, read
 from tests.support.table import whole

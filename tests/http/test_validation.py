@@ -14,12 +14,7 @@ from adapters.wire import schema
 from tests.support.table import whole
 from entrypoints.operations import validation
 from entrypoints.http.body import MOST_KEYS
-from entrypoints.operations.validation import CODES
-from entrypoints.operations.validation import FORMATS
-from entrypoints.operations.validation import MOST_FAULTS
-from entrypoints.operations.validation import Validator
-from entrypoints.operations.validation import is_day
-from entrypoints.operations.validation import is_moment
+from entrypoints.operations.validation import CODES, FORMATS, MOST_FAULTS, Validator, is_day, is_moment
 from tests.http.toys import CREATE
 
 SCHEMA = schema.strict_object(

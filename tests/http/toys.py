@@ -13,13 +13,7 @@ from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page
 from domain.orgs.model import Member
-from entrypoints.operations.operation import Area
-from entrypoints.operations.operation import Operation
-from entrypoints.operations.operation import Read
-from entrypoints.operations.operation import Write
-from entrypoints.operations.operation import Reply
-from entrypoints.operations.operation import ReadContext
-from entrypoints.operations.operation import WriteContext
+from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Write, WriteContext
 
 THING = schema.record("thing", {"id": schema.id_of("src"), "name": schema.text("oak"), "version": schema.integer(1)})
 CREATE = schema.strict_object(

@@ -14,7 +14,7 @@ from adapters.mime.structure import MOST_PARTS
 from domain.kernel.errors import StorageFull, Unavailable
 from domain.mail.model import LARGEST
 from domain.mail.usecases import staging
-from entrypoints.mail import receiving
+from entrypoints.mail import session as receiving
 from entrypoints.mail.peers import MIB
 from tests.flows.bench import Bench
 from tests.mail.office import Office, office

@@ -3,8 +3,7 @@
 import pytest
 
 from entrypoints.operations.openapi import document
-from entrypoints.operations.operation import Operation
-from entrypoints.operations.operation import Undoing
+from entrypoints.operations.operation import Operation, Undoing
 from tests.support.table import whole
 
 TABLE = whole()

@@ -8,8 +8,7 @@ from jsonschema import Draft202012Validator
 
 from adapters.wire import schema
 from entrypoints.operations.openapi import PREVIEW
-from entrypoints.operations.operation import DetachedWrite
-from entrypoints.operations.operation import Operation
+from entrypoints.operations.operation import DetachedWrite, Operation
 from tests.http.client import Answer
 from tests.tenancy.test_other_tenants import _everything
 from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrypoints.mail.peers import MIB, Peers
-from entrypoints.mail.receiving import LONGEST_LINE, Received, Receiving, SmuggledEnd
+from entrypoints.mail.session import LONGEST_LINE, Received, Receiving, SmuggledEnd
 
 LINE = st.one_of(st.binary(max_size=6), st.sampled_from([b"", b".", b"..", b". ", b"..x", b".\t."])).map(
     lambda line: line.translate(None, b"\r\n")
