@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
+import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
@@ -165,3 +167,30 @@ class VettingResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def guarded_session(
+    vetting: Vetting, lookup: Lookup, tls: ssl.SSLContext | None, *, keep: float | None = None, **options: Any
+) -> aiohttp.ClientSession:
+    """Return the one kind of session that requests leave by: vetted addresses, no cookies, no proxies, bodies as they come.
+
+    Args:
+        vetting: What may be reached.
+        lookup: The name service.
+        tls: Another context than the system's.
+        keep: Seconds for which an unused connection is kept, 0 for none; None for the library's own.
+        options: Further options of the session.
+
+    """
+    kept = {} if keep is None else {"keepalive_timeout": keep} if keep else {"force_close": True}
+    connector = aiohttp.TCPConnector(
+        resolver=VettingResolver(vetting, lookup),
+        use_dns_cache=False,
+        limit=0,
+        limit_per_host=0,  # who asks in somebody's name has taken a turn before
+        ssl=tls if tls is not None else True,
+        **kept,
+    )
+    return aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False, **options
+    )

@@ -2,14 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 from quart import Quart, g, request
 from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import MethodNotAllowed as WerkzeugMethodNotAllowed
+from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import SCOPES
@@ -18,23 +20,22 @@ from domain.kernel.ids import new_id
 from domain.oauth.model import DEFAULT_SCOPES
 from domain.platform.usecases import Heartbeat, PlatformService
 from domain.uploads.usecases import UploadService
-from entrypoints.api.pages import CLIENTS_PLACE, ClientFiles, Pages, StatusPage
+from entrypoints.api.pages import Pages, StatusPage
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.asked import asked_of
 from entrypoints.console.console import Console
 from entrypoints.console.registry import PAGES
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health
-from entrypoints.http import representations as resource_metadata
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.exchange import Response, from_scope, no_body
+from entrypoints.http.exchange import Request, Response, from_scope, no_body
 from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
 from entrypoints.http.logs import AccessLog
 from entrypoints.http.metrics import MatchingBehind
 from entrypoints.http.objects import ObjectAdmission, ObjectEdge, ObjectServer
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.pressure import Thresholds
-from entrypoints.http.representations import OneThread
+from entrypoints.http.representations import METADATA_PATH, OneThread, resource_metadata
 from entrypoints.mcp import edge as mcp_edge
 from entrypoints.mcp.edge import McpEdge
 from entrypoints.metrics import exposed
@@ -42,6 +43,7 @@ from entrypoints.oauth.endpoints import OAuthEndpoints, oauth_services
 from entrypoints.operations.operation import Area
 from entrypoints.operations.table import Table
 
+View = Callable[..., Awaitable[Response]]
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
 _NOWHERE: Final = (
@@ -69,8 +71,7 @@ def create_app(
     )
     app.after_serving(mcp.stop)
     _mount_api(app, pipeline)
-    described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
-    _mount_pages(app, Pages(*described), ClientFiles(*described))
+    _mount_pages(app, Pages(pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url))
     console = Console(dependencies, pipeline, PAGES)
     _mount_oauth(app, dependencies, console, mcp.scopes)
     _mount_console(app, console)
@@ -99,139 +100,121 @@ def to_quart(response: Response) -> QuartResponse:
     return made
 
 
+def _mount(app: Quart, rules: Iterable[str], view: View, methods: Sequence[str], *, options: bool = False) -> None:
+    """Have a view answer addresses; HEAD gets its headers alone. `options`: OPTIONS is answered by the framework."""
+
+    async def answer(**parts: str) -> QuartResponse:
+        response = await view(**parts)
+        if request.method == "HEAD":
+            response.body = b""
+        return to_quart(response)
+
+    for rule in rules:
+        endpoint = f"{' '.join(methods)} {rule}"
+        app.add_url_rule(rule, endpoint, answer, methods=methods, provide_automatic_options=options)
+
+
+def _request() -> Request:
+    return from_scope(request.scope, body_of(request.scope).read)
+
+
 def _mount_api(app: Quart, pipeline: Pipeline) -> None:
-    async def answer(**_: str) -> QuartResponse:
-        return to_quart(await pipeline.answer(from_scope(request.scope, body_of(request.scope).read)))
+    async def answer(**_: str) -> Response:
+        return await pipeline.answer(_request())
 
-    async def refuse(error: HTTPException) -> QuartResponse:
-        """Unknown paths and methods: under /v1 shown only after authentication, elsewhere at once."""
-        if is_api(request.path):
-            return await answer()
-        code = error.code or 500
-        problem = NotFound(_NOWHERE) if code == 404 else MethodNotAllowed(extra={"allow": _allowed(error)})
-        return problem_of(problem if code in (404, 405) else error)
-
-    async def fail(error: Exception) -> QuartResponse:
-        return problem_of(error)
-
-    def problem_of(error: Exception) -> QuartResponse:
-        request_id = new_id("req")
-        made = pipeline.problems.answer(pipeline.problems.known(error, request_id), request_id)
+    async def refuse(error: Exception) -> QuartResponse:
+        """Refuse unknown paths and methods, under /v1 only after authentication, and whatever else went wrong."""
+        known, request_id = error, new_id("req")
+        if isinstance(error, HTTPException) and is_api(request.path):
+            return to_quart(await answer())
+        if isinstance(error, WerkzeugNotFound):
+            known = NotFound(_NOWHERE)
+        elif isinstance(error, WerkzeugMethodNotAllowed):
+            known = MethodNotAllowed(extra={"allow": ", ".join(sorted(error.valid_methods or ("GET", "HEAD")))})
+        made = pipeline.problems.answer(pipeline.problems.known(known, request_id), request_id)
         made.headers.append((b"request-id", request_id.encode()))
         return to_quart(made)
 
-    for rule in ("/v1", "/v1/", "/v1/<path:rest>"):
-        app.add_url_rule(rule, rule, answer, methods=METHODS, provide_automatic_options=False)
+    _mount(app, ("/v1", "/v1/", "/v1/<path:rest>"), answer, METHODS)
     app.register_error_handler(HTTPException, refuse)
-    app.register_error_handler(Exception, fail)
+    app.register_error_handler(Exception, refuse)
 
 
-def _allowed(error: Any) -> str:
-    return ", ".join(sorted(getattr(error, "valid_methods", None) or ("GET", "HEAD")))
-
-
-def _to_visitor(found: Response) -> QuartResponse:
-    """What anybody may read; HEAD gets its headers alone."""
-    if request.method == "HEAD":
-        found.body = b""
-    return to_quart(found)
-
-
-def _mount_pages(app: Quart, pages: Pages, files: ClientFiles) -> None:
+def _mount_pages(app: Quart, pages: Pages) -> None:
     searching, making = OneThread("searches"), OneThread("pages", most=200)
 
-    async def page(**_: str) -> QuartResponse:
-        headers, query = request.headers, request.args.get("q", "")
-        asked = (request.path, query, headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
-        if pages.is_ready(request.path):
+    async def shown(**_: str) -> Response:
+        path, headers = request.path, request.headers
+        asked = (path, request.args.get("q", ""), headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
+        if pages.is_ready(path):
             found = pages.find(*asked)
         else:
-            found = await (searching if request.path == Pages.SEARCH else making).run(pages.find, *asked)
-        return _to_visitor(found or await lost())
+            found = await (searching if path == Pages.SEARCH else making).run(pages.find, *asked)
+        if found is not None:
+            return found
+        if "text/html" not in headers.get("Accept", ""):
+            raise NotFound(_NOWHERE)  # a program gets the problem, a person a page
+        return await searching.run(pages.lost, path, headers.get("Accept-Encoding"))
 
-    async def file(name: str) -> QuartResponse:
-        asked = (CLIENTS_PLACE + name, request.headers.get("If-None-Match", ""))
-        found = files.find(*asked) if files.is_ready else await making.run(files.find, *asked)
-        return _to_visitor(found or await lost())
-
-    async def lost() -> Response:
-        """A page for whoever reads pages; programs get the problem."""
-        if "text/html" not in request.headers.get("Accept", ""):
-            raise NotFound(_NOWHERE)
-        return await searching.run(pages.lost, request.path, request.headers.get("Accept-Encoding"))
-
-    app.add_url_rule(f"{CLIENTS_PLACE}<name>", "clients", file, methods=["GET"])
-    for rule in ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>"):
-        app.add_url_rule(rule, rule, page, methods=["GET"])
+    rules = ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>")
+    _mount(app, rules, shown, ["GET"], options=True)
 
 
 def _mount_console(app: Quart, console: Console) -> None:
-    async def page(**_: str) -> QuartResponse:
-        return to_quart(await console.answer(asked_of(request.scope, body_of(request.scope))))
+    async def page(**_: str) -> Response:
+        return await console.answer(asked_of(request.scope, body_of(request.scope)))
 
     for rule in console.rules:
-        methods = METHODS if rule.startswith("/console") else console.methods_of(rule)
-        app.add_url_rule(rule, f"console {rule}", page, methods=methods, provide_automatic_options=False)
+        _mount(app, (rule,), page, METHODS if rule.startswith("/console") else console.methods_of(rule))
 
 
 def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scopes: Sequence[str]) -> None:
     endpoints = OAuthEndpoints(oauth_services(dependencies), Proxies(dependencies.settings.trusted_proxies))
     base_url = dependencies.settings.base_url
     documents = {
-        "": resource_metadata.file(base_url, scopes=sorted(SCOPES)),
-        "/v1": resource_metadata.file(base_url, "/v1", sorted(DEFAULT_SCOPES)),
-        mcp_edge.PATH: resource_metadata.file(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
+        "": resource_metadata(base_url, scopes=sorted(SCOPES)),
+        "v1": resource_metadata(base_url, "/v1", sorted(DEFAULT_SCOPES)),
+        mcp_edge.PATH.strip("/"): resource_metadata(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
     }
 
-    async def asked() -> QuartResponse:
-        return to_quart(await endpoints.answer(from_scope(request.scope, body_of(request.scope).read)))
+    async def asked() -> Response:
+        return await endpoints.answer(_request())
 
-    async def metadata() -> QuartResponse:
-        return _to_visitor(endpoints.preflight() if request.method == "OPTIONS" else endpoints.metadata())
+    async def metadata() -> Response:
+        return endpoints.preflight() if request.method == "OPTIONS" else endpoints.metadata()
 
-    async def resource(edge: str = "") -> QuartResponse:
-        document = documents.get(f"/{edge}" if edge else "")
-        if document is None:
+    async def resource(edge: str = "") -> Response:
+        if edge not in documents:
             raise NotFound(_NOWHERE)
-        if request.method == "OPTIONS":
-            return to_quart(endpoints.preflight())
-        return _to_visitor(document.answer(request.headers.get("If-None-Match", "")))
+        found = request.headers.get("If-None-Match", "")
+        return endpoints.preflight() if request.method == "OPTIONS" else documents[edge].answer(found)
 
     for path in endpoints.by_path:
         # a page stands at the address where devices ask
-        methods = ["POST", "OPTIONS"] if path in console.rules else METHODS
-        app.add_url_rule(path, path, asked, methods=methods, provide_automatic_options=False)
-    for rule, view in (
-        ("/.well-known/oauth-authorization-server", metadata),
-        (resource_metadata.PATH, resource),
-        (f"{resource_metadata.PATH}/<edge>", resource),
-    ):
-        app.add_url_rule(rule, rule, view, methods=["GET", "OPTIONS"], provide_automatic_options=False)
+        _mount(app, (path,), asked, ["POST", "OPTIONS"] if path in console.rules else METHODS)
+    _mount(app, ("/.well-known/oauth-authorization-server",), metadata, ["GET", "OPTIONS"])
+    _mount(app, (METADATA_PATH, f"{METADATA_PATH}/<edge>"), resource, ["GET", "OPTIONS"])
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
     ready = health.Ready(dependencies.readiness)
     platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
-    status = StatusPage(platform, ready.look, dependencies.clock)
 
-    async def healthz() -> QuartResponse:
-        return to_quart(health.alive())
+    async def alive() -> Response:
+        return health.alive()
 
-    async def readyz() -> QuartResponse:
-        return to_quart(await ready())
-
-    async def shown() -> QuartResponse:
-        return _to_visitor(await status())
-
-    async def metrics() -> QuartResponse:
+    async def metrics() -> Response:
         client = from_scope(request.scope, no_body)
         if dependencies.settings.watching.api or not Proxies.is_local(client.client, client.headers):
             raise NotFound(_NOWHERE)
         await behind.refresh()
-        return to_quart(health.metrics(pipeline.metrics.text()))
+        return health.metrics(pipeline.metrics.text())
 
-    for rule, view in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics), ("/status", shown)):
-        app.add_url_rule(rule, rule, view, methods=["GET"])
+    shown = StatusPage(platform, ready.look, dependencies.clock)
+    _mount(app, ("/healthz",), alive, ["GET"], options=True)
+    _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
+    _mount(app, ("/metrics",), metrics, ["GET"], options=True)
+    _mount(app, ("/status",), shown.__call__, ["GET"], options=True)
 
 
 def _mount_access_log(app: Quart, access_log: AccessLog) -> None:

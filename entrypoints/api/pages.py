@@ -96,8 +96,18 @@ class Pages:
         if path == "/openapi.json":
             described = msgspec.json.encode(document(self._table, self._base_url, self._docs_url))
             return PublicFile(b"application/json", described, OPEN, packs=True)
+        if path.startswith(CLIENTS_PLACE):
+            return self._client_file(path)
         html = self._site.page(path)
         return _html(html) if html is not None else None
+
+    def _client_file(self, path: str) -> PublicFile | None:
+        """A client of the API; all of them are made with the first, in a tenth of a second."""
+        if path.removeprefix(CLIENTS_PLACE) in NAMES:
+            made = shipped(document(self._table, self._base_url, self._docs_url))
+            files = {name: PublicFile(_KINDS[name.rpartition(".")[2]], made[name], OPEN) for name in NAMES}
+            self._pages |= {CLIENTS_PLACE + name: file for name, file in files.items()}
+        return self._pages.get(path)
 
 
 def _led_to(place: bytes) -> Response:
@@ -114,36 +124,6 @@ _KINDS: Final[Mapping[str, bytes]] = {
     "tgz": b"application/gzip",
     "json": b"application/json",
 }
-
-
-class ClientFiles:
-    """All of them are made when the first is asked for, which takes a tenth of a second; from then on they come from memory."""
-
-    def __init__(self, table: Table, base_url: str, docs_url: str) -> None:
-        self._described = (table, base_url.rstrip("/"), docs_url.rstrip("/"))
-        self._files: Mapping[str, PublicFile] = {}
-        self._making = Lock()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the files are in memory, so that finding one costs nothing."""
-        return bool(self._files)
-
-    def find(self, path: str, if_none_match: str) -> Response | None:
-        """The file at the path, or None; 304 for those who have it."""
-        name = path.removeprefix(CLIENTS_PLACE)
-        if name not in NAMES:
-            return None
-        if not self._files:
-            with self._making:
-                self._make()
-        return self._files[name].answer(if_none_match)
-
-    def _make(self) -> None:
-        """All files, once; called by one thread at a time."""
-        if not self._files:
-            made = shipped(document(*self._described))
-            self._files = {each: PublicFile(_KINDS[each.rpartition(".")[2]], made[each], OPEN) for each in NAMES}
 
 
 STATUS_SECONDS: Final = 10.0

@@ -9,9 +9,9 @@ import msgspec
 from adapters.wire import problems as wire
 from domain.kernel.errors import DomainError, FieldError, NotFound, StorageFull, is_storage_full
 from domain.kernel.ids import NOUNS, is_id, prefix_in
-from entrypoints.http import representations as resource_metadata
 from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import COMMON, NO_STORE, VARY, HeaderList, Response
+from entrypoints.http.representations import metadata_address
 from entrypoints.operations.codes import CODES, Code
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.table import Table
@@ -118,7 +118,7 @@ class Problems:
     def __init__(self, docs_url: str, base_url: str, challenge: str = "") -> None:
         """`challenge` of a 401, where another one than the API's own is meant."""
         self._docs_url = docs_url.rstrip("/")
-        said = challenge or f'Bearer resource_metadata="{resource_metadata.address(base_url)}"'
+        said = challenge or f'Bearer resource_metadata="{metadata_address(base_url)}"'
         self._challenge = (b"www-authenticate", said.encode())
 
     def known(self, error: BaseException, request_id: str) -> DomainError:

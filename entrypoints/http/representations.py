@@ -163,15 +163,15 @@ OPEN: HeaderList = [(b"access-control-allow-origin", b"*")]
 
 
 GUIDE: Final = "/docs/guides/oauth"
-PATH: Final = "/.well-known/oauth-protected-resource"
+METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
 
-def address(base_url: str, place: str = "") -> str:
+def metadata_address(base_url: str, place: str = "") -> str:
     """Where the document of what is served at `place` stands (RFC 9728 §3.1)."""
-    return base_url.rstrip("/") + PATH + place
+    return base_url.rstrip("/") + METADATA_PATH + place
 
 
-def file(base_url: str, place: str = "", scopes: Sequence[str] = (), guide: str = GUIDE) -> PublicFile:
+def resource_metadata(base_url: str, place: str = "", scopes: Sequence[str] = (), guide: str = GUIDE) -> PublicFile:
     """The document of what is served at `place`: the resource, who gives tokens for it, how they are sent, where that is described.
 
     `scopes` are what it needs at the least.

@@ -22,13 +22,13 @@ from domain.kernel.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
-from entrypoints.http import representations as resource_metadata
 from entrypoints.http.body import SMALL, IncomingBody
 from entrypoints.http.checks import RequestState, choose_mode, is_json
 from entrypoints.http.exchange import COMMON, JSON, NO_STORE, Response, from_scope
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import Problems
+from entrypoints.http.representations import metadata_address
 from entrypoints.mcp.calls import VIA, Calls, Message
 from entrypoints.mcp.resources import Resources
 from entrypoints.operations.codes import CODES
@@ -110,7 +110,7 @@ class McpEdge:
         self._origin = OwnOrigin(base_url)
         self._admission = ConcurrencyLimit(512, 64, noun="calls in hand over MCP")
         self.scopes = scopes_needed(manifest)
-        metadata = resource_metadata.address(self._base_url, PATH)
+        metadata = metadata_address(self._base_url, PATH)
         self._problems = Problems(docs_url, base_url, _challenge(metadata, self.scopes))
         self._metadata = metadata
         self._protocol: asyncio.Task[Protocol] | None = None
