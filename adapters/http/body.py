@@ -127,6 +127,7 @@ class Body:
 _Translation = tuple[tuple[type[Exception], ...], type[errors.OutboundError], str]
 
 _TRANSLATIONS: tuple[_Translation, ...] = (
+    ((aiohttp.ConnectionTimeoutError,), errors.ConnectTimedOut, "The server did not answer in time."),
     ((TimeoutError,), errors.TimedOut, "The server did not answer in time."),
     ((aiohttp.ClientConnectorDNSError,), errors.DnsFailed, "The host's name has no address."),
     (
