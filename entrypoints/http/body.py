@@ -124,10 +124,6 @@ class IncomingBody:
 
         return answer
 
-    async def gone(self) -> None:
-        """Wait for the client to leave; of the body nothing is kept."""
-        await self._drain()
-
     async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] != "http.request":

@@ -36,7 +36,7 @@ from entrypoints.http.representations import tags_of
 from entrypoints.operations.event_stream import EventStream
 from entrypoints.operations.operation import Operation, Reply, permit
 from entrypoints.operations.table import Match, Route
-from entrypoints.operations.validation import MOST_FAULTS, Validator
+from entrypoints.operations.validation import Validator, summary_of
 from ports.limits import Budget, Limits, Take
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
@@ -313,10 +313,7 @@ def is_json(content_type: str) -> bool:
     return kind == "application/json" and all(part in ("", "charset=utf-8", 'charset="utf-8"') for part in parameters)
 
 
-def _required() -> FieldError:
-    return FieldError(
-        "body", "required", "This operation needs a body: a JSON object, sent with Content-Type: application/json."
-    )
+_REQUIRED: Final = "This operation needs a body: a JSON object, sent with Content-Type: application/json."
 
 
 class ReadParameters:
@@ -343,7 +340,7 @@ class ReadParameters:
             most = body.values if body is not None else Body.VALUES
             state.body, faults = await self.parsed(state, raw, most, state.route.body)
         elif body is not None and body.required:
-            faults = (_required(),)
+            faults = (FieldError("body", "required", _REQUIRED),)
         self._read_query(state, faults)
         if body is not None:
             state.command = body.decode(state.body)
@@ -410,21 +407,13 @@ class ReadParameters:
         reader = state.route.query
         values, faults = reader.read(state.request.query)
         if faults or of_body:
-            raise InvalidRequest(_summary(faults + of_body), fields=faults + of_body)
+            raise InvalidRequest(summary_of(faults + of_body), fields=faults + of_body)
         operation = state.operation
         if values:
             state.query = reader.filters(values)
         if operation.paging in ("both", "forward"):
             state.cursor_context = context_of(operation.id, state.caller.tenant, state.match.ids, state.query)
             state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
-
-
-def _summary(faults: tuple[FieldError, ...]) -> str:
-    first = f"{faults[0].field}: {faults[0].detail}"
-    if len(faults) == 1:
-        return first
-    others = f"{len(faults) - 1}" if len(faults) <= MOST_FAULTS else f"at least {MOST_FAULTS}"
-    return f"{first} And {others} more; errors[] names each."
 
 
 LONGEST_KEY: Final = 257

@@ -55,16 +55,13 @@ class TtlCache(Generic[T]):
     async def _find(self, digest: bytes, find: Callable[[], Awaitable[T | None]]) -> T | None:
         until = self._clock() + LIFETIME
         answer = await find()
-        self._forget(digest)
+        self._found.pop(digest, None)
+        self._missing.pop(digest, None)
         kept, most = (self._missing, MOST_MISSING) if answer is None else (self._found, MOST_FOUND)
         while len(kept) >= most:
             del kept[next(iter(kept))]
         kept[digest] = (answer, until)
         return answer
-
-    def _forget(self, digest: bytes) -> None:
-        self._found.pop(digest, None)
-        self._missing.pop(digest, None)
 
 
 PACE: Final = 50

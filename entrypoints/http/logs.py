@@ -81,6 +81,13 @@ LAST_TRY: Final = 10.0
 """Seconds that a clean stop gives the database."""
 
 
+async def _wait(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait for an event, but no longer than that."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
 class RequestLogQueue:
     """`put` costs an append; a background task writes. `lost` counts what had to be dropped."""
 
@@ -113,11 +120,7 @@ class RequestLogQueue:
 
     async def _wait_for_room(self) -> None:
         self._room.clear()
-        try:
-            async with asyncio.timeout(MOMENT):
-                await self._room.wait()
-        except TimeoutError:
-            return
+        await _wait(self._room, MOMENT)
 
     async def start(self) -> None:
         """Begin to write."""
@@ -139,14 +142,12 @@ class RequestLogQueue:
 
     async def _run(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(APART if self._apart else None):
-                    await self._wake.wait()
+            await _wait(self._wake, APART if self._apart else None)
             self._wake.clear()
             self._join_apart()
             while self._waiting:
                 if not self._stopping and len(self._waiting) < BATCH:
-                    await self._gather()
+                    await _wait(self._wake, INTERVAL)  # more entries may come
                 await self._write()
             if self._stopping:
                 if not self._apart:
@@ -167,14 +168,6 @@ class RequestLogQueue:
         while len(self._apart) > FULL:
             self._apart.popleft()
             self.lost += 1
-
-    async def _gather(self) -> None:
-        """Give more entries time to come, until the interval is over or a batch is full."""
-        try:
-            async with asyncio.timeout(INTERVAL):
-                await self._wake.wait()
-        except TimeoutError:
-            return
 
     async def _write(self) -> None:
         """Write one batch; while the store is away, try again, ever more slowly."""

@@ -18,7 +18,7 @@ from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Request, Response, no_body
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.tools import BODY, DRY_RUN, IF_MATCH, KEY
-from entrypoints.operations.validation import MOST_FAULTS, Validator
+from entrypoints.operations.validation import Validator, summary_of
 
 PASSED_ON: Final = (
     "authorization",
@@ -168,7 +168,7 @@ class Calls:
         faults = await self._pipeline.parameters.read(message.state, message.raw, lambda: self.faults(tool, arguments))
         if faults:
             await self._pipeline.charge(message.state)
-            return self._refusal(message.state, InvalidRequest(_summary(faults), fields=faults))
+            return self._refusal(message.state, InvalidRequest(summary_of(faults), fields=faults))
         key = key_of(tool, arguments, message.state, message.value.get("id"))
         return await self._ask(message, request_of(tool, arguments, message.state, key), key)
 
@@ -218,9 +218,3 @@ def _too_large(size: int) -> str:
 def _outcome(answer: Response, key: str | None) -> Outcome:
     headers = {name: value for name in _KEPT if (value := answer.header(name)) is not None}
     return Outcome(answer.status, answer.body, headers, key)
-
-
-def _summary(faults: tuple[FieldError, ...]) -> str:
-    first = f"{faults[0].field}: {faults[0].detail}"
-    rest = min(len(faults) - 1, MOST_FAULTS)
-    return f"{first} And {rest} more; errors[] names each." if rest else first

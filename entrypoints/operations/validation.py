@@ -535,3 +535,12 @@ class SchemaFaults:
             return ".".join((path, *map(str, parts)))
 
         return Validator(schema, below).faults(value)
+
+
+def summary_of(faults: Sequence[FieldError]) -> str:
+    """Return the first fault in words, and how many more there are."""
+    first = f"{faults[0].field}: {faults[0].detail}"
+    if len(faults) == 1:
+        return first
+    others = f"{len(faults) - 1}" if len(faults) <= MOST_FAULTS else f"at least {MOST_FAULTS}"
+    return f"{first} And {others} more; errors[] names each."
