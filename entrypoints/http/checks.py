@@ -37,7 +37,7 @@ from entrypoints.operations.event_stream import EventStream
 from entrypoints.operations.operation import Operation, Reply, permit
 from entrypoints.operations.table import Match, Route
 from entrypoints.operations.validation import Validator, summary_of
-from ports.limits import Budget, Limits, Take
+from ports.limits import Budget, Limits
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
 FIRST_PAGE = PageRequest()
@@ -210,16 +210,6 @@ class RateLimit:
 
     async def __call__(self, state: RequestState) -> None:
         """Raises RateLimited when the budget is spent."""
-        charge = self._charge(state)
-        take = await self._limits.take(charge.budget)
-        state.budget = [
-            (b"ratelimit-policy", charge.policy),
-            (b"ratelimit", b'"%s";r=%d;t=%d' % (charge.name.encode(), take.left, ceil(take.full_in))),
-        ]
-        if not take.allowed:
-            raise self._refusal(charge, take)
-
-    def _charge(self, state: RequestState) -> _Charge:
         caller, route = state.caller, state.match.route
         tier = caller.organisation.plan.tier
         rate = route.operation.rate if route else "read"
@@ -230,16 +220,18 @@ class RateLimit:
             if len(self._charges) >= _MOST_BUDGETS:
                 self._charges.clear()
             charge = self._charges[key] = charge_of(*key)
-        return charge
-
-    @staticmethod
-    def _refusal(charge: _Charge, take: Take) -> RateLimited:
-        wait = max(1, ceil(take.next_in))
-        return RateLimited(
-            f"The budget {charge.name} is spent; one request is free again in {wait} s.",
-            retry_after=wait,
-            extra={"violated-policies": [charge.name]},
-        )
+        take = await self._limits.take(charge.budget)
+        state.budget = [
+            (b"ratelimit-policy", charge.policy),
+            (b"ratelimit", b'"%s";r=%d;t=%d' % (charge.name.encode(), take.left, ceil(take.full_in))),
+        ]
+        if not take.allowed:
+            wait = max(1, ceil(take.next_in))
+            raise RateLimited(
+                f"The budget {charge.name} is spent; one request is free again in {wait} s.",
+                retry_after=wait,
+                extra={"violated-policies": [charge.name]},
+            )
 
 
 FIRST: Final = {"export": 1, "expensive": 2, "stream": 2}

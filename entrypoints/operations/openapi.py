@@ -43,11 +43,6 @@ def _without_examples(value: Any) -> Any:
     return [_without_examples(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def _is_named(schema: Mapping[str, Any]) -> bool:
-    """Whether clients get a type for it: objects with fields, choices, and whatever has a title."""
-    return "title" in schema or "properties" in schema or len(schema.get("enum", ())) > 1
-
-
 def _one_of(name: str) -> str:
     """What one of several is called: `columns` are each a `column`; what has no plural is an `item`."""
     if name.endswith("ies"):
@@ -75,8 +70,8 @@ class ComponentSchemas:
         """
         if not isinstance(schema, Mapping):
             return schema
-        if not _is_named(schema):
-            return self._inside(schema, name)
+        if not ("title" in schema or "properties" in schema or len(schema.get("enum", ())) > 1):
+            return self._inside(schema, name)  # no thing that clients get a type for
         content = _content(schema)
         known = schema.get("title") or self._names.get(content) or name
         if self._content.setdefault(known, content) != content:
@@ -256,9 +251,9 @@ def preview_answer(table: Iterable[Operation], schemas: ComponentSchemas) -> Jso
 
 def query_parameters(operation: Operation, schemas: ComponentSchemas) -> list[Json]:
     """The query parameters as OpenAPI has them."""
-    noun = operation.id.replace(".", "_")
     return [
-        _parameter(name, dict(schema), schemas, f"{noun}_{name}") for name, schema in parameters_of(operation).items()
+        _parameter(name, dict(schema), schemas, f"{operation.slug}_{name}")
+        for name, schema in parameters_of(operation).items()
     ]
 
 
@@ -290,22 +285,6 @@ def header_names(operation: Operation) -> list[str]:
     return names
 
 
-def _slug_of(operation: Operation) -> str:
-    return operation.id.replace(".", "_")
-
-
-def _path_parameters(operation: Operation) -> list[Json]:
-    return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": schema.id_of(operation.ids[name]) if name in operation.ids else schema.text(name),
-        }
-        for name in operation.path_parameters
-    ]
-
-
 def _described(operation: Operation) -> str:
     notes = [operation.description or operation.summary + "."]
     if operation.scope:
@@ -318,17 +297,19 @@ def _described(operation: Operation) -> str:
     return "\n\n".join(notes)
 
 
-def _undo(operation: Operation) -> Json:
-    """Whether the audit log can undo it, and how or why not."""
-    if isinstance(operation.undo, Undoing):
-        return {"reversible": True, "how": operation.undo.how}
-    return {"reversible": False, "reason": operation.undo}
-
-
 def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Json:
-    parameters = [*_path_parameters(operation), *query_parameters(operation, schemas)]
+    parameters: list[Json] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": schema.id_of(operation.ids[name]) if name in operation.ids else schema.text(name),
+        }
+        for name in operation.path_parameters
+    ]
+    parameters += query_parameters(operation, schemas)
     parameters += [{"$ref": f"#/components/parameters/{_slug(name)}"} for name in header_names(operation)]
-    reply = schemas.of(operation.reply, f"{_slug_of(operation)}_answer") if operation.reply is not None else None
+    reply = schemas.of(operation.reply, f"{operation.slug}_answer") if operation.reply is not None else None
     made: Json = {
         "operationId": operation.id,
         "tags": [operation.area],
@@ -344,10 +325,12 @@ def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Jso
     }
     if operation.writes:
         made["x-dry-run"] = {"explain": {"$ref": "#/components/responses/preview"}}
-        made["x-undo"] = _undo(operation)
+        undo = operation.undo
+        known = {"how": undo.how} if isinstance(undo, Undoing) else {"reason": undo}
+        made["x-undo"] = {"reversible": operation.reversible, **known}
     if operation.body is not None:
         content = {
-            "schema": schemas.of(operation.body.schema, f"{_slug_of(operation)}_body"),
+            "schema": schemas.of(operation.body.schema, f"{operation.slug}_body"),
             "examples": {"usual": {"value": body_example(operation)}},
         }
         made["requestBody"] = {"required": operation.body.required, "content": {"application/json": content}}
@@ -357,25 +340,6 @@ def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Jso
 def body_example(operation: Operation) -> Any:
     """An example of the operation's body."""
     return schema.example(dict(operation.body.schema)) if operation.body is not None else None
-
-
-def _info(docs_url: str) -> Json:
-    return {
-        "title": "Joinery API",
-        "version": SUPPORTED.latest,
-        "summary": "Joins furniture vendors' feeds into one catalogue.",
-        "description": f"Reference with examples: {docs_url}/docs. Every error code: {docs_url}/errors.\n\n"
-        "Every GET is answered to HEAD as well, without the body.",
-        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-    }
-
-
-def _paths(table: Table, schemas: ComponentSchemas) -> Json:
-    paths: dict[str, Json] = {}
-    for operation in table:
-        item = paths.setdefault(operation.path, {})
-        item[operation.method.lower()] = _described_operation(operation, schemas)
-    return paths
 
 
 def _schemes(base_url: str) -> dict[str, Any]:
@@ -408,21 +372,19 @@ def _components(schemas: ComponentSchemas, table: Table, docs_url: str, base_url
     }
 
 
-def _webhooks(table: Table, schemas: ComponentSchemas) -> Json:
-    schemas.of(TYPED_EVENT, "typed_event")
-    return {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()}
-
-
 def document(table: Table, base_url: str, docs_url: str) -> Json:
-    """The whole description as a JSON value."""
-    schemas = ComponentSchemas()
+    """Return the whole description as a JSON value."""
+    schemas, info, paths = ComponentSchemas(), _PARTS["info"], dict[str, Json]()
+    for operation in table:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described_operation(operation, schemas)
+    schemas.of(TYPED_EVENT, "typed_event")
     return {
         "openapi": "3.1.0",
-        "info": _info(docs_url),
+        "info": info | {"version": SUPPORTED.latest, "description": info["description"].format(docs=docs_url)},
         "servers": [{"url": base_url}],
         "tags": [{"name": area.name, "description": area.description} for area in table.areas],
         "security": [{"bearer": []}, {"oauth2": []}],
-        "paths": _paths(table, schemas),
-        "webhooks": _webhooks(table, schemas),
+        "paths": paths,
+        "webhooks": {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()},
         "components": _components(schemas, table, docs_url, base_url),
     }

@@ -223,6 +223,11 @@ class Operation:
         return self.id.partition(".")[0]
 
     @cached_property
+    def slug(self) -> str:
+        """The id in the characters that names of types, tools and methods may have."""
+        return self.id.replace(".", "_")
+
+    @cached_property
     def path_parameters(self) -> tuple[str, ...]:
         """The names between braces in the path, in their order."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))

@@ -38,11 +38,6 @@ _MADE: Final[dict[int, tuple[Operation, AgentTool]]] = {}
 """Tools by their rows, which a process has once: several applications in it, and both edges of one, share them."""
 
 
-def name_of(operation: Operation) -> str:
-    """A tool's name: the operation's id in the characters that every client takes."""
-    return operation.id.replace(".", "_")
-
-
 def manifest_of(operations: Iterable[Operation]) -> ToolManifest:
     """The tools of all operations that are offered to agents. Raises ValueError for one that could not be called."""
     return ToolManifest(_tool(row, row.agent) for row in operations if row.agent is not None)
@@ -59,7 +54,7 @@ def _tool(operation: Operation, offered: Tool) -> AgentTool:
 
 def _made(operation: Operation, offered: Tool) -> AgentTool:
     return AgentTool(
-        name=name_of(operation),
+        name=operation.slug,
         operation=operation.id,
         title=operation.summary,
         description=_described(operation, offered),
