@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from domain.audit.ports import AuditLog
+
 from adapters.postgres.audit import PostgresAuditLog
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.access.usecases import KeyRequest
@@ -144,7 +146,7 @@ async def reading(caller: Caller, tenant: Tenant, parts: Stack, entries: int) ->
                 Change("source", f"src_{first + n}", "update", {"name": "a"}, {"name": "b"}) for n in range(1_000)
             ]
             began = time.perf_counter()
-            await tx.audit.add_all(changes)
+            await tx[AuditLog].add_all(changes)
     line("1,000 entries of one transaction", f"{(time.perf_counter() - began) * 1e3:8.1f} ms")
     began = time.perf_counter()
     async with parts.container.uow().read(tenant) as tx:
@@ -172,7 +174,7 @@ async def writers(parts: Stack, tenant: Tenant, counts: Sequence[int]) -> None:
         async def write() -> None:
             for _ in range(100):
                 async with parts.container.uow().begin(tenant, CALL) as tx:
-                    await tx.audit.add(Change("source", "src_1", "update", {"name": "a"}, {"name": "b"}))
+                    await tx[AuditLog].add(Change("source", "src_1", "update", {"name": "a"}, {"name": "b"}))
 
         began = time.perf_counter()
         await asyncio.gather(*(write() for _ in range(count)))

@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 import msgspec
+from domain.kernel.versions import SUPPORTED
+from domain.orgs.ports import OrgStore
 
 from adapters.wire.cursors import Cursors
-from adapters.wire.versions import SUPPORTED
 from domain.access.model import SCOPES, Principal
 from domain.kernel.lines import Lines
 from domain.kernel.paging import PageRequest
@@ -60,7 +61,7 @@ class ListDatasets:
     async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
         """All of a dataset, a page at a time."""
         row, area = self._rows[dataset]
-        service, organisation = self._services[area.name], await tx.orgs.own()
+        service, organisation = self._services[area.name], await tx[OrgStore].own()
         caller = Principal(tx.tenant, Actor("service", "worker"), _VIA, "owner", SCOPES, organisation)
         async for ids in self._owners(tx, row):
             key: str | None = None

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from domain.outbox.ports import Mailer
+from domain.platform.ports import SchemaCheck
+
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.authlib.rules import AuthlibRules
 from adapters.files.objects import FileObjects
@@ -36,14 +39,10 @@ from entrypoints.settings import Settings, SettingsError
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.limits import Limits
-from ports.mailer import Mailer
-from ports.metrics import Collect, MetricsExport
 from ports.models import Models
 from ports.objects import Objects
-from ports.platform import SchemaCheck
 from ports.schemas import Schemas
-from ports.telemetry import Telemetry
-from ports.tracing import Tracing
+from ports.telemetry import Collect, MetricsExport, Telemetry, Tracing
 
 FILE_LIMITS: Final = FileLimits()
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
+from domain.ingestion.ports import ReadingOrder, SnapshotReader
+
 from adapters.files.spool import FileSpools
 from adapters.pluggy.host import connect
 from adapters.processes.feed_readers import ReaderSession
@@ -16,7 +18,6 @@ from adapters.wire.codec import JsonCodec
 from connectors.sdk.context import HttpResponse, Limits, Validators
 from connectors.sdk.errors import BadData
 from domain.runs.usecases.reading import SnapshotReading
-from ports.feed_readers import ReadingOrder, SnapshotReader
 
 SPOOLED: Final = 4 << 20
 """How many bytes of rows a reader holds before they go to files."""

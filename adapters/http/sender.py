@@ -6,13 +6,13 @@ import ssl
 from collections.abc import Mapping
 
 import aiohttp
+from domain.webhooks.ports import Sent
 from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import translated
 from adapters.http.resolver import Lookup, Names, Vetting, guarded_session
 from domain.webhooks.model import STORED_ANSWER, AttemptFailure
-from ports.webhooks import Sent
 
 _READ = 64 * 1024
 """Bytes of an answer that are read so that its connection can be used again; a longer one ends it."""

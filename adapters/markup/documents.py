@@ -5,11 +5,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain.probes.ports import Rules
+
 from adapters.markup import page, sitemaps
 from connectors.sdk.robots import Robots
 from domain.probes.facts import PageFacts, Response, SitemapFacts, is_usable
 from ports.parsing import ParserEnded, ParserRunner
-from ports.web import Rules
 
 _SITEMAPS: Final = 20
 

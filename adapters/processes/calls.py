@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
+from domain.media.ports import ConvertedFile, ConvertedImage, ImageRefused
 
 from adapters.processes.forks import Fork, ForkServerHandle, ResultTooLarge
 from adapters.processes.protocol import Raised, Signature, decode
-from ports.images import ConvertedFile, ConvertedImage, ImageRefused
 from ports.parsing import ParserEnded, ParserFailed
 
 R = TypeVar("R")

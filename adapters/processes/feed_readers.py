@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from domain.ingestion.ports import OpenSnapshot, ParseFailed, Place, ReaderDied, ReadingOrder, SnapshotReader, Told
 
 from adapters.processes.forks import LARGE, Fork, ForkServerHandle, ResultTooLarge
 from adapters.processes.protocol import Functions, Raised, Signature, decode
@@ -28,8 +29,6 @@ from domain.ingestion.reading import (
 )
 from domain.kernel.problems import Problem
 from ports.codec import Codec
-from ports.connectors import ParseFailed
-from ports.feed_readers import OpenSnapshot, Place, ReaderDied, ReadingOrder, SnapshotReader, Told
 
 REUSED_BELOW: Final = 4 << 20
 """A process that has read less than so many bytes may read another snapshot."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from adapters.wire.resource import Field, Resource, View, computed, fixed, optional, part, parts
-from adapters.wire.schema import (
+from domain.kernel.resource import Field, View, computed, fixed, optional
+from domain.kernel.schema import (
     Schema,
     array,
     boolean,
@@ -19,6 +19,8 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
+
+from adapters.wire.resource import Resource, part, parts
 from domain.probes.files import MOST_FIELDS
 from domain.probes.model import (
     Effort,

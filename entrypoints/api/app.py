@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Final
 
+from domain.kernel.versions import SUPPORTED, Versions
 from quart import Quart, g, request
 from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
@@ -13,7 +14,6 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import MethodNotAllowed as WerkzeugMethodNotAllowed
 from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
-from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id

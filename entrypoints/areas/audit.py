@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from domain.kernel.schema import Schema, boolean, text, timestamp
+
 from adapters.wire import audit as wire
-from adapters.wire.schema import Schema, boolean, text, timestamp
 from domain.audit.model import Act, AuditFilter
 from domain.audit.usecases import AuditService
 from domain.jobs.usecases.ticks import Tick

@@ -3,9 +3,10 @@
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
+from domain.kernel.schema import Schema, array, enum, id_of, text, timestamp
+
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
-from adapters.wire.schema import Schema, array, enum, id_of, text, timestamp
 from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
 from domain.catalogue.usecases.service import CatalogueService
 from domain.kernel.paging import Page

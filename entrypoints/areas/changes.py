@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from adapters.wire import changes as wire
-from adapters.wire import schema
 from adapters.wire.cursors import FeedCursors
 from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
+from domain.kernel import schema
 from domain.kernel.errors import FieldError, InvalidRequest
 from entrypoints.operations.event_stream import EventStream
 from entrypoints.operations.operation import (

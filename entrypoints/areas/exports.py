@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
 
+from domain.exports.ports import ExportUpkeep
+
 from adapters.files.packing import GzipPacker
 from adapters.wire import exports as wire
 from domain.changes.usecases.service import ChangesService
@@ -18,7 +20,6 @@ from domain.platform.model import ComponentState
 from entrypoints.datasets import ListDatasets
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Write, WriteContext
-from ports.exports import ExportUpkeep
 
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from domain.kernel.schema import Schema, enum, id_of, text
+from domain.matching.ports import PairStore
+
 from adapters.wire import matching as wire
-from adapters.wire.schema import Schema, enum, id_of, text
 from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler
 from domain.matching.judging import JUDGE
@@ -270,7 +272,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
-    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx.pairs, judged_items, Merging())
+    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx[PairStore], judged_items, Merging())
     stage = MatchingStage(dependencies.uow, Offering())
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 

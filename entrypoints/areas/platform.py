@@ -5,6 +5,11 @@ from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 import aiohttp
+from domain.changes.ports import EventReader
+from domain.exports.ports import ExportUpkeep
+from domain.jobs.ports import Dispatch
+from domain.platform.ports import Instances
+from domain.webhooks.ports import DeliveryPlaces
 
 from adapters.wire import platform as wire
 from domain.changes.model import network_of
@@ -19,11 +24,6 @@ from domain.storage.usecases.sweeping import StorageSweeper
 from entrypoints.areas.exports import keeps_up
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply
-from ports.events import EventReader
-from ports.exports import ExportUpkeep
-from ports.jobs import Dispatch
-from ports.platform import Instances
-from ports.webhooks import DeliveryPlaces
 
 Reading: TypeAlias = ReadContext[PlatformService]
 LATE: Final = timedelta(minutes=2)

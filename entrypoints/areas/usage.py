@@ -2,8 +2,9 @@
 
 from typing import Final, TypeAlias
 
+from domain.kernel.schema import date
+
 from adapters.wire import usage as wire
-from adapters.wire.schema import date
 from domain.jobs.usecases.ticks import Tick
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final, TypeAlias
 
+from domain.kernel.schema import Schema, enum, id_of, text
+
 from adapters.wire import webhooks as wire
-from adapters.wire.schema import Schema, enum, id_of, text
 from domain.jobs.usecases.ticks import Tick
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
 from domain.webhooks.usecases.rotations import Rotations

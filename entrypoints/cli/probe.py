@@ -5,13 +5,14 @@ import json
 import os
 from collections.abc import Iterator
 
+from domain.kernel.resource import View
+
 from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import connect
 from adapters.wire.probes import REPORT
-from adapters.wire.resource import View
 from domain.kernel.addresses import refusal
 from domain.kernel.clock import now
 from domain.kernel.tenancy import Tenant

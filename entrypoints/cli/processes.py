@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from domain.platform.ports import SchemaCheck
+
 from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
 from domain.platform.usecases import Heartbeat
@@ -21,7 +23,6 @@ from entrypoints.container import Container, opened
 from entrypoints.factories import product_version
 from entrypoints.logs import configure
 from entrypoints.stopping import stopping_on_signals
-from ports.platform import SchemaCheck
 
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from domain.ingestion.ports import ParseFailed, ReadingOrder
+
 from adapters.files.spool import FileSpools
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import connect
@@ -25,8 +27,6 @@ from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.reader import NoNetwork
 from entrypoints.settings import plugins_path
-from ports.connectors import ParseFailed
-from ports.feed_readers import ReadingOrder
 
 _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20

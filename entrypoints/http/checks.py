@@ -9,9 +9,10 @@ from math import ceil
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
+from domain.kernel.versions import Versions
+
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
-from adapters.wire.versions import Versions
 from domain.access.model import Principal
 from domain.access.usecases import AccessService
 from domain.kernel.errors import (

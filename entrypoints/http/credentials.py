@@ -7,12 +7,13 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
+from domain.platform.ports import SchemaCheck
+
 from domain.access.model import is_bearer
 from domain.access.usecases import AccessService, Proof
 from domain.kernel.errors import AuthenticationRequired, DomainError, Overloaded, Unavailable
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.checks import RequestState
-from ports.platform import SchemaCheck
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+from domain.kernel.versions import Versions
 
 from adapters.wire.cursors import Cursors
-from adapters.wire.versions import Versions
 from domain.access.model import Principal
 from domain.access.usecases import AccessService, Proof
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -46,7 +46,7 @@ from entrypoints.operations.operation import (
     permit,
 )
 from ports.clock import Clock
-from ports.idempotency import StoredAnswer
+from ports.idempotency import IdempotencyStore, StoredAnswer
 from ports.unit_of_work import Recorded, Tx
 
 encode: Final = msgspec.json.Encoder(decimal_format="number").encode
@@ -328,11 +328,11 @@ class Execute:
         if (key := state.idempotency_key) is not None:
             kept = StoredAnswer(fingerprint(state), response.status, _kept(response.headers), response.body)
             async with self._uow.begin(state.caller.tenant, context) as tx:
-                await tx.idempotency.revise(key, self._encrypted(operation, key, kept).body)
+                await tx[IdempotencyStore].revise(key, self._encrypted(operation, key, kept).body)
         return response
 
     async def _act_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
-        stored = await tx.idempotency.hold(key)
+        stored = await tx[IdempotencyStore].hold(key)
         same = fingerprint(state)
         if stored is not None:
             if stored.fingerprint != same:
@@ -348,7 +348,7 @@ class Execute:
             told = self._absence.worded(state) if isinstance(error, NotFound) else error
             response = self._problems.answer(told, state.request_id)
         kept = StoredAnswer(same, response.status, _kept(response.headers), response.body)
-        await tx.idempotency.keep(key, self._encrypted(operation, key, kept))
+        await tx[IdempotencyStore].keep(key, self._encrypted(operation, key, kept))
         return response
 
     def _encrypted(self, operation: Write, key: str, answer: StoredAnswer) -> StoredAnswer:

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from domain.platform.ports import SchemaCheck
+
 from domain.kernel.errors import DomainError, InvalidRequest, SchemaMismatch
 from domain.kernel.ids import new_id
 from entrypoints.http.body import IncomingBody, Receive, Send
 from entrypoints.http.connections import SEND_SECONDS
 from entrypoints.http.exchange import Response, from_scope, no_body
 from entrypoints.http.pipeline import Pipeline
-from ports.platform import SchemaCheck
 
 Scope = MutableMapping[str, Any]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]

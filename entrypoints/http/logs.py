@@ -11,13 +11,13 @@ from time import perf_counter
 from typing import Final
 
 import msgspec
+from domain.request_logs.ports import RequestLogSink
 
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 from domain.request_logs.model import RequestLog
 from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Response
-from ports.request_logs import RequestLogSink
 
 ACCESS_LOG: Final = logging.getLogger("joinery.access")
 FLUSH_SECONDS: Final = 0.2

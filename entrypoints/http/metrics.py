@@ -7,13 +7,14 @@ from math import nan
 from time import monotonic
 from typing import Final
 
+from domain.matching.ports import MatchBacklog
+
 from domain.matching.indexed import Backlog
 from domain.platform.instances import RequestTotals
 from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Response
 from entrypoints.metrics import Counts, Durations, Metrics
-from ports.match_index import MatchBacklog
-from ports.tracing import Span, SpanKind, Tracing
+from ports.telemetry import Span, SpanKind, Tracing
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"})
 

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Final, TypeAlias
 
+from domain.kernel.versions import SUPPORTED, Versions
+
 from adapters.wire.cursors import Cursors
-from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import Principal
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import NotFound

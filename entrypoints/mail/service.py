@@ -11,6 +11,8 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from domain.mail.ports import MessageReader, SenderChecks
+
 from adapters.dns.records import DnsRecords
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
@@ -24,7 +26,6 @@ from entrypoints.mail.session import Desk, MailSession
 from entrypoints.mail.settings import Certificate, MailSettings
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.stopping import stopping_on_signals
-from ports.mail import MessageReader, SenderChecks
 
 LOG: Final = logging.getLogger("joinery.mail")
 TAKING: Final = 8

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aiosmtpd.smtp import SMTP, syntax
+from domain.mail.ports import Recipient
 
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, Unavailable
@@ -17,7 +18,6 @@ from entrypoints.mail import replies
 from entrypoints.mail.peers import KNOWN, MIB, Forwarded, Peers, forwarded, plain_address
 from entrypoints.mail.settings import Certificate
 from ports.limits import Budget, Limits
-from ports.mail import Recipient
 
 LINE_SECONDS: Final = 60.0
 """For how long a sender may pause within a message."""

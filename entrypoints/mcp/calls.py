@@ -8,8 +8,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
+from domain.kernel.versions import SUPPORTED
 
-from adapters.wire.versions import SUPPORTED
 from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
 from domain.kernel.errors import DomainError, FieldError, InvalidRequest, PayloadTooLarge

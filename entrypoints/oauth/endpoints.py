@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
+from domain.oauth.ports import GrantRules
 
 from domain.kernel.errors import DomainError, InvalidRequest, PayloadTooLarge, Unavailable
 from domain.oauth.asking import Call
@@ -25,7 +26,6 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http import body as json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
-from ports.oauth import GrantRules
 
 LONGEST: Final = 64 * 1024
 LOG: Final = logging.getLogger("joinery.oauth")

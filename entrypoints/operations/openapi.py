@@ -6,9 +6,11 @@ from functools import partial
 from importlib.resources import files
 from typing import Any, Final
 
-from adapters.wire import problems, schema
+from domain.kernel.versions import SUPPORTED
+
+from adapters.wire import problems
 from adapters.wire.event_types import EVENT_TYPES, TYPED_EVENT
-from adapters.wire.versions import SUPPORTED
+from domain.kernel import schema
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.operation import PREVIEW_TYPE, Operation, Undoing
 from entrypoints.operations.query_string import parameters_of

@@ -7,8 +7,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
+from domain.kernel.resource import View
+
 from adapters.wire.cursors import Cursors
-from adapters.wire.resource import Body, Resource, View
+from adapters.wire.resource import Body, Resource
 from domain.access.model import SCOPES, Principal
 from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler

@@ -9,8 +9,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from adapters.wire import schema
 from adapters.wire.cursors import CURSOR_FORMAT, LONGEST_CURSOR, NO_CURSOR, PAGING
+from domain.kernel import schema
 from domain.kernel.closeness import Closeness
 from domain.kernel.errors import FieldError
 from entrypoints.operations.operation import Operation

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from adapters.wire import problems, schema
+from adapters.wire import problems
 from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
+from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
 from entrypoints.operations.operation import Operation, Tool, Undoing, Write
 from entrypoints.operations.query_string import parameters_of

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, Final
 
 import jsonschema_rs
+from domain.kernel.schema import moment_of
 
-from adapters.wire.schema import moment_of
 from domain.kernel.closeness import FEW_NAMES, Closeness, listed
 from domain.kernel.errors import FieldError
 from domain.kernel.ids import LENGTH, NOUNS, prefix_in

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from adapters.wire import schema
+from domain.kernel import schema
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from adapters.wire import events, schema
+from adapters.wire import events
 from adapters.wire.usage import USAGE
 from adapters.wire.webhooks import WirePayloadRendering
 from domain.events.model import Event
+from domain.kernel import schema
 from domain.kernel.ids import PREFIXES, new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.webhooks.payload import NOUNS, thin

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
-from adapters.wire import schema
+from domain.kernel import schema
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.openapi import REQUEST_HEADERS, codes_of, header_names
 from entrypoints.operations.operation import Area, Operation

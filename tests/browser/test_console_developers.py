@@ -21,6 +21,7 @@ from tests.browser.serving import Served, served
 from tests.http.client import Client
 from tests.http.fakes import World
 from tests.support import builders
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.browser
 HERE, MEMBERS = "/console/developers", "/console/organisation/members"
@@ -41,7 +42,7 @@ async def _prepared(world: World) -> dict[str, str]:
     ]
     async with world.uow.begin(tenant, builders.CALL) as tx:
         for one in deliveries:
-            await tx.webhooks.add_delivery(one)
+            await tx[WebhookStore].add_delivery(one)
     log = builders.request_log(tenant, path="/v1/products/" + "a" * 200, status=404, error_code="not_found")
     await world.sink.write([log, builders.request_log(tenant)])
     await sandbox.post("/v1/test/events", {"type": "offer.changed"})

@@ -20,8 +20,8 @@ from domain.catalogue.model import Stream
 from entrypoints.factories import feed_readers_of
 from entrypoints.reader import NoNetwork
 from entrypoints.settings import from_environment
-from ports.connectors import ParseFailed
-from ports.feed_readers import FeedReader, FeedReaders, ReadingOrder
+from domain.ingestion.ports import ParseFailed
+from domain.ingestion.ports import FeedReader, FeedReaders, ReadingOrder
 from tests.flows.stage import ROOT
 from tests.support.readers import in_process
 

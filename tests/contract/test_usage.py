@@ -20,6 +20,9 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.closed import closed
 from ports.unit_of_work import Tx, UnitOfWork
+from domain.orgs.ports import OrgStore
+from domain.sources.ports import SourceStore
+from domain.usage.ports import UsageMeters
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -55,19 +58,19 @@ async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend,
     tenant, other = await on_plan(backend), await on_plan(backend)
     for amount in (3, 4):
         async with uow.begin(tenant, CALL) as tx:
-            await tx.usage.count(RECORDS, amount, "run_1")
+            await tx[UsageMeters].count(RECORDS, amount, "run_1")
     async with uow.begin(tenant, CALL) as tx:
-        await tx.usage.count(DELIVERIES, 5, "one")
-        await tx.usage.count(DELIVERIES, 6, "two")
+        await tx[UsageMeters].count(DELIVERIES, 5, "one")
+        await tx[UsageMeters].count(DELIVERIES, 6, "two")
     async with uow.begin(tenant, CALL) as tx:
-        await tx.usage.count(RECORDS, 100, "run_2")
+        await tx[UsageMeters].count(RECORDS, 100, "run_2")
         tx.dry = True
     before = await used(uow, tenant)
     assert (before[RECORDS], before[DELIVERIES]) == (7, 11)
     await fold(backend, tenant)
     assert tenant not in await backend.usage.unfolded(1_000_000)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.usage.count(RECORDS, 1, "run_1")
+        await tx[UsageMeters].count(RECORDS, 1, "run_1")
     await fold(backend, tenant)
     assert (await used(uow, tenant)) == before | {RECORDS: 8}
     assert (await used(uow, other))[RECORDS] == 0
@@ -78,19 +81,19 @@ async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uo
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve(tx, RECORDS, 60, "run_1")
     async with uow.begin(tenant, CALL) as tx:
-        await tx.usage.count(RECORDS, 10, "run_1")
+        await tx[UsageMeters].count(RECORDS, 10, "run_1")
         assert not await quota.reserve(tx, RECORDS, 41, "run_2"), "what is reserved counts for others"
         assert await quota.reserve(tx, RECORDS, 40, "run_2")
     assert tenant not in await backend.usage.unfolded(1_000_000)
     assert (await used(uow, tenant))[RECORDS] == 10, "what is only reserved is not used"
     async with uow.begin(tenant, CALL) as tx:
-        await tx.usage.release(RECORDS, "run_1")
+        await tx[UsageMeters].release(RECORDS, "run_1")
         assert not await quota.spent(tx, RECORDS)
         assert await quota.reserve(tx, RECORDS, 50, "run_3"), "what was not used is there again"
     await fold(backend, tenant)
     async with uow.begin(tenant, CALL) as tx:
         assert not await quota.reserve(tx, RECORDS, 51, "run_3")
-        await tx.usage.count(RECORDS, 90, "run_2")
+        await tx[UsageMeters].count(RECORDS, 90, "run_2")
         assert await quota.spent(tx, RECORDS)
 
 
@@ -108,16 +111,16 @@ async def test_the_sandbox_is_counted_and_never_refused(backend: Backend, uow: U
     tenant = await on_plan(backend, livemode=False, records=1)
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve(tx, RECORDS, 1_000, "run_1")
-        await tx.usage.count(RECORDS, 1_000, "run_1")
+        await tx[UsageMeters].count(RECORDS, 1_000, "run_1")
         assert not await quota.spent(tx, RECORDS)
     await fold(backend, tenant)
     assert (await used(uow, tenant))[RECORDS] == 1_000
     async with uow.read(tenant) as tx:
-        assert await tx.usage.thresholds(month_of(tx.now.date())) == []
+        assert await tx[UsageMeters].thresholds(month_of(tx.now.date())) == []
 
 
 async def told(tx: Tx) -> list[tuple[str, int]]:
-    return [(one.meter, one.percent) for one in await tx.usage.thresholds(month_of(tx.now.date()))]
+    return [(one.meter, one.percent) for one in await tx[UsageMeters].thresholds(month_of(tx.now.date()))]
 
 
 async def test_thresholds_are_told_once(backend: Backend, uow: UnitOfWork) -> None:
@@ -126,7 +129,7 @@ async def test_thresholds_are_told_once(backend: Backend, uow: UnitOfWork) -> No
     desk = Desk(backend, tenant)
     for amount, expected in ((7, []), (1, [(RECORDS, 80)]), (1, [(RECORDS, 80)]), (5, [(RECORDS, 80), (RECORDS, 100)])):
         async with uow.begin(tenant, CALL) as tx:
-            await tx.usage.count(RECORDS, amount, "run_1")
+            await tx[UsageMeters].count(RECORDS, amount, "run_1")
         await fold(backend, tenant)
         async with uow.read(tenant) as tx:
             assert sorted(await told(tx)) == expected
@@ -167,9 +170,9 @@ async def test_a_larger_plan_lets_go_what_was_held_back(backend: Backend, uow: U
     tenant = await on_plan(backend, deliveries=10)
     month = month_of(backend.now().date())
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.usage.reach(Threshold(DELIVERIES, month, 100, 10, tx.now), hold_back=True)
-        assert not await tx.usage.reach(Threshold(DELIVERIES, month, 100, 10, tx.now), hold_back=True)
-        plan = (await tx.orgs.own()).plan
+        assert await tx[UsageMeters].reach(Threshold(DELIVERIES, month, 100, 10, tx.now), hold_back=True)
+        assert not await tx[UsageMeters].reach(Threshold(DELIVERIES, month, 100, 10, tx.now), hold_back=True)
+        plan = (await tx[OrgStore].own()).plan
     assert tenant not in await backend.usage.to_resume(month)
     await backend.offer(builders.plan(plan.code, meters={"deliveries": Meter(20, 1, 0)}))
     assert tenant in await backend.usage.to_resume(month)
@@ -179,8 +182,8 @@ async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, 
     tenant = await on_plan(backend)
     today = backend.now().date()
     async with uow.begin(tenant, CALL) as tx:
-        await tx.usage.count(RECORDS, 5, "run_1")
-        await tx.sources.add(builders.source())
+        await tx[UsageMeters].count(RECORDS, 5, "run_1")
+        await tx[SourceStore].add(builders.source())
     await fold(backend, tenant)
     async with uow.read(tenant) as tx:
         series = await UsageService().series(tx, None, today - timedelta(days=2), None)
@@ -188,8 +191,8 @@ async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, 
         assert [amount for _, amount in days[RECORDS]] == [0, 0, 5]
         assert [amount for _, amount in days[SOURCES]] == [0, 0, 1]
         assert [day for day, _ in days[STORED_BYTES]] == [today - timedelta(days=2 - n) for n in range(3)]
-        assert (await tx.usage.level(SOURCES, today + timedelta(days=1))) is not None
-        assert (await tx.usage.level(SOURCES, date(2020, 1, 1))) is None
+        assert (await tx[UsageMeters].level(SOURCES, today + timedelta(days=1))) is not None
+        assert (await tx[UsageMeters].level(SOURCES, date(2020, 1, 1))) is None
 
 
 async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow: UnitOfWork) -> None:
@@ -201,11 +204,11 @@ async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow
     for amount, now in ((20, timedelta()), (30, timedelta(days=1))):
         async with uow.begin(tenant, CALL) as tx:
             later(tx, now)
-            await tx.usage.count(RECORDS, amount, "run_1")
+            await tx[UsageMeters].count(RECORDS, amount, "run_1")
     async with uow.begin(tenant, CALL) as tx:
-        assert {one.day: one.amount for one in await tx.usage.days([RECORDS], begun, begun + timedelta(days=1))} == {
-            begun: 50
-        }
+        assert {
+            one.day: one.amount for one in await tx[UsageMeters].days([RECORDS], begun, begun + timedelta(days=1))
+        } == {begun: 50}
         assert await quota.reserve(tx, RECORDS, 40, "run_2") and not await quota.reserve(tx, RECORDS, 41, "run_3")
 
 

@@ -41,6 +41,8 @@ from domain.jobs.usecases.worker import Failover, Worker
 from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
 from tests.support.readers import in_process
+from domain.jobs.ports import JobStore
+from domain.runs.ports import RunStore
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
 vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
@@ -108,8 +110,8 @@ class Units(_Wrapped):
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         async with self._inner.begin(tenant, call) as tx:
-            runs = tx.runs = Runs(tx.runs, self._trap)
-            jobs = tx.jobs = Jobs(tx.jobs, self._trap)
+            runs = tx[RunStore] = Runs(tx[RunStore], self._trap)
+            jobs = tx[JobStore] = Jobs(tx[JobStore], self._trap)
             jobs.runs = runs
             yield tx
             if call.operation == "sources.create":

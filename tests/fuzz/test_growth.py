@@ -40,7 +40,7 @@ from entrypoints.http import body as json_body, fast_path, representations as co
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.checks import versions_of
 from entrypoints.oauth import endpoints
-from ports.names import NameRecord, RecordKind
+from domain.sso.ports import NameRecord, RecordKind
 from tests.fuzz.exploring import Effort, efforts
 
 FLOOR = 0.005

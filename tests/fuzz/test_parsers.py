@@ -22,8 +22,8 @@ from entrypoints.factories import feed_readers_of
 from entrypoints.http import body as json_body
 from entrypoints.operations.validation import Validator
 from entrypoints.settings import from_environment
-from ports.connectors import ParseFailed
-from ports.feed_readers import ReadingOrder
+from domain.ingestion.ports import ParseFailed
+from domain.ingestion.ports import ReadingOrder
 from tests.contract.test_feed_readers import ENV
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.feeds import FORMATS, TOKENS, Broken, broken

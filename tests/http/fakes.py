@@ -35,7 +35,7 @@ from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
-from adapters.wire.versions import SUPPORTED, Versions
+from domain.kernel.versions import SUPPORTED, Versions
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
 from domain.changes.usecases.tailing import LogTailer
@@ -67,6 +67,7 @@ from tests.support.identity_provider import FakeProvider
 from tests.http import toys
 from tests.http.browser import Browser
 from tests.http.client import Client
+from domain.orgs.ports import OrgStore
 
 SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
@@ -212,7 +213,7 @@ class World:
         """Make somebody a member."""
         org = self.orgs[name].id
         async with self.uow.begin(Tenant(org, True), OPERATOR) as tx:
-            await tx.orgs.add_member(Member(user.id, org, user.email, role, self.clock.now()))
+            await tx[OrgStore].add_member(Member(user.id, org, user.email, role, self.clock.now()))
 
     def stranger(self, secret: str | None = None) -> Client:
         """A client without a credential, or with that one."""

@@ -16,6 +16,7 @@ from entrypoints.http.credentials import Strangers
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import settings, BASE, World, running
+from domain.access.ports import KeyStore
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
@@ -26,7 +27,7 @@ async def _revoked(world: World) -> str:
     from tests.http.fakes import settings, OPERATOR
 
     async with world.uow.begin(key.tenant, OPERATOR) as tx:
-        assert await tx.keys.revoke(key.id)
+        assert await tx[KeyStore].revoke(key.id)
     return secret
 
 
@@ -175,7 +176,7 @@ async def test_revocation_acts_within_a_second(world: World) -> None:
     client = Client(world.app, secret)
     assert (await client.get("/v1/things")).status == 200
     async with world.uow.begin(key.tenant, OPERATOR) as tx:
-        await tx.keys.revoke(key.id)
+        await tx[KeyStore].revoke(key.id)
     await asyncio.sleep(0.55)
     assert (await client.get("/v1/things")).status == 401
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.wire import schema
+from domain.kernel import schema
 from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
 from entrypoints.operations.validation import Validator, words_of
 from entrypoints.operations.query_string import parameters_of

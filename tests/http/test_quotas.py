@@ -22,6 +22,9 @@ from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, World, running
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
 from tests.support.connectors import FakeConnectors
+from domain.runs.ports import PushStore
+from domain.runs.ports import RunStore
+from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 MONTHS_END = "903120"
@@ -50,7 +53,7 @@ def is_refused(answer: Answer, meter: str) -> None:
 
 async def used(at: Shop) -> int:
     async with at.world.uow.read(at.tenant) as tx:
-        counted: int = await tx.storage.used()
+        counted: int = await tx[StorageLedger].used()
     return counted
 
 
@@ -131,9 +134,9 @@ async def test_pushing() -> None:
         run = (await at.client.get(f"/v1/runs/{first.json()['id']}")).json()
         assert (run["status"], await used(at)) == ("queued", counted)
         async with at.world.uow.read(at.tenant) as tx:
-            assert (await tx.runs.get(run["id"])).input.parts == 400 // one
+            assert (await tx[RunStore].get(run["id"])).input.parts == 400 // one
             last = 400 // one - 1
-            assert [await tx.pushes.part(run["id"], number) is None for number in (last, last + 1)] == [False, True]
+            assert [await tx[PushStore].part(run["id"], number) is None for number in (last, last + 1)] == [False, True]
         await includes(at.world, stored_bytes=800)
         assert (await at.client.post(path, body | {"more": False})).status == 202
 

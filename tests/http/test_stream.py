@@ -16,6 +16,7 @@ from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened
 from tests.http.test_changes import Log, ids, place
+from domain.access.ports import KeyStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -182,7 +183,7 @@ async def test_a_revoked_key_ends_its_streams(world: World, log: Log) -> None:
     other = await world.client("Elm")
     async with opened(Client(world.app, secret)) as stream, opened(other) as unharmed:
         async with world.uow.begin(Tenant(world.orgs["Elm"].id, True), OPERATOR) as tx:
-            assert await tx.keys.revoke(key.id)
+            assert await tx[KeyStore].revoke(key.id)
         [last] = await stream.end(within=5)
         assert last.json()["reason"] == "credential"
         written = await log.write()

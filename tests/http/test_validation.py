@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
-from adapters.wire import schema
+from domain.kernel import schema
 from tests.support.table import whole
 from entrypoints.operations import validation
 from entrypoints.http.body import MOST_KEYS

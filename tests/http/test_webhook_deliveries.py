@@ -15,6 +15,7 @@ from entrypoints.operations.validation import Validator
 from tests.http.fakes import OPERATOR
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 from tests.support import builders
+from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = f"{PLACE}/whe_0000000000000000000000"
@@ -213,8 +214,10 @@ async def test_explain_forecasts(desk: Desk) -> None:
     subjects = [new_id("ofr") for _ in range(3)]
     events = [builders.event(subject, type="offer.changed", data={"id": subject}) for subject in subjects]
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
-        await tx.events.append([*events, builders.event(subjects[0], type="offer.changed", data={"id": subjects[0]})])
-        await tx.events.append([builders.event("src_1")])
+        await tx[EventLog].append(
+            [*events, builders.event(subjects[0], type="offer.changed", data={"id": subjects[0]})]
+        )
+        await tx[EventLog].append([builders.event("src_1")])
     desk.world.clock.advance(timedelta(days=6))
     answer = await desk.client.post(PLACE, {**ENDPOINT, "coalesce_seconds": 10}, service_dry_run="explain")
     preview = answer.json()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from adapters.wire import schema
+from domain.kernel import schema
 from adapters.wire.resource import Body
 from domain.audit.model import Change
 from domain.jobs.model import NewJob
@@ -14,6 +14,9 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page
 from domain.orgs.model import Member
 from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Write, WriteContext
+from domain.audit.ports import AuditLog
+from domain.jobs.ports import JobStore
+from domain.orgs.ports import OrgStore
 
 THING = schema.record("thing", {"id": schema.id_of("src"), "name": schema.text("oak"), "version": schema.integer(1)})
 CREATE = schema.strict_object(
@@ -78,9 +81,9 @@ async def create(call: WriteContext[None]) -> Reply:
     name, tenant, tx = call.command["name"], call.principal.tenant, call.tx
     thing = Kept(tenant.org, tenant.livemode, new_id("src"), name)
     member = Member(new_id("usr"), tenant.org, f"{name}@example.org", "viewer", datetime(2026, 1, 1, tzinfo=UTC))
-    await tx.orgs.add_member(member)
-    await tx.audit.add(Change("thing", thing.id, "create", {}, {"name": name}))
-    await tx.jobs.add(NewJob("things.check", f"thing:{thing.id}", tenant))
+    await tx[OrgStore].add_member(member)
+    await tx[AuditLog].add(Change("thing", thing.id, "create", {}, {"name": name}))
+    await tx[JobStore].add(NewJob("things.check", f"thing:{thing.id}", tenant))
     if DOINGS.get("then"):
         raise DOINGS["then"]
     if isinstance(call.command.get("size"), float):

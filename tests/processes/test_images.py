@@ -11,7 +11,7 @@ import pytest_asyncio
 from PIL import Image, ImageCms
 
 from adapters.processes.calls import ConverterLimits, ProcessImages
-from ports.images import ConvertedImage, ImageRefused
+from domain.media.ports import ConvertedImage, ImageRefused
 from tests.support import images
 
 pytestmark = pytest.mark.asyncio

@@ -15,8 +15,8 @@ from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.reading import Excerpt, Gathered, Sample, SpooledRows
 from domain.kernel.problems import Problem
-from ports.connectors import ParseFailed
-from ports.feed_readers import Place, ReadingOrder
+from domain.ingestion.ports import ParseFailed
+from domain.ingestion.ports import Place, ReadingOrder
 
 MEMORY = 256 << 20
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from adapters.wire import schema
+from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
 from entrypoints.operations.operation import DetachedWrite, Operation
 from tests.http.client import Answer

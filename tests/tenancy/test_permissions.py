@@ -13,6 +13,7 @@ from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids
+from domain.access.ports import KeyStore
 
 pytestmark = pytest.mark.asyncio
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
@@ -103,7 +104,7 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
     _, good = await world.key(tenant)
     revoked, revoked_secret = await world.key(tenant)
     async with world.container.uow().begin(tenant, builders.CALL) as tx:
-        assert await tx.keys.revoke(revoked.id)
+        assert await tx[KeyStore].revoke(revoked.id)
     clock = world.container.clock()
     secrets = {
         "none": None,
@@ -130,7 +131,7 @@ async def test_revocation_acts_within_a_second_on_every_process(world: World) ->
     client = Client(world.app, secret)
     assert (await client.get("/v1/sources")).status == 200
     async with world.container.uow().begin(tenant, builders.CALL) as tx:
-        assert await tx.keys.revoke(key.id)
+        assert await tx[KeyStore].revoke(key.id)
     await _within_a_second(client, 401)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.changes.model import FeedPosition
 from domain.uploads.model import Upload
-from adapters.wire import schema
+from domain.kernel import schema
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
 from domain.catalogue import categories
@@ -30,6 +30,12 @@ from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
 from tests.support.merged_catalogues import Shop
 from tests.support.postgres import database
+from domain.exports.ports import ExportStore
+from domain.mappings.ports import MappingStore
+from domain.orgs.ports import OrgStore
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+from domain.webhooks.ports import WebhookStore
 
 CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", reversible=True)
 UNKNOWN_BODY = "0" * 22
@@ -80,7 +86,7 @@ class World:
         """A new member of that role."""
         async with self.container.uow().begin(Tenant(organisation.id, True), builders.CALL) as tx:
             member = Member(new_id("usr"), organisation.id, f"{new_id('usr')}@fjord.example", role, tx.now)
-            await tx.orgs.add_member(member)
+            await tx[OrgStore].add_member(member)
         return member
 
     async def key(self, tenant: Tenant, **asked: Any) -> tuple[ApiKey, str]:
@@ -111,14 +117,14 @@ class World:
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
         async with self.container.uow().begin(tenant, builders.CALL) as tx:
-            await tx.sources.add(source)
-            await tx.runs.add(run)
-            await tx.mappings.add(mapping)
+            await tx[SourceStore].add(source)
+            await tx[RunStore].add(run)
+            await tx[MappingStore].add(mapping)
             await tx.store(Upload).add(upload)
             await tx.store(Probe).add(probe)
-            await tx.exports.add(export)
-            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
-            await tx.webhooks.add_delivery(delivery)
+            await tx[ExportStore].add(export)
+            await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+            await tx[WebhookStore].add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
         image = await catalogues.pictured(self.container.uow(), tenant, product.id)

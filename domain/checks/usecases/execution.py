@@ -13,25 +13,38 @@ from domain.catalogue.batch import Batch, KeyRange
 from domain.catalogue.data import OfferData
 from domain.catalogue.differences import CHECKED
 from domain.catalogue.model import Product, SourceItem, Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.catalogue.usecases.writing import write
 from domain.checks.model import unstated
 from domain.events.model import Event
+from domain.events.ports import EventLog
+from domain.ingestion.ports import (
+    Connectors,
+    FeedReaders,
+    FetchFailed,
+    Item,
+    Job,
+    ParseFailed,
+    ReaderDied,
+    ReadingOrder,
+)
 from domain.ingestion.reading import NeedsMapping, Stated
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import outdated
 from domain.runs.model import CheckInput, Run, RunError, RunErrorCode, RunStatus
+from domain.runs.ports import RunStore
 from domain.runs.sheets import context_of
 from domain.runs.usecases import outcome
+from domain.secrets.ports import Vault
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from domain.sources.usecases.signing import opened_credentials
-from ports.connectors import Connectors, FetchFailed, Item, Job, ParseFailed
-from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
-from ports.secrets import Vault
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
@@ -105,16 +118,16 @@ class CheckExecution:
 
     async def _begin(self, job: ClaimedJob, context: AuditContext) -> Question | None:
         async with self.uow.begin(job.tenant, context) as tx:
-            run = await tx.runs.get(str(job.args["run"]))
-            source = await tx.sources.get(run.source, lock=True) if run else None
+            run = await tx[RunStore].get(str(job.args["run"]))
+            source = await tx[SourceStore].get(run.source, lock=True) if run else None
             asked = run.input if run else None
             if run is None or source is None or run.finished_at is not None or not isinstance(asked, CheckInput):
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
                 return None
             if not source.runnable:
                 await outcome.cancel(tx, job, run, f"The source is {source.status}.")
                 return None
-            run, item = run.started(tx.now), await tx.catalogue.item(asked.variant)
+            run, item = run.started(tx.now), await tx[CatalogueStore].item(asked.variant)
             try:
                 credentials = await opened_credentials(tx, self.vault, self.connectors, source)
             except ValueError:
@@ -124,8 +137,8 @@ class CheckExecution:
             if item is None:
                 await _end(tx, job, run, RunError(RunErrorCode.PARSE_FAILED, _NOTHING))
                 return None
-            await tx.runs.save(run)
-            await tx.jobs.hold(job, self.lease)
+            await tx[RunStore].save(run)
+            await tx[JobStore].hold(job, self.lease)
             asked_as = Job(source.config, credentials, Stream.STOCK.value, caller=tx.tenant.org)
             return Question(run, source, item, asked_as)
 
@@ -153,7 +166,7 @@ class CheckExecution:
 
     async def _fail(self, job: ClaimedJob, context: AuditContext, code: RunErrorCode, message: str) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
-            run = await tx.runs.get(str(job.args["run"]))
+            run = await tx[RunStore].get(str(job.args["run"]))
             if run is not None:
                 await _end(tx, job, run, RunError(code, message))
 
@@ -172,9 +185,9 @@ async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> 
     """Bring the item's offers to what is stated: rows, events, the run and the job's end in one transaction."""
     run, item, id = question.run, question.item, question.source.id
     about = question.about(answer.statements)
-    source = await tx.sources.get(id, lock=True)
-    await tx.catalogue.take_turn()
-    found = await tx.catalogue.load(id, [], [item.variant_key])
+    source = await tx[SourceStore].get(id, lock=True)
+    await tx[CatalogueStore].take_turn()
+    found = await tx[CatalogueStore].load(id, [], [item.variant_key])
     owners = [(product, own) for product in found.values() for own in product.variants if own.id == item.variant]
     if source is not None and not source.runnable:
         await outcome.cancel(tx, job, run, f"The source is {source.status}.")  # a person was quicker than its answer
@@ -192,7 +205,7 @@ async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> 
     events: Sequence[Event] = ()
     if reconciler.events:
         events = await _save(tx, reconciler, product, [variant.key, *(one.key for one in about)])
-        await tx.sources.save(replace(source, checked_at=tx.now))
+        await tx[SourceStore].save(replace(source, checked_at=tx.now))
     keys = {one.key for one in about}
     problems = [*(one for one in answer.problems if one.external_id in keys), *reconciler.problems]
     problems += unstated(offer for offer in offers if offer not in named)
@@ -216,12 +229,12 @@ async def _save(tx: Tx, reconciler: CatalogueReconciler, product: Product, keys:
     reconciler.batch.outdated = [outdated(key, Stream.STOCK) for key in dict.fromkeys(keys)]
     events = await write(tx, KeyRange(source, Stream.STOCK, 0, 0), reconciler)
     whole = Batch(outdated=[outdated(product.key, Stream.CATALOGUE)])
-    await tx.catalogue.save(KeyRange(source, Stream.CATALOGUE, 0, 0), whole, tx.now)
+    await tx[CatalogueStore].save(KeyRange(source, Stream.CATALOGUE, 0, 0), whole, tx.now)
     return events
 
 
 async def _end(tx: Tx, job: ClaimedJob, run: Run, error: RunError | None = None, events: Sequence[Event] = ()) -> None:
     status = RunStatus.FAILED if error else RunStatus.SUCCEEDED
-    await tx.runs.save(run.ended(status, tx.now, error))
-    await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
-    await tx.jobs.finish(job)
+    await tx[RunStore].save(run.ended(status, tx.now, error))
+    await tx[EventLog].append(events)  # last before the fence: events hold the log's high watermark back
+    await tx[JobStore].finish(job)

@@ -23,8 +23,8 @@ from domain.probes.model import (
     Wall,
     Way,
 )
+from domain.probes.ports import Documents, Unreachable
 from domain.probes.usecases.visiting import Limits, Spent, Visit
-from ports.web import Documents, Unreachable
 
 SITEMAPS: Final = 6
 """Sitemaps that are read."""

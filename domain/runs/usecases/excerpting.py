@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 
+from domain.ingestion.ports import FeedReaders, ParseFailed, Place, ReaderDied
 from domain.ingestion.reading import Excerpt
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.problems import Problem
 from domain.runs.model import Run, UploadInput
 from domain.runs.usecases.execution import order_of
 from domain.sources.model import Source
-from ports.connectors import ParseFailed
-from ports.feed_readers import FeedReaders, Place, ReaderDied
 from ports.objects import ObjectMissing, Objects
 from ports.workspaces import Workspaces
 

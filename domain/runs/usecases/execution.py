@@ -10,12 +10,24 @@ from typing import Any, Final
 
 from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import KnownMapping, bounded
+from domain.ingestion.ports import (
+    Connectors,
+    FeedReaders,
+    FetchFailed,
+    Job,
+    ParseFailed,
+    ReaderDied,
+    ReadingOrder,
+    Validators,
+)
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, StorageFull, is_storage_full
 from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
+from domain.mappings.ports import MappingStore
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.model import (
     REREADING,
@@ -26,6 +38,7 @@ from domain.runs.model import (
     RunStage,
     WaitingReason,
 )
+from domain.runs.ports import RunStore
 from domain.runs.sheets import context_of, settings_digest
 from domain.runs.shrink import ShrinkRefused
 from domain.runs.usecases import outcome
@@ -35,12 +48,11 @@ from domain.runs.usecases.guarding import refuse_shrink
 from domain.runs.usecases.mapping import with_tables
 from domain.runs.usecases.metering import RecordsSpent, reserve_records
 from domain.runs.usecases.writing import ChunkWriter
+from domain.secrets.ports import Vault
 from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
+from domain.sources.ports import SourceStore
 from domain.sources.usecases.signing import opened_credentials
-from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, Validators
-from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
 from ports.objects import Objects
-from ports.secrets import Vault
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
@@ -134,7 +146,7 @@ class RunExecution:
         """What the headers are proposed to mean is kept, for a person to confirm; the run waits for that."""
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             latest = await self._latest(tx, attempt)
-            await tx.sources.get(
+            await tx[SourceStore].get(
                 latest.source, lock=True
             )  # in the order of those who confirm: the source, then mappings
             run = await with_tables(tx, latest, failure.tables, ask=self._ask)
@@ -186,8 +198,8 @@ class RunExecution:
             if run.hopeless:
                 await self._give_up(tx, attempt.job, run, death)
                 return
-            await tx.runs.save(run)
-            await tx.jobs.put_off(attempt.job, tx.now + AGAIN)
+            await tx[RunStore].save(run)
+            await tx[JobStore].put_off(attempt.job, tx.now + AGAIN)
 
     async def _give_up(self, tx: Tx, job: ClaimedJob, run: Run, death: str) -> None:
         message = _DIED.format(times=run.deaths, last=death).strip()
@@ -196,10 +208,10 @@ class RunExecution:
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         context = job.context()
         async with self._uow.begin(job.tenant, context) as tx:
-            run = await tx.runs.get(str(job.args["run"]))
-            source = await tx.sources.get(run.source, lock=True) if run else None  # as one with its credentials
+            run = await tx[RunStore].get(str(job.args["run"]))
+            source = await tx[SourceStore].get(run.source, lock=True) if run else None  # as one with its credentials
             if run is None or source is None or run.finished_at is not None:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
                 return None
             if not source.runnable:
                 await outcome.cancel(tx, job, run, f"The source is {source.status}.")
@@ -210,7 +222,7 @@ class RunExecution:
                     await self._give_up(tx, job, run, "")
                     return None
             run = run.started(tx.now)
-            await tx.runs.save(run)
+            await tx[RunStore].save(run)
             try:
                 connector_job = await self._connector_job(tx, run, source)
             except ValueError:
@@ -218,12 +230,12 @@ class RunExecution:
                 await outcome.fail(tx, job, run, RunError(RunErrorCode.CREDENTIALS_REFUSED, message), self._ladder)
                 return None
             attempt = Attempt(job, context, run, source, connector_job)
-            await tx.jobs.hold(job, self._lease)
+            await tx[JobStore].hold(job, self._lease)
             return attempt
 
     async def _connector_job(self, tx: Tx, run: Run, source: Source) -> Job:
         credentials = await opened_credentials(tx, self._vault, self._connectors, source)
-        good = await tx.runs.last_good(source.id, run.stream)
+        good = await tx[RunStore].last_good(source.id, run.stream)
         fetched = good.fetched_under(settings_digest(source, run.stream), source.checked_at) if good else None
         validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
         return Job(source.config, credentials, run.stream.value, validators, tx.tenant.org)
@@ -253,7 +265,7 @@ class RunExecution:
         """The run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
-            good, unchanged, before = await tx.runs.last_good(run.source, run.stream), False, None
+            good, unchanged, before = await tx[RunStore].last_good(run.source, run.stream), False, None
             if good and (before := good.fetched_under(digest, attempt.source.checked_at)) and before.whole:
                 unchanged = snapshot.unchanged or snapshot.key == good.snapshot
                 key = good.snapshot if unchanged else key
@@ -267,8 +279,8 @@ class RunExecution:
                 run = replace(run, problems=good.problems, stats={**stats, **told})
                 await outcome.succeed(tx, attempt.job, run, changed=False)
                 return None
-            await tx.runs.save(run)
-            await tx.jobs.hold(attempt.job, self._lease)
+            await tx[RunStore].save(run)
+            await tx[JobStore].hold(attempt.job, self._lease)
             return run
 
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
@@ -282,8 +294,8 @@ class RunExecution:
             spooled = await reader.spool(told)
             async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
                 run = await with_tables(tx, run, spooled.tables, ask=self._ask)
-                await tx.runs.save(run)
-                await tx.jobs.hold(attempt.job, self._lease)
+                await tx[RunStore].save(run)
+                await tx[JobStore].hold(attempt.job, self._lease)
             feed = feed_of(spooled, run.stream)
             chunks = FeedChunks(self._uow, attempt.job.tenant, attempt.context, run.source, feed, reader, feed.chunks())
             writer = ChunkWriter(
@@ -305,12 +317,12 @@ class RunExecution:
 
     async def _save(self, attempt: Attempt, run: Run) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            await tx.runs.save(run)
-            await tx.jobs.hold(attempt.job, self._lease)
+            await tx[RunStore].save(run)
+            await tx[JobStore].hold(attempt.job, self._lease)
 
     async def _latest(self, tx: Tx, attempt: Attempt) -> Run:
         """The run as stored, so that what its chunks counted is kept."""
-        return await tx.runs.get(attempt.run.id) or attempt.run
+        return await tx[RunStore].get(attempt.run.id) or attempt.run
 
     async def _fail(self, attempt: Attempt, error: RunError, stats: dict[str, int] | None = None) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
@@ -342,7 +354,7 @@ async def known_to(tx: Tx, run: Run) -> tuple[KnownMapping, ...]:
     """What people have confirmed of the headers that the run may meet; records have none."""
     if isinstance(run.input, PushInput):
         return ()
-    return bounded(await tx.mappings.confirmed(run.source, KNOWN))
+    return bounded(await tx[MappingStore].confirmed(run.source, KNOWN))
 
 
 def order_of(

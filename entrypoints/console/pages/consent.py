@@ -5,6 +5,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from domain.orgs.ports import OrgStore
+
 from domain.kernel.errors import InvalidRequest, RateLimited
 from domain.kernel.tenancy import Tenant
 from domain.oauth import redirects
@@ -200,7 +202,7 @@ async def _maker(visit: Visit, app: App) -> str:
     if app.org is None:
         return ""
     async with visit.dependencies.uow.read(Tenant(app.org, True)) as tx:
-        return (await tx.orgs.own()).name
+        return (await tx[OrgStore].own()).name
 
 
 def _address(visit: Visit) -> str:
