@@ -19,7 +19,7 @@ from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
-from entrypoints.http.app import create_app
+from entrypoints.api.app import create_app
 from entrypoints.http.exchange import from_scope
 from entrypoints.http.pipeline import Pipeline
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from hypercorn.asyncio import serve
 
-from entrypoints.http.listening import hypercorn_config
+from entrypoints.http.connections import hypercorn_config
 
 PAGE = (
     "SELECT product, body FROM product_documents WHERE org = %s AND livemode AND view = 'own' "

@@ -18,7 +18,7 @@ from benchmarks.load import load
 from benchmarks.stack import CALL, Stack, stack
 from domain.access.usecases import KeyRequest
 from domain.kernel.tenancy import Tenant
-from entrypoints.http.app import create_app
+from entrypoints.api.app import create_app
 from entrypoints.http.exchange import from_scope
 from entrypoints.http.pipeline import Pipeline
 

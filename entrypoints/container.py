@@ -14,7 +14,6 @@ from adapters.http.client import GuardedClient
 from adapters.http.images import HttpImages
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
-from adapters.llm.client import ModelClient
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
@@ -80,6 +79,7 @@ from entrypoints.factories import (
     limits_of,
     mailer_of,
     metrics_export_of,
+    model_client_of,
     models_of,
     objects_of,
     parsers_of,
@@ -91,7 +91,7 @@ from entrypoints.factories import (
     vault_of,
     waiting_of,
 )
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
 from entrypoints.sso import sso_of
 
@@ -155,7 +155,7 @@ class Container(containers.DeclarativeContainer):
     image_fetcher = providers.Singleton(HttpImages, http)
     image_converter = providers.Singleton(image_converter_of, settings)
     schemas = providers.Singleton(SchemaFaults)
-    model_client = providers.Singleton(ModelClient, product_version())
+    model_client = providers.Singleton(model_client_of, settings)
     models = providers.Singleton(models_of, settings, schemas, model_client)
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)

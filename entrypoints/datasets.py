@@ -11,17 +11,12 @@ from adapters.wire.cursors import Cursors
 from domain.access.model import SCOPES, Principal
 from domain.kernel.lines import Lines
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import View
 from domain.kernel.tenancy import Actor
 from domain.kernel.versions import SUPPORTED
 from domain.orgs.ports import OrgStore
-from entrypoints.areas.area import Area, services_of
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Operation
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
-from entrypoints.http.request_state import RequestState
-from entrypoints.http.steps.respond import encode
+from entrypoints.http.execute import encode
+from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, services_of
 from ports.unit_of_work import Tx
 
 _PAGE: Final = 100
@@ -38,43 +33,8 @@ class _List(msgspec.Struct):
 _DECODE: Final = msgspec.json.Decoder(_List).decode
 
 
-@dataclass(slots=True)
 class _PageContext(ReadContext[Any]):
     """What a list's handler is given when nobody has sent a request: the organisation itself looks at a page."""
-
-    caller: Principal
-    path_ids: Mapping[str, str]
-    wanted: PageRequest
-
-    @property
-    def principal(self) -> Principal:
-        """The organisation, which may read all that is its own."""
-        return self.caller
-
-    @property
-    def view(self) -> View:
-        """As the organisation, at the moment of the snapshot."""
-        return View(self.caller.tenant, self.now)
-
-    @property
-    def ids(self) -> Mapping[str, str]:
-        """Whose list it is."""
-        return self.path_ids
-
-    @property
-    def query(self) -> Mapping[str, Any]:
-        """No filter."""
-        return {}
-
-    @property
-    def page_request(self) -> PageRequest:
-        """The page."""
-        return self.wanted
-
-    @property
-    def version(self) -> str:
-        """The newest shape."""
-        return SUPPORTED.latest
 
     def cursor(self, key: str | None) -> str | None:
         """A page's next key as it is: nobody else goes on with it."""
@@ -118,9 +78,8 @@ class ListDatasets:
     def _context(
         self, tx: Tx, service: Any, caller: Principal, ids: Mapping[str, str], page: PageRequest
     ) -> _PageContext:
-        nothing = cast("RequestState", None)  # there was no request; what handlers ask of one is answered above
-        cursors, base_url = cast("Cursors", None), self.dependencies.settings.base_url
-        return _PageContext(service, nothing, cursors, base_url, tx.now, tx, caller, ids, page)
+        cursors, base_url = cast("Cursors", None), self.dependencies.settings.base_url  # no cursor is signed
+        return _PageContext(service, caller, ids, {}, page, SUPPORTED.latest, b"", cursors, base_url, tx.now, tx)
 
     async def _owners(self, tx: Tx, row: Operation) -> AsyncIterator[Mapping[str, str]]:
         """Whose lists are walked: everything that the id in the path can name."""

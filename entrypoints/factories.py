@@ -12,8 +12,9 @@ from urllib.parse import unquote, urlsplit
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.authlib.rules import AuthlibRules
 from adapters.files.objects import FileObjects
+from adapters.http.client import GuardedClient
+from adapters.http.outbound import MODELS, HttpOutbound
 from adapters.llm.anthropic import AnthropicDialect
-from adapters.llm.client import ModelClient
 from adapters.llm.dialect import Dialect
 from adapters.llm.models import ProviderModels
 from adapters.llm.openai import OpenAiDialect
@@ -21,9 +22,8 @@ from adapters.llm.pricing import Price
 from adapters.memory.limits import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
 from adapters.postgres.nodes.pool import Pool
-from adapters.processes.calls import ProcessCalls
+from adapters.processes.calls import ProcessCalls, ProcessImages
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
-from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels
@@ -103,13 +103,23 @@ def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
     return ProcessCalls(command, most=most or settings.worker_readers, raises=READER_ERRORS)
 
 
-def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Models | None:
+def model_client_of(settings: Settings) -> GuardedClient:
+    """What asks a provider of models, at the address that the operator has set, whatever network it is in."""
+    return GuardedClient(allowed_hosts=_model_hosts(settings), version=product_version(), any_port=True)
+
+
+def _model_hosts(settings: Settings) -> frozenset[str]:
+    return frozenset({urlsplit(settings.provider.url).netloc}) if settings.provider is not None else frozenset()
+
+
+def models_of(settings: Settings, schemas: Schemas, client: GuardedClient) -> Models | None:
     """What JOINERY_MODELS names; None when nothing is to be asked. Raises SettingsError."""
     if settings.models is None:
         return None
     if (found := settings.provider) is not None:
         prices = {name: Price(*price) for name, price in found.prices.items()}
-        return ProviderModels(client, DIALECTS[found.api](), schemas, found.url, found.model, prices, found.key)
+        outbound = HttpOutbound(client, _model_hosts(settings), MODELS)
+        return ProviderModels(outbound, DIALECTS[found.api](), schemas, found.url, found.model, prices, found.key)
     try:
         return ScriptedModels.of_file(Path(unquote(urlsplit(settings.models).path)), schemas)
     except BadScript as error:

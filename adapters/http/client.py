@@ -14,10 +14,8 @@ from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import Body, Pace, translated
-from adapters.http.names import Names
 from adapters.http.pacing import Asker, HostPace
-from adapters.http.resolver import Lookup, VettingResolver
-from adapters.http.vetting import Vetting
+from adapters.http.resolver import Lookup, Names, Vetting, guarded_session
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_ACROSS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
@@ -239,16 +237,7 @@ class GuardedClient:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(
-                resolver=VettingResolver(self._vetting, self._lookup),
-                use_dns_cache=False,
-                limit=0,
-                limit_per_host=0,  # who asks in somebody's name has taken a turn before
-                ssl=self._tls if self._tls is not None else True,
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
-            )
+            self._session = guarded_session(self._vetting, self._lookup, self._tls)
         return self._session
 
 

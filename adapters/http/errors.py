@@ -43,6 +43,10 @@ class TimedOut(OutboundError):
     kind = "timeout"
 
 
+class ConnectTimedOut(TimedOut):
+    """No connection was made in time, so that nothing was sent."""
+
+
 class Aborted(OutboundError):
     """The server broke off before its answer was whole."""
 

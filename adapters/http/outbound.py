@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,9 +12,8 @@ from ports.outbound import OutboundAnswer, OutboundFailed
 
 MOST: Final = 512 * 1024
 """Bytes of an answer."""
-SECONDS: Final = 10.0
 _BOUNDS: Final = Bounds(
-    total_seconds=SECONDS,
+    total_seconds=10.0,
     connect_seconds=5.0,
     answer_seconds=8.0,
     idle_seconds=5.0,
@@ -21,13 +21,27 @@ _BOUNDS: Final = Bounds(
     body_bytes=MOST,
     redirects=0,
 )
+MODELS: Final = Bounds(
+    total_seconds=100.0, answer_seconds=90.0, idle_seconds=100.0, wire_bytes=1 << 20, body_bytes=1 << 20, redirects=0
+)
+"""What providers of models may take."""
+_UNSENT: Final = (
+    errors.ConnectFailed,
+    errors.ConnectTimedOut,
+    errors.DnsFailed,
+    errors.RefusedAddress,
+    errors.TlsFailed,
+)
 
 
 class HttpOutbound:
-    """ports.outbound.Outbound. `allowed_hosts` are JOINERY_ALLOW_PRIVATE_HOSTS."""
+    """ports.outbound.Outbound. `allowed_hosts` (`host` or `host:port`) may be asked by http, too."""
 
-    def __init__(self, client: GuardedClient, allowed_hosts: frozenset[str] = frozenset()) -> None:
-        self._client, self._allowed = client, frozenset(name.strip().lower() for name in allowed_hosts)
+    def __init__(
+        self, client: GuardedClient, allowed_hosts: frozenset[str] = frozenset(), bounds: Bounds = _BOUNDS
+    ) -> None:
+        self._client, self._bounds = client, bounds
+        self._allowed = frozenset(name.strip().lower() for name in allowed_hosts)
 
     def permits(self, url: str) -> bool:
         try:
@@ -37,26 +51,28 @@ class HttpOutbound:
             return False
         if not host or parts.username or parts.password or parts.fragment or any(not "!" <= one <= "~" for one in url):
             return False
-        return parts.scheme == "https" or (
-            parts.scheme == "http" and not {host, f"{host}:{port}"}.isdisjoint(self._allowed)
-        )
+        bracketed = f"[{host}]" if ":" in host else host
+        named = not {host, bracketed, f"{bracketed}:{port}"}.isdisjoint(self._allowed)
+        return parts.scheme == "https" or (parts.scheme == "http" and named)
 
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> OutboundAnswer:
         if not self.permits(url):
-            raise OutboundFailed("The address must be https.")
+            raise OutboundFailed("The address must be https.", is_unsent=True)
+        begun: OutboundAnswer | None = None
         try:
             async with (
-                asyncio.timeout(SECONDS),
-                self._client.request(method, url, headers=headers, body=body, bounds=_BOUNDS) as answer,
+                asyncio.timeout(self._bounds.total_seconds),
+                self._client.request(method, url, headers=headers, body=body, bounds=self._bounds) as answer,
             ):
-                taken = bytearray()
-                async for chunk in answer.chunks:
-                    taken += chunk
                 kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                return OutboundAnswer(answer.status, bytes(taken), kind)
+                begun = OutboundAnswer(answer.status, b"", kind, answer.headers)
+                return replace(begun, body=b"".join([chunk async for chunk in answer.chunks]))
         except errors.OutboundError as error:
-            raise OutboundFailed(str(error)) from None
+            is_cut = isinstance(error, (errors.TooLarge, errors.BadEncoding))
+            raise OutboundFailed(
+                str(error), is_unsent=isinstance(error, _UNSENT), begun=begun if is_cut else None
+            ) from None
         except TimeoutError:
             raise OutboundFailed("The server did not answer in time.") from None

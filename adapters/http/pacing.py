@@ -16,7 +16,7 @@ from yarl import URL
 
 from adapters.http.errors import HostBusy
 from domain.kernel.clock import now
-from domain.runs.usecases.slots import FairSlots
+from domain.kernel.concurrency import ConcurrencyLimit
 
 _PRESSED: Final = frozenset({429, 503})
 _CROWDED: Final = 256
@@ -53,7 +53,7 @@ class HostBounds:
 class _Host:
     """`users` hold or await a turn; `free_at` is when the next may begin, `rests` until when an organisation leaves it alone."""
 
-    turns: FairSlots
+    turns: ConcurrencyLimit
     users: int = 0
     free_at: float = 0.0
     rests: dict[str, float] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class HostPace:
     async def turn(self, url: URL, asker: Asker) -> AsyncIterator[Callable[[int, Mapping[str, str]], None]]:
         """One request's turn, as soon as it comes; it is told how the answer begins. Raises HostBusy."""
         key = (url.host or "", url.port, asker.account)
-        host = self._hosts.setdefault(key, _Host(FairSlots(self.bounds.at_once, self.bounds.each)))
+        host = self._hosts.setdefault(key, _Host(ConcurrencyLimit(self.bounds.at_once, self.bounds.each)))
         host.users += 1
         try:
             async with AsyncExitStack() as stack:

@@ -10,9 +10,7 @@ from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import translated
-from adapters.http.names import Names
-from adapters.http.resolver import Lookup, VettingResolver
-from adapters.http.vetting import Vetting
+from adapters.http.resolver import Lookup, Names, Vetting, guarded_session
 from domain.webhooks.model import STORED_ANSWER, AttemptFailure
 from domain.webhooks.ports import Sent
 
@@ -79,19 +77,11 @@ class HttpSender:
     def _session(self, livemode: bool, kept: bool) -> aiohttp.ClientSession:
         session = self._sessions.get((livemode, kept))
         if session is None:
-            connector = aiohttp.TCPConnector(
-                resolver=VettingResolver(self._vetting[livemode], self._lookup),
-                use_dns_cache=False,
-                limit=0,
-                limit_per_host=0,
-                ssl=self._tls if self._tls is not None else True,
-                **({"keepalive_timeout": _IDLE} if kept else {"force_close": True}),
-            )
-            session = self._sessions[livemode, kept] = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-                auto_decompress=False,
+            session = self._sessions[livemode, kept] = guarded_session(
+                self._vetting[livemode],
+                self._lookup,
+                self._tls,
+                keep=_IDLE if kept else 0,
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("Accept", "Accept-Encoding"),
             )

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from adapters.llm.client import Answer, ModelClient, NoAnswer, NotReached
 from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Dialect, Request, Said
 from adapters.llm.json_text import object_of, value_of
 from adapters.llm.pricing import Price
 from domain.kernel.clock import now
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
+from ports.outbound import Outbound, OutboundAnswer, OutboundFailed
 from ports.schemas import Schemas
 
 _REQUEST_BYTES: Final = 256 * 1024
@@ -31,7 +31,7 @@ class ProviderModels:
     `key` is shown by nothing: neither by this value, nor by an error, nor in a log.
     """
 
-    client: ModelClient
+    outbound: Outbound
     dialect: Dialect
     schemas: Schemas
     base: str
@@ -51,14 +51,15 @@ class ProviderModels:
     async def ask(self, question: ModelQuestion) -> ModelAnswer:
         request, body = self._prepared(question)
         most = self.most(question)
+        headers = {**request.headers, "Content-Type": "application/json", "Accept": "application/json"}
         try:
-            answer = await self.client.post(self.base + request.path, body, request.headers)
-        except NotReached as failure:
-            raise ModelLater(str(failure)) from None
-        except NoAnswer as failure:
-            raise ModelLater(str(failure), usage=most) from None
-        if answer.status != 200:
-            _refuse(answer)
+            answer = await self.outbound.ask("POST", self.base + request.path, headers, body)
+        except OutboundFailed as failure:
+            if failure.begun is None:
+                raise ModelLater(str(failure), usage=None if failure.is_unsent else most) from None
+            _refuse(failure.begun)
+            raise ModelRefused("The answer is too large, or packed.", usage=most) from None
+        _refuse(answer)
         return self._checked(question, answer, most)
 
     def _prepared(self, question: ModelQuestion) -> tuple[Request, bytes]:
@@ -71,9 +72,7 @@ class ProviderModels:
             raise ModelRefused("The question is too large to be asked.")
         return request, body
 
-    def _checked(self, question: ModelQuestion, answer: Answer, most: ModelUsage) -> ModelAnswer:
-        if answer.body is None:
-            raise ModelRefused("The answer is too large, or packed.", usage=most)
+    def _checked(self, question: ModelQuestion, answer: OutboundAnswer, most: ModelUsage) -> ModelAnswer:
         try:
             said = self.dialect.said(object_of(value_of(answer.body), "answer"))
         except BadAnswer as fault:
@@ -99,9 +98,11 @@ def _name(given: str | None) -> str | None:
     return given if given and len(given) <= 100 and given.isprintable() else None
 
 
-def _refuse(answer: Answer) -> NoReturn:
-    """What an answer of another status means. What it says is not repeated: providers quote keys in it."""
+def _refuse(answer: OutboundAnswer) -> None:
+    """Raise what an answer of another status than 200 means. What it says is not repeated: providers quote keys in it."""
     status = answer.status
+    if status == 200:
+        return
     if status in _LATER or status >= 500:
         raise ModelLater(f"The provider answered {status}.", after=_after(answer.headers.get("Retry-After")))
     if status in _CLOSED or 300 <= status < 400:
@@ -111,10 +112,10 @@ def _refuse(answer: Answer) -> NoReturn:
     raise ModelRefused(f"The provider refused the question ({status}{_kind(answer.body)}).")
 
 
-def _kind(body: bytes | None) -> str:
+def _kind(body: bytes) -> str:
     """The error's type, which is a word of the API's own."""
     try:
-        error: Any = object_of(value_of(body or b""), "answer").get("error")
+        error: Any = object_of(value_of(body), "answer").get("error")
     except BadAnswer:
         return ""
     kind = error.get("type") if isinstance(error, Mapping) else None

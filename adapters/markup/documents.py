@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapters.markup import page, sitemaps
-from adapters.markup.robots import RobotsRules
-from domain.probes.facts import PageFacts, Response, SitemapFacts
+from connectors.sdk.robots import Robots
+from domain.probes.facts import PageFacts, Response, SitemapFacts, is_usable
 from domain.probes.ports import Rules
 from ports.parsing import ParserEnded, ParserRunner
+
+_SITEMAPS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,14 @@ class _Rules:
 
 def robots_facts(body: bytes) -> RobotsFacts:
     """Parse a robots.txt."""
-    rules = RobotsRules(body)
-    return RobotsFacts(rules.crawl_delay, rules.sitemaps)
+    robots = Robots(body)
+    usable = dict.fromkeys(url for url in robots.sitemaps if is_usable(url))
+    return RobotsFacts(robots.delay, tuple(usable)[:_SITEMAPS])
 
 
 def is_allowed(body: bytes, url: str) -> bool:
     """Return whether a robots.txt allows the URL."""
-    return RobotsRules(body).allows(url)
+    return Robots(body).allows(url)
 
 
 def json_value(body: bytes) -> Any:

@@ -1,1 +1,1 @@
-"""Feeds read in processes of their own, whose memory and time are bounded."""
+"""Functions run over hostile input in processes of their own, whose memory and time are bounded."""

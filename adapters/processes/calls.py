@@ -1,25 +1,18 @@
 """Function calls in forked processes, one process per call, so that hostile input cannot affect other calls."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from adapters.processes.call_messages import (
-    Call,
-    CallbackRequest,
-    CallbackResult,
-    Raised,
-    Returned,
-    Signature,
-    decode,
-    to_parent,
-)
-from adapters.processes.forks import Fork, ForkServerHandle
-from adapters.processes.messages import LENGTH, encode, framed
+from adapters.processes.forks import Fork, ForkServerHandle, ResultTooLarge
+from adapters.processes.protocol import Raised, Signature, decode
+from domain.media.ports import ConvertedFile, ConvertedImage, ImageRefused
 from ports.parsing import ParserEnded, ParserFailed
 
 R = TypeVar("R")
@@ -38,7 +31,7 @@ class ProcessCalls:
     """ParserRunner (ports/parsing.py) that makes at most `most` calls at a time; further calls wait.
 
     `command` runs the fork server, which has the functions by `name_of` and limits each child's memory. Exceptions of the
-    types `raises` are raised unchanged; any other exception of the function becomes ParserEnded.
+    types `raises`, whose arguments are texts, are raised unchanged; any other exception of the function becomes ParserEnded.
     """
 
     def __init__(
@@ -59,18 +52,14 @@ class ProcessCalls:
 
     async def call(self, name: str, signature: Signature, args: Sequence[Any]) -> Any:
         """Call the function of that name. Raises ParserEnded, ParserFailed, and what the function may raise."""
-        sent, callback = list(args), _no_callback
-        if signature.callback is not None:
-            callback, sent[signature.callback] = sent[signature.callback], None
         async with self._room:
-            call = Call(name, self._limits.cpu, msgspec.Raw(await asyncio.to_thread(encode, sent)))
             try:
                 fork = await self._server.fork()
             except ConnectionError as error:
                 raise ParserFailed(str(error)) from error
             try:
                 async with asyncio.timeout(self._limits.wall):
-                    return await self._result(fork, call, signature, callback)
+                    return await self._result(fork, name, signature, list(args))
             except TimeoutError:
                 raise ParserEnded("it takes too long") from None
             finally:
@@ -80,40 +69,31 @@ class ProcessCalls:
         """End every process."""
         await self._server.close()
 
-    async def _result(self, fork: Fork, call: Call, signature: Signature, callback: Callable[..., Any]) -> Any:
-        streams = await asyncio.open_connection(sock=fork.connection, limit=1 << 20)
+    async def _result(self, fork: Fork, name: str, signature: Signature, args: list[Any]) -> Any:
+        limits, callback = self._limits, None
+        if signature.callback is not None:
+            callback, args[signature.callback] = args[signature.callback], None
+
+        async def call_back(*asked: Any) -> Any:
+            return await asyncio.to_thread(callback, *asked)  # type: ignore[arg-type]  # asked of a function with one
+
         try:
-            reply = await self._exchanged(*streams, call)
-            while isinstance(reply, CallbackRequest):
-                asked = decode(reply.arguments, type=signature.callback_arguments)
-                answer = await asyncio.to_thread(callback, *asked)
-                reply = await self._exchanged(*streams, CallbackResult(msgspec.Raw(encode(answer))))
+            reply = await fork.call(name, signature, args, most=limits.answer, cpu=limits.cpu, call_back=call_back)
             if isinstance(reply, Raised):
                 raise self._error(reply)
-            return await asyncio.to_thread(decode, reply.value, type=signature.result)
-        except (ConnectionError, asyncio.IncompleteReadError):
+            return await asyncio.to_thread(decode, reply, type=signature.result)
+        except ResultTooLarge:
+            raise ParserEnded("its result is too large") from None
+        except (ConnectionError, EOFError):
             if await fork.ended is None:
                 raise ParserFailed("the fork server exited, and its children with it") from None
             raise ParserEnded("it takes too much time or memory") from None
         except msgspec.DecodeError:
             raise ParserEnded("its result cannot be decoded") from None
-        finally:
-            streams[1].close()
-
-    async def _exchanged(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, message: msgspec.Struct
-    ) -> CallbackRequest | Returned | Raised:
-        writer.writelines(framed(message))
-        await writer.drain()
-        length = int.from_bytes(await reader.readexactly(LENGTH))
-        if length > self._limits.answer:
-            raise ParserEnded("its result is too large")
-        reply: CallbackRequest | Returned | Raised = to_parent(await reader.readexactly(length))
-        return reply
 
     def _error(self, raised: Raised) -> Exception:
         if raised.kind in self._raises:
-            return self._raises[raised.kind](*raised.arguments)
+            return self._raises[raised.kind](*decode(raised.arguments, type=tuple[str, ...]))
         if raised.kind == "OSError":
             return ParserFailed("a system call failed")
         if raised.kind == "MemoryError":
@@ -126,10 +106,54 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
+def functions_by_name(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """Return what a fork server of calls serves."""
+    return {name_of(function): function for function in functions}
+
+
 @cache
 def _signature(function: Callable[..., Any]) -> Signature:
     return Signature.of(function)
 
 
-def _no_callback(*_: object) -> None:
-    """Replace the callback of a function without one."""
+CONVERT: Final = "convert"
+"""The name of the function that writes the target and smaller images next to it.
+
+It returns file name, width and height of each, and raises ImageRefused."""
+_CONVERT: Final = Signature(tuple[str, str], list[tuple[str, int, int]])
+
+
+@dataclass(frozen=True, slots=True)
+class ConverterLimits(CallLimits):
+    """The limits of one image."""
+
+    cpu: int = 20
+    wall: float = 60.0
+    answer: int = 16 << 10
+
+
+class ProcessImages:
+    """ImageConverter: at most `most` at a time; `command` runs the fork server, which bounds each child's memory."""
+
+    def __init__(self, command: Sequence[str], *, most: int, limits: ConverterLimits | None = None) -> None:
+        self._calls = ProcessCalls(command, most=most, limits=limits or ConverterLimits(), raises=(ImageRefused,))
+
+    async def convert(self, source: Path, target: Path) -> ConvertedImage:
+        try:
+            written = await self._calls.call(CONVERT, _CONVERT, (str(source), str(target)))
+        except ParserEnded as ended:
+            raise ImageRefused(f"The image cannot be decoded: {ended}.") from None
+        return await asyncio.to_thread(_converted, target, written)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def _converted(target: Path, written: Sequence[tuple[str, int, int]]) -> ConvertedImage:
+    """Return what the child wrote, smaller ones from the smallest on: files beside the target, whatever it answers."""
+    files = []
+    for name, width, height in written:
+        path = target.with_name(Path(name).name)
+        files.append(ConvertedFile(path, path.stat().st_size, width, height))
+    content = hashlib.sha256(target.read_bytes()).hexdigest()
+    return ConvertedImage(files[0], content, tuple(reversed(files[1:])))

@@ -2,47 +2,42 @@
 
 import asyncio
 import signal
+import threading
 from array import array
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from adapters.processes import messages
-from adapters.processes.forks import Fork, ForkServerHandle
-from adapters.processes.messages import (
-    Cut,
-    Draw,
-    Drawn,
-    Excerpts,
-    Failed,
-    Find,
-    Found,
-    Gather,
-    Keys,
-    Order,
-    Progress,
-    Reply,
-    Request,
-    Spool,
-    Spooled,
-    State,
-    Statements,
-)
+import msgspec
+
+from adapters.processes.forks import LARGE, Fork, ForkServerHandle, ResultTooLarge
+from adapters.processes.protocol import Functions, Raised, Signature, decode
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.ports import ParseFailed, Place, ReaderDied, ReadingOrder, Told
-from domain.ingestion.reading import Excerpt, FoundRows, Gathered, NeedsMapping, Sample, SpooledRows, Stated, StockSheet
+from domain.ingestion.ports import OpenSnapshot, ParseFailed, Place, ReaderDied, ReadingOrder, SnapshotReader, Told
+from domain.ingestion.reading import (
+    Excerpt,
+    FoundRows,
+    Gathered,
+    NeedsMapping,
+    ReadTables,
+    Sample,
+    SpooledRows,
+    Stated,
+    StockSheet,
+)
+from domain.kernel.problems import Problem
 from ports.codec import Codec
 
-R = TypeVar("R", bound=Reply)
-
-LARGE: Final = 256 << 10
-"""Bytes of an answer that is decoded beside the event loop."""
 REUSED_BELOW: Final = 4 << 20
 """A process that has read less than so many bytes may read another snapshot."""
 USES: Final = 100
 """After so many snapshots a process has served."""
+REPORT_SECONDS: Final = 2.0
+"""Seconds between two reports of how far reading is."""
+METHODS: Final = ("begin", "spool", "gather", "states", "sample", "find", "excerpt")
+"""What a session can be asked to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,114 +55,167 @@ class ReaderFailed(Exception):
     """The reader met an error of its own; the message names it and where it was, without any value."""
 
 
+class Unmapped(Exception):
+    """NeedsMapping, with all that it tells among its arguments."""
+
+
+class ReaderSession:
+    """What a child does for its parent: reads one snapshot after the other.
+
+    What holds exact numbers goes as the codec's JSON.
+    """
+
+    def __init__(self, open_snapshot: OpenSnapshot, codec: Codec) -> None:
+        self._open, self._codec = open_snapshot, codec
+        self._opened: SnapshotReader | None = None
+
+    @property
+    def functions(self) -> Functions:
+        """The methods that the parent calls, by name."""
+        return {name: getattr(self, name) for name in METHODS}
+
+    @property
+    def _reader(self) -> SnapshotReader:
+        assert self._opened is not None
+        return self._opened
+
+    def begin(self, order: ReadingOrder, config: bytes) -> None:
+        """Close the last snapshot, and open another."""
+        if self._opened is not None:
+            with suppress(OSError):
+                self._opened.close()
+        self._opened = None
+        self._opened = self._open(replace(order, config=self._codec.decode(config)))
+
+    def spool(self, told: Callable[[int], None]) -> tuple[SpooledRows, bytes]:
+        """Read everything; the slots apart, as unsigned 32-bit integers in the machine's order."""
+        reader, over = self._reader, threading.Event()
+
+        def report() -> None:
+            while not over.wait(REPORT_SECONDS):
+                with suppress(OSError):
+                    told(reader.rows)
+
+        thread = threading.Thread(target=report, daemon=True)
+        thread.start()
+        try:
+            spooled = reader.spool()
+        except NeedsMapping as error:
+            raise Unmapped(str(error), error.tables) from None
+        finally:
+            over.set()
+            thread.join()
+        return replace(spooled, slots=()), array("I", spooled.slots).tobytes()
+
+    def gather(self, start: int, stop: int) -> Gathered:
+        """Return the keys of those buckets."""
+        return self._reader.gather(range(start, stop))
+
+    def states(self, start: int, stop: int, keys: list[str]) -> tuple[list[bytes], list[Problem]]:
+        """Return what the feed states under those keys of the buckets."""
+        problems: list[Problem] = []
+        statements = self._reader.statements(range(start, stop), keys, problems)
+        return [self._codec.encode(statement) for statement in statements], problems
+
+    def sample(self, count: int) -> tuple[bytes, Sample]:
+        """Read the first so many records."""
+        sample = self._reader.sample(count)
+        return self._codec.encode(sample.records), replace(sample, records=())
+
+    def find(self, texts: list[str], most: int) -> FoundRows:
+        """Seek the first so many rows that have one of the texts as a cell."""
+        return self._reader.find(texts, most)
+
+    def excerpt(self, lines: list[tuple[str | None, int]], beside: int) -> list[Excerpt]:
+        """Read those lines, with so many around each."""
+        return list(self._reader.excerpt(lines, beside))
+
+
+_SIGNATURES: Final = {name: Signature.of(getattr(ReaderSession, name)) for name in METHODS}
+
+
 class ProcessFeedReader:
-    """FeedReader over a fork's socket."""
+    """FeedReader over a ReaderSession in a fork."""
 
     def __init__(self, fork: Fork, codec: Codec, limits: ReaderLimits) -> None:
         self.fork, self._codec, self._limits = fork, codec, limits
         self.uses = 0
-        self.sound = True
+        self.is_sound = True
         self._turn = asyncio.Lock()
-        self._input: asyncio.StreamReader
-        self._output: asyncio.StreamWriter
-
-    async def connect(self) -> None:
-        """Open the streams."""
-        self._input, self._output = await asyncio.open_connection(sock=self.fork.connection, limit=1 << 20)
 
     async def begin(self, order: ReadingOrder) -> None:
         """Have the process work on this snapshot from now on."""
         self.uses += 1
-        await self._write(
-            Order(
-                snapshot=order.snapshot,
-                folder=order.folder,
-                connector=order.connector,
-                config=self._codec.encode(order.config),
-                stream=order.stream,
-                settings=order.settings,
-                buckets=order.buckets,
-                room=order.room,
-                pushed=order.pushed,
-                may_be_stock=order.may_be_stock,
-                known=order.known,
-                whole=order.whole,
-                limit=order.limit,
-                cpu=self._limits.cpu,
-            )
-        )
+        config = self._codec.encode(order.config)
+        await self._call("begin", replace(order, config={}), config, cpu=self._limits.cpu)
 
     async def spool(self, told: Told) -> SpooledRows:
-        got = await self._asked(Spool(), Spooled, self._limits.wall, told)
+        spooled, packed = await self._call("spool", None, told=told)
         slots = array("I")
-        slots.frombytes(got.slots)
-        places = None if got.places is None else frozenset(got.places)
-        problems = got.problems, got.problem_count
-        return SpooledRows(got.rows, got.held, slots, places, *problems, got.tables, got.names_products)
+        slots.frombytes(packed)
+        whole: SpooledRows = replace(spooled, slots=slots)
+        return whole
 
     async def gather(self, buckets: range) -> Gathered:
-        got = await self._asked(Gather(buckets.start, buckets.stop), Keys, self._limits.wall)
-        return Gathered(got.fingerprints, got.lines, got.rows)
+        gathered: Gathered = await self._call("gather", buckets.start, buckets.stop)
+        return gathered
 
     async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        got = await self._asked(State(buckets.start, buckets.stop, list(keys)), Statements, self._limits.wall)
-        return Stated(await asyncio.to_thread(self._statements, got.statements), got.problems)
+        encoded, problems = await self._call("states", buckets.start, buckets.stop, list(keys))
+        return Stated(await asyncio.to_thread(self._statements, encoded), problems)
 
     def _statements(self, encoded: Sequence[bytes]) -> list[ProductStatement]:
         return [_product(self._codec.decode(statement)) for statement in encoded]
 
     async def sample(self, count: int) -> Sample:
-        got = await self._asked(Draw(count), Drawn, self._limits.sample)
-        return Sample(self._codec.decode(got.records), got.failure, got.mapping, got.problems)
+        records, sample = await self._call("sample", count, seconds=self._limits.sample)
+        whole: Sample = replace(sample, records=self._codec.decode(records))
+        return whole
 
     async def find(self, texts: Collection[str], most: int) -> FoundRows:
-        return (await self._asked(Find(list(texts), most), Found, self._limits.sample)).found
+        found: FoundRows = await self._call("find", list(texts), most, seconds=self._limits.sample)
+        return found
 
     async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        return (await self._asked(Cut(list(lines), beside), Excerpts, self._limits.sample)).tables
+        tables: list[Excerpt] = await self._call("excerpt", list(lines), beside, seconds=self._limits.sample)
+        return tables
 
     def close(self) -> None:
         """Kill it, whatever it does."""
         self.fork.kill()
-        self._output.close()
 
-    async def _asked(self, request: Request, answer: type[R], seconds: float, told: Told | None = None) -> R:
-        """The answer to a request; whatever else happens, this reader is not asked again."""
+    async def _call(
+        self,
+        name: str,
+        *args: Any,
+        seconds: float | None = None,
+        cpu: int = 0,
+        told: Callable[[int], Awaitable[None]] | None = None,
+    ) -> Any:
+        """Return what the session answers; after whatever else happens this reader is not asked again."""
+        seconds = seconds or self._limits.wall
+        signature, most = _SIGNATURES[name], self._limits.answer
         async with self._turn:
-            sound, self.sound = self.sound, False
+            sound, self.is_sound = self.is_sound, False
             if not sound:
                 raise ReaderDied("It had ended before.")
             try:
                 async with asyncio.timeout(seconds):
-                    await self._write(request)
-                    while isinstance(reply := await self._read(), Progress):
-                        if told is not None:
-                            await told(reply.rows)
+                    reply = await self.fork.call(name, signature, args, most=most, cpu=cpu, call_back=told)
             except TimeoutError:
                 raise ReaderDied(f"It took longer than {seconds:,.0f} seconds.") from None
-            except (ConnectionError, asyncio.IncompleteReadError):
+            except ResultTooLarge as error:
+                raise ReaderDied(f"What it read fills {error.length >> 20} MiB at a time.") from None
+            except (ConnectionError, EOFError):
                 raise await self._death() from None
-            if isinstance(reply, Failed):
+            if isinstance(reply, Raised):
                 raise self._failure(reply)
-            if not isinstance(reply, answer):
-                raise ReaderFailed(f"{type(reply).__name__} is no answer to {type(request).__name__}")
-            self.sound = True
-            return reply
-
-    async def _write(self, message: Request) -> None:
-        self._output.writelines(messages.framed(message))
-        await self._output.drain()
-
-    async def _read(self) -> Reply:
-        length = int.from_bytes(await self._input.readexactly(messages.LENGTH))
-        if length > self._limits.answer:
-            raise ReaderDied(f"What it read fills {length >> 20} MiB at a time.")
-        body = await self._input.readexactly(length)
-        reply: Reply = await asyncio.to_thread(messages.reply, body) if length > LARGE else messages.reply(body)
-        return reply
+            result = await _decoded(reply, signature.result)
+            self.is_sound = True
+            return result
 
     async def _death(self) -> Exception:
-        """What ended the process."""
+        """Return what ended the process."""
         try:
             async with asyncio.timeout(5):
                 status = await asyncio.shield(self.fork.ended)
@@ -181,19 +229,29 @@ class ProcessFeedReader:
             f"It was ended by {signal.Signals(-status).name}." if status < 0 else f"It ended with {status}."
         )
 
-    def _failure(self, failed: Failed) -> Exception:
-        match failed.kind:
-            case "parse":
-                return ParseFailed(failed.message)
-            case "mapping":
-                return NeedsMapping(failed.message, failed.tables)
-            case "stock":
+    def _failure(self, raised: Raised) -> Exception:
+        match raised.kind:
+            case "ParseFailed":
+                return ParseFailed(*decode(raised.arguments, type=tuple[str]))
+            case "Unmapped":
+                return NeedsMapping(*decode(raised.arguments, type=tuple[str, ReadTables]))
+            case "StockSheet":
                 return StockSheet()
-            case "memory":
+            case "MemoryError":
                 return ParseFailed(f"Reading the feed takes more than {self._limits.memory:,} MiB of memory; split it.")
-            case "os":
-                return OSError(failed.errno, failed.message)
-        return ReaderFailed(failed.message)
+            case "OSError":
+                return OSError(*decode(raised.arguments, type=tuple[int, str]))
+        return ReaderFailed(f"{raised.kind} at {raised.place}")
+
+
+def _size(path: str) -> int:
+    return Path(path).stat().st_size
+
+
+async def _decoded(reply: msgspec.Raw, kind: Any) -> Any:
+    if len(bytes(reply)) > LARGE:
+        return await asyncio.to_thread(decode, reply, type=kind)
+    return decode(reply, type=kind)
 
 
 class ProcessFeedReaders:
@@ -208,11 +266,11 @@ class ProcessFeedReaders:
     async def open(self, order: ReadingOrder) -> AsyncIterator[ProcessFeedReader]:
         async with self._room:
             reader = await self._ready(order)
-            small = _small(order.snapshot)
+            is_small = _size(order.snapshot) < REUSED_BELOW
             try:
                 yield reader
             finally:
-                if small and reader.sound and reader.uses < USES and not reader.fork.ended.done():
+                if is_small and reader.is_sound and reader.uses < USES and not reader.fork.ended.done():
                     self._idle.append(reader)
                 else:
                     reader.close()
@@ -229,28 +287,28 @@ class ProcessFeedReaders:
         await self._server.close()
 
     async def _ready(self, order: ReadingOrder) -> ProcessFeedReader:
-        """A reader that has begun; an idle one may have ended meanwhile."""
+        """Return a reader that has begun: an idle one that still lives, else a new one; that is tried twice."""
         while self._idle:
             reader = self._idle.pop()
-            with suppress(ConnectionError):
-                if not reader.fork.ended.done():
-                    await reader.begin(order)
-                    return reader
+            if not reader.fork.ended.done():
+                with suppress(ReaderDied, ReaderFailed):
+                    return await self._begun(reader, order)
         for left in (1, 0):
             try:
-                reader = ProcessFeedReader(await self._server.fork(), self._codec, self._limits)
-                await reader.connect()
-                await reader.begin(order)
-            except ConnectionError as error:
+                return await self._begun(ProcessFeedReader(await self._server.fork(), self._codec, self._limits), order)
+            except (ConnectionError, ReaderDied, ReaderFailed) as error:
                 if not left:
                     raise ReaderDied(f"It could not be started ({error}).") from error
-            else:
-                return reader
         raise AssertionError("the last try returns or raises")
 
-
-def _small(snapshot: str) -> bool:
-    return Path(snapshot).stat().st_size < REUSED_BELOW
+    @staticmethod
+    async def _begun(reader: ProcessFeedReader, order: ReadingOrder) -> ProcessFeedReader:
+        try:
+            await reader.begin(order)
+        except BaseException:
+            reader.close()
+            raise
+        return reader
 
 
 def _product(plain: Mapping[str, Any]) -> ProductStatement:

@@ -1,10 +1,11 @@
-"""A process with everything imported that forks one reader after the other: a clean one costs a few milliseconds.
+"""The child's side: a process with everything imported that forks others, each confined; a clean one costs a few milliseconds.
 
 It has one thread and holds nothing of any tenant. Its parent speaks to it through a socket: `F` with a number and a
 file descriptor has it fork a child that serves that socket, `K` kill the child of that number; it tells `E`, the number
 and the exit status (negative for a signal) of each child that ended. When the parent is gone it ends, its children too.
 """
 
+import ctypes
 import gc
 import os
 import resource
@@ -12,26 +13,34 @@ import selectors
 import signal
 import socket
 import struct
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
-from adapters.processes.lifeline import die_with_parent
+from adapters.processes.protocol import Functions, serve
 
 ORDER: Final = struct.Struct(">cI")
 REPORT: Final = struct.Struct(">cIi")
 FORK, KILL, ENDED = b"F", b"K", b"E"
 
-Child = Callable[[socket.socket], None]
-"""Serves the socket until its other side is closed."""
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class ForkServer:
-    """The loop of the process; `memory` bounds the address space of each child, in bytes."""
+    """The loop of the process.
 
-    def __init__(self, control: socket.socket, child: Child, memory: int) -> None:
-        self._control, self._child, self._memory = control, child, memory
+    Args:
+        control: The socket that its parent gives orders through.
+        functions: Makes what a child can be asked to do, by name.
+        memory: The address space of each child, in bytes.
+
+    """
+
+    def __init__(self, control: socket.socket, functions: Callable[[], Functions], memory: int) -> None:
+        self._control, self._functions, self._memory = control, functions, memory
         self._numbers: dict[int, int] = {}
 
     def run(self) -> None:
@@ -91,7 +100,7 @@ class ForkServer:
             self._control.close()
             die_with_parent(signal.SIGKILL, parent)
             _confine(self._memory)
-            self._child(socket.socket(fileno=descriptor))
+            serve(socket.socket(fileno=descriptor), self._functions(), _allow_cpu)
             code = 0
         finally:
             os._exit(code)
@@ -103,6 +112,18 @@ class ForkServer:
                 return
             with suppress(OSError):
                 self._control.sendall(REPORT.pack(ENDED, self._numbers.pop(pid), os.waitstatus_to_exitcode(status)))
+
+
+def die_with_parent(death: signal.Signals, parent: int) -> None:
+    """Have the kernel send `death` to this process when the process `parent` ends (Linux only).
+
+    Must run after a change of user, which forgets the wish. Exits at once when the parent is gone already.
+    """
+    if _LIBC is None:
+        return
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(death), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def inherit_control_socket(parent: str) -> socket.socket:
@@ -127,7 +148,7 @@ def _confine(memory: int) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
 
 
-def allow_cpu(seconds: int) -> None:
+def _allow_cpu(seconds: int) -> None:
     """Let this process compute for so many seconds more; then the kernel ends it (SIGXCPU)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime) + max(1, seconds)

@@ -20,7 +20,7 @@ from domain.kernel.schema import (
     timestamp,
     url,
 )
-from domain.probes.listings import MOST_FIELDS
+from domain.probes.files import MOST_FIELDS
 from domain.probes.model import (
     Effort,
     Estimate,

@@ -1,5 +1,6 @@
 """Walks a site: what robots.txt allows, the pages its sitemaps list, one after the other and no faster than is asked."""
 
+from asyncio import to_thread
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
@@ -10,7 +11,6 @@ from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData, Refused, TooLarge, Unreachable
 from connectors.sdk.pulling import Page, page
 from connectors.sdk.robots import Robots
-from connectors.sdk.robots import parsed as robots_of
 
 MOST_PAGES, USUAL_PAGES = 50_000, 5_000
 _MOST_SITEMAPS = 500
@@ -90,9 +90,10 @@ async def begun(ctx: Context, url: str) -> Site:
     except Unreachable as error:
         # What a site allows is not known while its rules cannot be read (RFC 9309 §2.3.1.4).
         raise Unreachable(f"The site's robots.txt cannot be read. {error}") from None
-    robots = Robots() if answer.status in _NO_RULES or "html" in answer.media_type else robots_of(answer.body)
+    ruled = answer.status not in _NO_RULES and "html" not in answer.media_type
+    robots = await to_thread(Robots, answer.body if ruled else b"")
     site = Site(ctx, origin, robots)
-    if robots.delay > _LONGEST_DELAY:
+    if robots.delay is not None and robots.delay > _LONGEST_DELAY:
         raise Refused(
             f"The site's robots.txt asks for {robots.delay:.0f} seconds between pages; reading it would take too long."
         )

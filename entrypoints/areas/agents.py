@@ -5,11 +5,8 @@ from typing import Any, Final, TypeAlias
 
 from adapters.wire import agents as wire
 from domain.agents.usecases import ToolManifest
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import DetachedRead, Operation
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import DetachedContext
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Operation, Reply
+from entrypoints.operations.tools import manifest_of
 
 Detached: TypeAlias = DetachedContext[ToolManifest]
 

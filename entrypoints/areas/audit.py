@@ -9,12 +9,9 @@ from domain.audit.model import Act, AuditFilter
 from domain.audit.usecases import AuditService
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, boolean, text, timestamp
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Operation, Read, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
-from entrypoints.http.undoing import CallersReversals, Undoings
+from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Undoing, Write, WriteContext
+from entrypoints.operations.undoing import CallersReversals, Undoings
 from ports.unit_of_work import Tx
 
 

@@ -9,10 +9,7 @@ from domain.catalogue.model import Document, OfferFilter, ProductFilter, Product
 from domain.catalogue.usecases.service import CatalogueService
 from domain.kernel.paging import Page
 from domain.kernel.schema import Schema, array, enum, id_of, text, timestamp
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[CatalogueService]
 

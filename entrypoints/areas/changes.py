@@ -9,11 +9,16 @@ from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
 from domain.kernel import schema
 from domain.kernel.errors import FieldError, InvalidRequest
-from entrypoints.areas.area import Area
-from entrypoints.http.event_stream import EventStream
-from entrypoints.http.operation import DetachedRead, Stream
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import DetachedContext, RequestContext, StreamContext
+from entrypoints.operations.event_stream import EventStream
+from entrypoints.operations.operation import (
+    Area,
+    DetachedContext,
+    DetachedRead,
+    Reply,
+    RequestContext,
+    Stream,
+    StreamContext,
+)
 
 
 @dataclass(frozen=True, slots=True)

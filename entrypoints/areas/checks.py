@@ -8,11 +8,8 @@ from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
 from domain.jobs.usecases.draining import Handler
 from domain.runs.queueing import CHECK
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Tool, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import WriteContext
+from entrypoints.operations.operation import Area, Reply, Tool, Write, WriteContext
 
 Writing: TypeAlias = WriteContext[CheckService]
 

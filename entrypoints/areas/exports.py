@@ -16,12 +16,9 @@ from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
 from domain.platform.model import ComponentState
-from entrypoints.areas.area import Area
 from entrypoints.datasets import ListDatasets
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Write, WriteContext
 
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]

@@ -5,10 +5,7 @@ from typing import Final, TypeAlias
 from adapters.wire import mail as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.mail.usecases.service import MailService
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[MailService]
 

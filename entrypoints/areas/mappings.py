@@ -8,10 +8,7 @@ from domain.mappings.asking import ASK
 from domain.mappings.usecases.asking import MappingAsking
 from domain.mappings.usecases.service import MappingService
 from domain.runs.usecases.replaying import Replayer
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 from ports.unit_of_work import Tx
 
 Reading: TypeAlias = ReadContext[MappingService]

@@ -28,11 +28,8 @@ from domain.matching.usecases.offering import Offering
 from domain.matching.usecases.ranking import Ranking
 from domain.matching.usecases.undoing import take_back_decisions, take_back_settings
 from domain.sources.queueing import RANK
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 from ports.unit_of_work import Tx
 
 

@@ -8,11 +8,8 @@ from domain.media.usecases import MediaService
 from domain.media.usecases.collecting import MediaCollection
 from domain.media.usecases.fetching import MediaFetching
 from domain.runs.queueing import COLLECT_IMAGES
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[MediaService]
 

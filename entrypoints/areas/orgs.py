@@ -10,11 +10,8 @@ from domain.kernel.paging import Page
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.usecases.purging import OAuthPurging
 from domain.orgs.usecases.service import OrgService
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import DetachedRead, Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import DetachedContext, ReadContext
+from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Read, ReadContext, Reply
 
 _LOOKING: Final = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]

@@ -21,12 +21,9 @@ from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
 from domain.storage.usecases.sweeping import StorageSweeper
 from domain.webhooks.ports import DeliveryPlaces
-from entrypoints.areas.area import Area
 from entrypoints.areas.exports import keeps_up
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[PlatformService]
 LATE: Final = timedelta(minutes=2)

@@ -7,11 +7,8 @@ from domain.jobs.usecases.draining import Handler
 from domain.probes.model import CARRY_OUT, NewProbe
 from domain.probes.usecases.execution import ProbeExecution, Takable
 from domain.probes.usecases.service import ProbeService
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Write, WriteContext
 
 Reading: TypeAlias = ReadContext[ProbeService]
 Writing: TypeAlias = WriteContext[ProbeService]

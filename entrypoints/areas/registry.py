@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Final
 
-from entrypoints.areas.area import Area
+from entrypoints.operations.operation import Area
 
 _MODULES: Final = (
     "sources",

@@ -6,10 +6,7 @@ from adapters.wire import request_logs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.request_logs.model import RequestLogFilter
 from domain.request_logs.usecases import RequestLogService
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[RequestLogService]
 

@@ -8,6 +8,7 @@ from adapters.wire import runs as wire
 from adapters.wire.resource import Body
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.runs.queueing import EXECUTE, REFILE
 from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.runs.usecases.execution import RunExecution
@@ -16,14 +17,10 @@ from domain.runs.usecases.refiling import Refiling
 from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
-from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.undoing import take_back
 from domain.sources.model import Ladder
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 
 Reading: TypeAlias = ReadContext[RunService]
 Writing: TypeAlias = WriteContext[RunService]
@@ -94,7 +91,7 @@ def _execution(dependencies: Dependencies) -> Handler:
         dependencies.vault,
         dependencies.feed_readers,
         dependencies.workspaces,
-        slots=FairSlots(dependencies.settings.worker_readers),
+        slots=ConcurrencyLimit(dependencies.settings.worker_readers),
         statistics=dependencies.maintenance.statistics,
         ladder=Ladder(dependencies.settings.degraded_after, dependencies.settings.blocked_after),
         ask_models=dependencies.models is not None,

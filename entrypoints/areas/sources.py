@@ -9,11 +9,18 @@ from domain.runs.sheets import context_of
 from domain.runs.usecases.handed_in import HandedIn
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import DetachedWrite, Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import (
+    Area,
+    DetachedWrite,
+    Read,
+    ReadContext,
+    Reply,
+    Tool,
+    Undoing,
+    Write,
+    WriteContext,
+)
 
 Reading: TypeAlias = ReadContext[SourceService]
 Writing: TypeAlias = WriteContext[SourceService]

@@ -7,10 +7,7 @@ from adapters.wire.runs import OUTCOME
 from domain.runs.usecases.rehearsal import Rehearsal
 from domain.uploads.model import NewUpload
 from domain.uploads.usecases import UploadService
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Write, WriteContext
 
 Reading: TypeAlias = ReadContext[UploadService]
 Writing: TypeAlias = WriteContext[UploadService]

@@ -12,10 +12,7 @@ from domain.usage.meters import SOURCES, STORED_BYTES
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
 from domain.webhooks.usecases.service import wake_endpoints
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 from ports.unit_of_work import Tx
 
 

@@ -10,12 +10,9 @@ from domain.kernel.schema import Schema, enum, id_of, text
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus
 from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService
-from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.openapi_webhooks import WEBHOOKS
-from entrypoints.http.operation import Read, Tool, Undoing, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.openapi import WEBHOOKS
+from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 
 Reading: TypeAlias = ReadContext[WebhookService]
 Writing: TypeAlias = WriteContext[WebhookService]

@@ -26,7 +26,7 @@ from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
-from entrypoints.reader.network import NoNetwork
+from entrypoints.reader import NoNetwork
 from entrypoints.settings import plugins_path
 
 _SHOWN: Final = 20

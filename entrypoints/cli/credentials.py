@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from domain.access.model import ROLES, SCOPES, ApiKey, Principal
+from domain.access.model import ROLES, SCOPES, Principal
 from domain.access.ports import KeyStore
 from domain.access.usecases import KeyRequest, scopes_of
 from domain.audit.model import Change
@@ -18,9 +18,8 @@ from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import OPERATOR, OrganisationStore, attributes, begin
-from entrypoints.container import Container
-from ports.unit_of_work import Tx
+from entrypoints.cli.store import OrganisationStore, attributes
+from entrypoints.provisioning import OPERATOR, begin, issue_key
 
 Mode = Literal["live", "test"]
 
@@ -63,14 +62,6 @@ async def create_key(
         key, secret = await issue_key(parts, tx, request)
     answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
     return store.answer(answer, f"Key {key.id}; its secret, shown only now: {secret}")
-
-
-async def issue_key(parts: Container, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
-    """Make and keep a key; return it and its secret."""
-    key, secret = await parts.access().issue_key(tx, request)
-    after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
-    await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
-    return key, secret
 
 
 async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:

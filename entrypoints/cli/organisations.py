@@ -16,7 +16,6 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
 from domain.exports.model import MANIFEST, PRODUCTS
 from domain.jobs.ports import JobStore
-from domain.kernel.ids import new_id
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Tenant
 from domain.matching.ports import MatchIndexStore
@@ -26,9 +25,10 @@ from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS
 from entrypoints.areas.registry import AREAS
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes, begin
+from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
 from entrypoints.container import Container
 from entrypoints.datasets import ListDatasets
+from entrypoints.provisioning import begin, new_organisation
 
 
 async def create(
@@ -40,7 +40,7 @@ async def create(
         plan: free, standard, high or max
     """
     async with store.open() as parts:
-        organisation = await new_organisation(parts, name, kind, plan)
+        organisation = await new_organisation(parts, name, kind, await _find_plan(parts, plan))
     answer = _described(organisation) | {
         "catalogues": {"live": organisation.catalogues[0], "test": organisation.catalogues[1]}
     }
@@ -49,18 +49,6 @@ async def create(
 
 def _described(organisation: Organisation) -> dict[str, Any]:
     return attributes(organisation, "name", "kind") | {"organisation": organisation.id, "plan": organisation.plan.code}
-
-
-async def new_organisation(parts: Container, name: str, kind: str, plan_code: str) -> Organisation:
-    """Make and keep an organisation.
-
-    Raises:
-        CommandError: There is no such plan.
-    """
-    plan, now = await _find_plan(parts, plan_code), parts.clock().now()
-    organisation = Organisation(new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), now)
-    await parts.registry().create(organisation)
-    return organisation
 
 
 async def _find_plan(parts: Container, code: str) -> Plan:

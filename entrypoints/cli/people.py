@@ -9,19 +9,17 @@ from domain.access.model import ROLES
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
-from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Member, Organisation
+from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
-from domain.people.model import Purpose, SecurityEvent, User
+from domain.people.model import User
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes, begin
+from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
 from entrypoints.container import Container
+from entrypoints.provisioning import begin, new_member, note, sign_in_link
 
 MAX_HOURS: Final = 24 * 90
 """Hours for which an operator's token may last."""
-SIGN_IN: Final = "/console/link/"
-"""The page that a link to sign in leads to; what follows the # is sent to nobody by itself."""
 
 
 async def add_member(
@@ -32,20 +30,6 @@ async def add_member(
         member = await new_member(parts, organisation, email, role)
     answer = {"organisation": organisation.id, **attributes(member, "user", "email", "role")}
     return store.answer(answer, f"Added {member.email} as {member.role} ({member.user}).")
-
-
-async def new_member(parts: Container, organisation: Organisation, email: str, role: str) -> Member:
-    """Add a person, known by that address or new, to the organisation.
-
-    Raises:
-        Conflict: The person is a member.
-    """
-    user = await parts.people().add(User(new_id("usr"), email.strip(), "", None, parts.clock().now()))
-    async with begin(parts, organisation, "members.add") as tx:
-        member = Member(user.id, organisation.id, user.email, role, tx.now)
-        await tx[OrgStore].add_member(member)
-        await tx[AuditLog].add(Change("member", user.id, "create", {}, {"email": member.email, "role": role}))
-    return member
 
 
 async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) -> int:
@@ -65,7 +49,7 @@ async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) 
             await tx[AuditLog].add(
                 Change("session", session.id, "create", {}, {"user": user.id, "expires_at": expires_at})
             )
-        await _note(parts, user, "token_created")
+        await note(parts, user, "token_created")
     answer = {"organisation": organisation.id, "user": user.id, "session": session.id, "token": secret}
     return store.answer(
         {**answer, "expires_at": expires_at},
@@ -84,16 +68,6 @@ async def link(*, email: str, store: OrganisationStore) -> int:
         url = await sign_in_link(parts, user, organisation)
     answer = {"organisation": organisation.id, "user": user.id, "url": url}
     return store.answer(answer, f"For {user.email}, good for one use within 15 minutes:\n{url}")
-
-
-async def sign_in_link(parts: Container, user: User, organisation: Organisation) -> str:
-    """Make the address of a page that signs the person in, once."""
-    made, secret = await parts.links().make(user, Purpose.SIGN_IN, organisation.id)
-    async with begin(parts, organisation, "sessions.link") as tx:
-        after = {"user": user.id, "expires_at": made.expires_at.isoformat()}
-        await tx[AuditLog].add(Change("sign_in_link", user.id, "create", {}, after))
-    await _note(parts, user, "link_made")
-    return f"{parts.settings().base_url.rstrip('/')}{SIGN_IN}{secret}"
 
 
 async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
@@ -132,13 +106,8 @@ async def end_sessions(*, email: str, session: str | None = None, store: Store =
             except NotFound as error:
                 raise CommandError(f"{user.email} has no session {session!r} in force.") from error
         ended = 1 if session else await parts.sessions().revoke_all(user.id)
-        await _note(parts, user, "sessions_ended")
+        await note(parts, user, "sessions_ended")
     return store.answer({"user": user.id, "ended": ended}, f"Ended {ended} of {user.email}'s sessions.")
-
-
-async def _note(parts: Container, user: User, kind: str) -> None:
-    event = SecurityEvent(new_id("sec"), user.id, kind, "by an operator", "", "", parts.clock().now())
-    await parts.people().note(event)
 
 
 async def _find_user(parts: Container, email: str) -> User:

@@ -18,7 +18,7 @@ from domain.probes.usecases.visiting import Limits, Visit
 from entrypoints.cli.connectors import load_connectors
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import private_hosts_of
 
 

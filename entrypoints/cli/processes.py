@@ -101,7 +101,7 @@ async def api(*, operators_port: int | None = None) -> int:
     Args:
         operators_port: show the operators' page there, on this machine only
     """
-    from entrypoints.http.server import serve  # noqa: PLC0415
+    from entrypoints.api.server import serve  # noqa: PLC0415
 
     return await _serve("api", serve, {} if operators_port is None else {"JOINERY_OPERATORS_PORT": str(operators_port)})
 
@@ -178,8 +178,8 @@ async def _prepare(env: Mapping[str, str]) -> None:
 def openapi() -> int:
     """Print the OpenAPI document."""
     from entrypoints.areas.registry import AREAS  # noqa: PLC0415
-    from entrypoints.http.openapi import document  # noqa: PLC0415
-    from entrypoints.http.table import Table  # noqa: PLC0415
+    from entrypoints.operations.openapi import document  # noqa: PLC0415
+    from entrypoints.operations.table import Table  # noqa: PLC0415
 
     base = os.environ.get("JOINERY_BASE_URL", "http://127.0.0.1:8080").rstrip("/")
     docs = os.environ.get("JOINERY_DOCS_URL", base).rstrip("/")

@@ -14,8 +14,9 @@ from domain.sso.model import Domain
 from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.settings import Wanted
 from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import OrganisationStore, attributes, begin
+from entrypoints.cli.store import OrganisationStore, attributes
 from entrypoints.container import Container
+from entrypoints.provisioning import begin
 from entrypoints.settings import read_file_settings
 
 SECRET: Final = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret

@@ -11,15 +11,11 @@ from typing import Any, Final
 from cyclopts import Parameter
 
 from domain.kernel.plain import plain
-from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
 from entrypoints.up.directory import attach
-from ports.unit_of_work import Tx
-
-OPERATOR: Final = Actor("service", "operator")
 
 
 @Parameter(name="*")
@@ -95,13 +91,3 @@ async def find_organisation(parts: Container, id_or_name: str) -> Organisation:
             raise CommandError(f"Several organisations are named {id_or_name!r}; use the id: {', '.join(alike)}.")
         raise CommandError(f"There is no organisation {id_or_name!r}; `joinery org list` shows them.")
     return organisation
-
-
-def begin(
-    parts: Container, organisation: Organisation, operation: str, *, livemode: bool = True
-) -> AbstractAsyncContextManager[Tx]:
-    """Begin a unit of work as the operator, who acts as the service itself."""
-    unit: AbstractAsyncContextManager[Tx] = parts.uow().begin(
-        Tenant(organisation.id, livemode), AuditContext(OPERATOR, operation)
-    )
-    return unit

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from entrypoints.areas.registry import AREAS
 from entrypoints.clients.shipped import shipped
-from entrypoints.http.openapi import document
-from entrypoints.http.table import Table
+from entrypoints.operations.openapi import document
+from entrypoints.operations.table import Table
 
 _ADDRESS = "http://127.0.0.1:8080"
 """Where `joinery up` serves; the collection's address to begin with."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from entrypoints.http.incoming_body import IncomingBody
+from entrypoints.http.body import IncomingBody
 
 LONGEST_COOKIES: Final = 8192
 """Characters of a Cookie header that is looked at."""

@@ -13,6 +13,7 @@ from werkzeug.exceptions import NotFound as NoSuchRule
 from werkzeug.routing import Map, MapAdapter, Rule
 
 from adapters.s3.address import parse
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ids import new_id
 from domain.people.usecases.invitations import InvitationService
@@ -21,7 +22,6 @@ from domain.runs.usecases.excerpting import Excerpting
 from domain.runs.usecases.origins import OriginRows
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import Cookies
-from entrypoints.console.files_in_hand import FilesInHand
 from entrypoints.console.forgery import SAFE, ForgeryCheck, Signatures
 from entrypoints.console.forms import LONGEST, STRANGERS, read_form
 from entrypoints.console.guard import Guard
@@ -31,9 +31,9 @@ from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.static_files import PLACE, static_files
 from entrypoints.console.visit import Visit
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.content_coding import is_packed, packed, put
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.oauth.services import OAuthServices, oauth_services
+from entrypoints.http.representations import is_packed, packed, put
+from entrypoints.oauth.endpoints import OAuthServices, oauth_services
 
 log = logging.getLogger("joinery.console")
 _NO_PAGE: Final = "There is no such page. The menu leads to every page there is."
@@ -59,7 +59,7 @@ class Console:
         self.cookies = Cookies(base_url, self.signatures)
         self.forgery = ForgeryCheck(self.signatures, base_url)
         self.guard, self._static = Guard(dependencies.sessions, self.cookies), static_files()
-        self._files_in_hand = FilesInHand()
+        self._files_in_hand = ConcurrencyLimit(64, 4, noun="forms with files in hand", retry_after=5)
         self._rules = _rules_of(self.pages)
         self._spool = dependencies.settings.work_dir
         if self._spool is not None:
@@ -186,7 +186,7 @@ class Console:
             visit.needs(page.scope)
         if not changes:
             return await page.view(visit)
-        with self._files_in_hand.counted(visit.principal.tenant.org) if page.most > LONGEST else nullcontext():
+        with self._files_in_hand.holding(visit.principal.tenant.org) if page.most > LONGEST else nullcontext():
             most = page.most if visit.signed_in is not None else STRANGERS
             form = await read_form(asked, most, self._spool)
             visit.form, visit.files = form.values, form.files

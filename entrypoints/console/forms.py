@@ -14,7 +14,7 @@ from werkzeug.sansio.multipart import Data, Epilogue, Field, File, MultipartDeco
 
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.console.asked import Asked, Values, storable, values_of
-from entrypoints.http.incoming_body import FILE_PACE, Gone, TooSlow, too_large
+from entrypoints.http.body import FILE_PACE, Gone, TooSlow, too_large
 
 LONGEST: Final = 256 << 10
 """Bytes of a form without files, unless its page says otherwise."""

@@ -8,7 +8,7 @@ from domain.people.model import SignedIn
 from domain.people.usecases.sessions import SessionService
 from entrypoints.console.asked import Asked
 from entrypoints.console.cookies import LOOK, Cookies
-from entrypoints.http.ttl_cache import TtlCache
+from entrypoints.http.credentials import TtlCache
 
 _LONGEST_LOOK: Final = 64
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.kernel.errors import DomainError
-from entrypoints.http.codes import CODES
+from entrypoints.operations.codes import CODES
 
 
 class Refused(Exception):

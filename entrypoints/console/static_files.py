@@ -6,8 +6,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from entrypoints.http.content_coding import is_packed, packed, put
 from entrypoints.http.exchange import Response
+from entrypoints.http.representations import is_packed, packed, put
 
 PLACE: Final = "/console/static/"
 KINDS: Final = {

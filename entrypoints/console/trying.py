@@ -17,9 +17,9 @@ from domain.kernel.ids import new_id
 from entrypoints.console.asked import Values
 from entrypoints.console.visit import Visit
 from entrypoints.http.exchange import Request, Response
-from entrypoints.http.openapi import body_example
-from entrypoints.http.operation import Operation
-from entrypoints.http.query_string import parameters_of
+from entrypoints.operations.openapi import body_example
+from entrypoints.operations.operation import Operation
+from entrypoints.operations.query_string import parameters_of
 from entrypoints.site.markdown import inline
 
 Schema = Mapping[str, Any]

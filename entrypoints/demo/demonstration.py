@@ -13,14 +13,11 @@ from aiohttp import ClientSession
 from domain.access.usecases import KeyRequest
 from domain.kernel.paging import PageRequest
 from entrypoints import settings
-from entrypoints.cli.credentials import issue_key
-from entrypoints.cli.organisations import new_organisation
-from entrypoints.cli.people import new_member, sign_in_link
-from entrypoints.cli.store import begin
 from entrypoints.container import opened
 from entrypoints.demo import feeds, messages
 from entrypoints.demo.client import Api, DemoError, FollowedRun, UnknownKey, follow
 from entrypoints.demo.feeds import HOST
+from entrypoints.provisioning import begin, issue_key, new_member, new_organisation, sign_in_link
 from entrypoints.up.children import free_port
 from entrypoints.up.directory import write_private
 
@@ -170,7 +167,10 @@ async def _sign_in(env: Mapping[str, str], session: ClientSession, state: State,
     async with opened(settings.from_environment(env)) as parts:
         organisation = await parts.registry().find(ORGANISATION)
         if organisation is None:
-            organisation = await new_organisation(parts, ORGANISATION, "retailer", "standard")
+            plan = await parts.registry().plan("standard")
+            if plan is None:
+                raise DemoError("There is no plan standard.")
+            organisation = await new_organisation(parts, ORGANISATION, "retailer", plan)
         async with begin(parts, organisation, "keys.create") as tx:
             key, state.secret = await issue_key(parts, tx, KeyRequest(name="demo"))
     state.organisation, state.key, state.sources, state.urls = organisation.id, key.id, {}, {}

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from domain.kernel.errors import DomainError, InvalidRequest, SchemaMismatch
 from domain.kernel.ids import new_id
 from domain.platform.ports import SchemaCheck
+from entrypoints.http.body import IncomingBody, Receive, Send
 from entrypoints.http.connections import SEND_SECONDS
 from entrypoints.http.exchange import Response, from_scope, no_body
-from entrypoints.http.incoming_body import IncomingBody, Receive, Send
 from entrypoints.http.pipeline import Pipeline
 
 Scope = MutableMapping[str, Any]
@@ -27,8 +27,6 @@ _HOST: Final = re.compile(
     rb"(?:(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?"
 )
 """A DNS name or an address (RFC 3986 §3.2.2). Routing encodes the host by IDNA, which raises for anything else."""
-_BAD_HOST: Final = "The Host header is not a valid host and port."
-_BAD_TARGET: Final = "The request target is not a path or a valid URL."
 READS: Final = frozenset({"GET", "HEAD"})
 LOG: Final = logging.getLogger("joinery.http")
 
@@ -69,7 +67,7 @@ async def _disconnected(receive: Receive) -> None:
 def _is_target(path: str) -> bool:
     """Return whether a request target is a path, `*` or a valid URL (RFC 9112 §3.2)."""
     try:
-        return path == "*" or path.startswith("/") or bool(urlsplit(path).netloc)
+        return path == "*" or bool(urlsplit(path).netloc)
     except ValueError:
         return False
 
@@ -125,6 +123,17 @@ class FastPathMiddleware:
         finally:
             self._pipeline.access_log(scope["method"], "/objects/{key}", status, perf_counter() - began, request_id)
 
+    def _refusal(self, scope: Scope, path: str) -> DomainError | None:
+        """Return why a request is not even routed."""
+        for name, value in scope["headers"]:
+            if name == b"host" and not _HOST.fullmatch(value):
+                return InvalidRequest("The Host header is not a valid host and port.")
+        if not path.startswith("/") and not _is_target(path):
+            return InvalidRequest("The request target is not a path or a valid URL.")
+        if self._schema is not None and self._schema.fault and path not in UNGATED:
+            return SchemaMismatch()
+        return None
+
     def _refuse(self, error: DomainError, scope: Scope) -> Response:
         """Reject a request before it is routed; count and log it under the route `unknown`."""
         began, request_id = perf_counter(), new_id("req")
@@ -138,15 +147,9 @@ class FastPathMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the server."""
         if scope["type"] == "http":
-            if not all(_HOST.fullmatch(value) for name, value in scope["headers"] if name == b"host"):
-                await send_response(self._refuse(InvalidRequest(_BAD_HOST), scope), receive, send)
-                return
-            path = scope["path"]
-            if not _is_target(path):
-                await send_response(self._refuse(InvalidRequest(_BAD_TARGET), scope), receive, send)
-                return
-            if self._schema is not None and self._schema.fault and path not in UNGATED:
-                await send_response(self._refuse(SchemaMismatch(), scope), receive, send)
+            path: str = scope["path"]
+            if (refusal := self._refusal(scope, path)) is not None:
+                await send_response(self._refuse(refusal, scope), receive, send)
                 return
             if scope["method"] in READS and is_api(path):
                 request = from_scope(scope, no_body)

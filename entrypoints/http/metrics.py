@@ -1,9 +1,19 @@
-"""Counters and durations of requests, cheap to keep."""
+"""What is counted about requests, and a request as a span."""
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from math import nan
+from time import monotonic
 from typing import Final
 
+from domain.matching.indexed import Backlog
+from domain.matching.ports import MatchBacklog
 from domain.platform.instances import RequestTotals
+from entrypoints.http.checks import RequestState
+from entrypoints.http.exchange import Response
 from entrypoints.metrics import Counts, Durations, Metrics
+from ports.telemetry import Span, SpanKind, Tracing
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"})
 
@@ -26,3 +36,67 @@ class RequestMetrics(Metrics):
         """Count one answered request; `route` is a path template, never a path, so that the number of series is bounded."""
         self._requests.add(method if method in METHODS else "other", route, str(status))
         self._durations.add(seconds, route)
+
+
+LOG: Final = logging.getLogger("joinery.http")
+BACKLOG_SECONDS: Final = 10.0
+"""Seconds between two looks."""
+_PATIENCE: Final = 2.0
+_UNKNOWN: Final = Backlog(0, nan)
+
+
+class MatchingBehind:
+    """Two gauges; the age is NaN while the store does not answer."""
+
+    def __init__(self, store: MatchBacklog, metrics: Metrics) -> None:
+        self._store, self._next, self._found = store, 0.0, _UNKNOWN
+        metrics.gauge("joinery_match_queue_variants", "Variants that wait to be matched.", lambda: self._found.variants)
+        metrics.gauge(
+            "joinery_match_queue_oldest_seconds", "How long the oldest of them has waited.", lambda: self._found.seconds
+        )
+
+    async def refresh(self) -> None:
+        """Look again, if the last look is old enough."""
+        if monotonic() < self._next:
+            return
+        self._next = monotonic() + BACKLOG_SECONDS
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                self._found = await self._store.backlog()
+        except Exception as error:
+            LOG.warning("nobody knows what waits to be matched (%s)", error)
+            self._found = _UNKNOWN
+
+    async def run(self) -> None:
+        """Look again and again, for a port whose readers nobody can ask to wait."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(BACKLOG_SECONDS)
+
+
+async def traced(
+    tracing: Tracing, state: RequestState, answer: Callable[[RequestState], Awaitable[Response]]
+) -> Response:
+    """The answer, from within a span: below the one that the caller names by `traceparent`, or a trace of its own."""
+    request, route = state.request, state.match.route
+    method = request.method if request.method in METHODS else "_OTHER"
+    name = f"{method} {route.operation.path}" if route is not None else method
+    with tracing.span(name, SpanKind.SERVER, parent=request.headers.get("traceparent")) as span:
+        span.note(http__request__method=method, http__route=route.operation.path if route is not None else None)
+        if route is not None:
+            span.note(joinery__operation=route.operation.id)
+        response = await answer(state)
+        _told(span, state, response)
+        return response
+
+
+def _told(span: Span, state: RequestState, response: Response) -> None:
+    """Refusals are the caller's business; what is ours is a failure."""
+    span.note(http__response__status_code=response.status, joinery__request_id=state.request_id)
+    if state.error_code is not None:
+        span.note(joinery__error_code=state.error_code)
+    if state.principal is not None:
+        tenant = state.principal.tenant
+        span.note(joinery__org=tenant.org, joinery__livemode=tenant.livemode)
+    if response.status >= 500:
+        span.failed(state.error_code or str(response.status))

@@ -1,22 +1,36 @@
 """PUT and GET of objects by signed links, straight on ASGI: bytes are taken no faster than they can be stored."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
+from math import ceil
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import parse_qsl
 
 from domain.kernel import retention
-from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
+from domain.kernel.concurrency import ConcurrencyLimit
+from domain.kernel.errors import (
+    Conflict,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    RateLimited,
+    UnsupportedMediaType,
+)
 from domain.kernel.ids import new_id
-from entrypoints.http.exchange import HeaderList, headers_of
-from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.incoming_body import FILE_PACE, IncomingBody, Send, TooSlow
-from entrypoints.http.object_admission import ObjectAdmission
+from domain.storage.model import tenant_of
+from domain.uploads.usecases import UploadService
+from entrypoints.http.body import FILE_PACE, HeldBodies, IncomingBody, TooSlow
+from entrypoints.http.checks import TIERS
+from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, HeaderList, Response, headers_of
+from entrypoints.http.fast_path import send_response
 from entrypoints.http.problems import Problems
-from entrypoints.http.route import COMMON, CROSS_ORIGIN
 from ports.clock import Clock
+from ports.limits import Budget, Limits
 from ports.objects import ObjectMissing, download_headers
+from ports.unit_of_work import UnitOfWork
 
 PREFIX: Final = "/objects/"
 PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
@@ -24,6 +38,10 @@ PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
 _TOO_SLOW: Final = (
     f"The file came too slowly: it may pause for {FILE_PACE.silence:g} s, and needs {FILE_PACE.least} bytes a second."
 )
+
+
+AT_ONCE: Final = 4
+"""PUTs of one organisation that a process takes at a time, each to another key."""
 
 
 class Grant(Protocol):
@@ -63,6 +81,39 @@ class ObjectServer(Protocol):
         ...
 
 
+class ObjectAdmission:
+    """Who may PUT bytes now. A link carries its own permission, so this stands where the pipeline stands for the API."""
+
+    def __init__(self, uow: UnitOfWork, limits: Limits, uploads: UploadService) -> None:
+        self._uow, self._limits, self._uploads = uow, limits, uploads
+        self._keys = ConcurrencyLimit(None, 1)
+        self._orgs = ConcurrencyLimit(None, AT_ONCE, noun="files that are being sent", retry_after=5)
+
+    @asynccontextmanager
+    async def put(self, key: str) -> AsyncIterator[None]:
+        """Admit the bytes of one PUT, for as long as they are taken in.
+
+        Raises:
+            RateLimited: The organisation sends too fast, or too much at a time.
+            Conflict: The upload awaits no bytes, or they are being sent already.
+
+        """
+        tenant = tenant_of(key)
+        if tenant is None:
+            yield
+            return
+        per_second, burst = TIERS["standard"]["write"]  # links do not say which tier the organisation is on
+        take = await self._limits.take(Budget(f"{tenant.org}:{tenant.mode}:objects", burst, per_second))
+        if not take.allowed:
+            raise RateLimited("Files are sent too fast; nothing was taken.", retry_after=max(1, ceil(take.next_in)))
+        async with self._uow.read(tenant) as tx:
+            await self._uploads.refuse_bytes(tx, key.rpartition("/")[2])
+        if self._keys.of(key):
+            raise Conflict("The bytes of this upload are being sent already; wait until that is over.")
+        with self._keys.holding(key), self._orgs.holding(tenant.org):
+            yield
+
+
 class ObjectEdge:
     """The ASGI application of everything below /objects/."""
 
@@ -78,35 +129,42 @@ class ObjectEdge:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request; errors are problems like everywhere else."""
         request_id, body = new_id("req"), IncomingBody(receive)
-        send = body.answering(send)
         try:
-            await self._serve(scope, body, send)
+            response = await self._answer(scope, body)
         except ConnectionError:
             return
         except Exception as error:
             known = InvalidRequest(_TOO_SLOW) if isinstance(error, TooSlow) else self._problems.known(error, request_id)
             response = self._problems.answer(known, request_id)
-            await _start(send, response.status, [*response.headers, (b"request-id", request_id.encode())])
-            await send({"type": "http.response.body", "body": response.body, "more_body": False})
+            response.headers.append((b"request-id", request_id.encode()))
+        await send_response(response, receive, body.answering(send))
 
-    async def _serve(self, scope: Any, body: IncomingBody, send: Send) -> None:
-        method = scope["method"]
-        key = scope["path"][len(PREFIX) :]
+    async def _answer(self, scope: Any, body: IncomingBody) -> Response:
+        method, key = scope["method"], scope["path"][len(PREFIX) :]
         if method == "OPTIONS":
-            await _start(send, 204, list(_PREFLIGHT))
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            return
+            return Response(204, list(_PREFLIGHT))
         if method not in ("GET", "HEAD", "PUT"):
             raise MethodNotAllowed(extra={"allow": "GET, HEAD, OPTIONS, PUT"})
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         grant = self._server.verify(method, key, query, self._clock.now())
         if method == "PUT":
-            with self._bodies.arriving(key.rpartition("/")[0]):
-                await self._put(key, grant, scope, body, send)
-        else:
-            await self._get(key, grant, body, send, with_body=method == "GET")
+            with self._bodies.arriving.holding(key.rpartition("/")[0]):
+                await self._put(key, grant, scope, body)
+            return Response(200, [*COMMON, *CROSS_ORIGIN, (b"content-length", b"0")])
+        try:
+            size = await self._server.size(key)
+        except ObjectMissing:
+            raise NotFound("There is no file behind this link, or not any more; ask the API for a new link.") from None
+        named = [(name.encode(), value.encode()) for name, value in download_headers(grant.filename).items()]
+        own = [(b"cache-control", b"private, no-store"), (b"content-length", str(size).encode())]
+        headers = [*COMMON, *CROSS_ORIGIN, *named, *own]
+        return Response(200, headers, stream=self._chunks(key) if method == "GET" else None)
 
-    async def _put(self, key: str, grant: Grant, scope: Any, body: IncomingBody, send: Send) -> None:
+    async def _chunks(self, key: str) -> AsyncGenerator[bytes, None]:
+        async for chunk in self._server.read(key):
+            yield chunk
+
+    async def _put(self, key: str, grant: Grant, scope: Any, body: IncomingBody) -> None:
         headers, _ = headers_of(scope["headers"])
         if headers.get("content-type", "") != grant.content_type:
             raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
@@ -119,25 +177,6 @@ class ObjectEdge:
                     await self._server.receive(key, body.chunks(FILE_PACE), grant.limit)
             except TimeoutError:
                 raise ConnectionError("The file took too long.") from None
-        await _start(send, 200, [*COMMON, *CROSS_ORIGIN, (b"content-length", b"0")])
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _get(self, key: str, grant: Grant, body: IncomingBody, send: Send, *, with_body: bool) -> None:
-        try:
-            size = await self._server.size(key)
-        except ObjectMissing:
-            raise NotFound("There is no file behind this link, or not any more; ask the API for a new link.") from None
-        await _start(send, 200, _download(grant.filename, size))
-        if with_body:
-            gone = asyncio.create_task(body.gone())
-            try:
-                async for chunk in self._server.read(key):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    if gone.done():
-                        return
-            finally:
-                gone.cancel()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 _PREFLIGHT: Final[HeaderList] = [
@@ -148,17 +187,3 @@ _PREFLIGHT: Final[HeaderList] = [
     (b"access-control-allow-headers", b"Content-Type"),
     (b"access-control-max-age", b"86400"),
 ]
-
-
-def _download(filename: str, size: int) -> HeaderList:
-    return [
-        *COMMON,
-        *CROSS_ORIGIN,
-        *((name.encode(), value.encode()) for name, value in download_headers(filename).items()),
-        (b"cache-control", b"private, no-store"),
-        (b"content-length", str(size).encode()),
-    ]
-
-
-async def _start(send: Send, status: int, headers: HeaderList) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})

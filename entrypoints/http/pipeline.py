@@ -6,41 +6,39 @@ from typing import Final, TypeAlias
 
 from adapters.wire.cursors import Cursors
 from domain.access.model import Principal
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import NotFound
 from domain.kernel.versions import SUPPORTED, Versions
-from entrypoints.areas.area import services_of
 from entrypoints.dependencies import Dependencies
-from entrypoints.http import content_coding
-from entrypoints.http.absence import Absence
-from entrypoints.http.access_log import AccessLog
+from entrypoints.http import representations as content_coding
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.body_threads import BodyThreads
-from entrypoints.http.exchange import Request, Response
-from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.metrics import RequestMetrics
-from entrypoints.http.open_streams import OpenStreams
+from entrypoints.http.body import BodyThreads, HeldBodies
+from entrypoints.http.checks import (
+    ChooseVersion,
+    RateLimit,
+    ReadParameters,
+    RequestState,
+    ShedLoad,
+    Step,
+    check_permission,
+    choose_mode,
+    read_request_line,
+    read_write_headers,
+    request_id_of,
+)
+from entrypoints.http.credentials import Authenticate
+from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, Request, Response
+from entrypoints.http.execute import Execute, OpenStreams, ResponseBuilder
+from entrypoints.http.logs import AccessLog, LogRequest, RequestLogQueue
+from entrypoints.http.metrics import RequestMetrics, traced
 from entrypoints.http.pressure import Pressure, Thresholds
-from entrypoints.http.problems import Problems
-from entrypoints.http.request_log_queue import RequestLogQueue
-from entrypoints.http.request_state import RequestState, Step
-from entrypoints.http.route import COMMON, CROSS_ORIGIN
-from entrypoints.http.steps.authenticate import Authenticate
-from entrypoints.http.steps.execute import Execute
-from entrypoints.http.steps.mode import choose_mode
-from entrypoints.http.steps.parameters import ReadParameters
-from entrypoints.http.steps.permission import check_permission, require_route
-from entrypoints.http.steps.rate_limit import RateLimit
-from entrypoints.http.steps.request_line import give_request_id, read_request_line, request_id_of
-from entrypoints.http.steps.request_log import LogRequest
-from entrypoints.http.steps.respond import ResponseBuilder
-from entrypoints.http.steps.shedding import ShedLoad
-from entrypoints.http.steps.version import ChooseVersion
-from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
-from entrypoints.http.table import NOTHING, Table
-from entrypoints.http.tracing import traced
-from entrypoints.http.waiters import Waiters
+from entrypoints.http.problems import Absence, Problems
 from entrypoints.metrics import with_surroundings
+from entrypoints.operations.operation import services_of
+from entrypoints.operations.table import NOTHING, Table
 
+MOST_WAITERS: Final = 1_000
+"""Long polls and streams that one organisation may have open at a process."""
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
@@ -68,7 +66,7 @@ class Pipeline:
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.absence = Absence(table)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
-        self.waiters = waiters = Waiters(self.pressure)
+        self.waiters = waiters = ConcurrencyLimit(None, MOST_WAITERS, noun="long polls and streams open")
         self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
         self.logs = RequestLogQueue(dependencies.request_logs)
         self.bodies = HeldBodies()
@@ -80,7 +78,9 @@ class Pipeline:
         self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies.parsers)
         self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
         responses = ResponseBuilder(versions)
-        self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)
+        self._execute = Execute(
+            dependencies, self.services, cursors, waiters, self.pressure, responses, self.problems, self.absence
+        )
         self.access_log = AccessLog(enabled=settings.access_log)
         self._log = LogRequest(self.logs, versions.latest)
 
@@ -88,24 +88,25 @@ class Pipeline:
         """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
         return (
             read_request_line,
-            give_request_id,
             self.authenticate,
             choose_mode,
             choose_version,
             self.charge,
             self.shed,
-            require_route,
             check_permission,
             self.parameters,
-            read_dry_run,
-            read_idempotency_key,
+            read_write_headers,
         )
 
     def _measured(self) -> RequestMetrics:
         metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
         metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
-        metrics.gauge("joinery_http_bodies_open", "Request bodies that are still arriving.", lambda: bodies.open)
-        metrics.gauge("joinery_http_body_bytes", "Bytes of the bodies of requests in hand.", lambda: bodies.bytes)
+        metrics.gauge(
+            "joinery_http_bodies_open", "Request bodies that are still arriving.", lambda: bodies.arriving.in_hand
+        )
+        metrics.gauge(
+            "joinery_http_body_bytes", "Bytes of the bodies of requests in hand.", lambda: bodies.bytes.in_hand
+        )
         metrics.gauge("joinery_event_loop_lag_seconds", "How late the event loop is.", lambda: pressure.lag)
         metrics.gauge("joinery_request_logs_waiting", "Request logs not written yet.", lambda: len(logs))
         metrics.gauge("joinery_streams_open", "Event streams being sent.", lambda: len(streams))
@@ -121,7 +122,8 @@ class Pipeline:
         if request.method == "OPTIONS":
             return preflight(self.table, request)
         state = RequestState(request, self.table.find(request.method, request.path), self._clock.now(), via=via)
-        state.principal = caller
+        if caller is not None:
+            state.caller = caller
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
     async def attend(self, request: Request, way: Way, *, place: str, via: str) -> Response:
@@ -130,7 +132,7 @@ class Pipeline:
         It is counted under `place`, and logged unless `way` has the pipeline answer an operation for it (`RequestState.relayed`).
         """
         state = RequestState(request, NOTHING, self._clock.now(), via=via, place=place)
-        give_request_id(state)
+        state.request_id = request_id_of(request)
         return await self._answer(state, way)
 
     async def _answer(self, state: RequestState, way: Way | None = None) -> Response:
@@ -144,7 +146,7 @@ class Pipeline:
         finally:
             self.pressure.in_flight -= 1
             if state.held:
-                self.bodies.release(state.caller.tenant.org, state.held)
+                self.bodies.bytes.release(state.caller.tenant.org, state.held)
         self._finish(state, response)
         waiting = None if state.relayed else self._log(state, response)
         if waiting is not None:
@@ -162,8 +164,6 @@ class Pipeline:
         try:
             return await way(state)
         except Exception as error:
-            if not state.request_id:
-                give_request_id(state)
             found_nothing = isinstance(error, NotFound)
             known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
             state.error_code = known.code

@@ -1,10 +1,12 @@
-"""Who may connect, how often, and with how much in hand: bounds that hold for the whole process."""
+"""Who may connect, how often, and with how much in hand; and for whom relays of the operator say that they pass a message on."""
 
 import ipaddress
-from collections import Counter
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
+
+from domain.kernel.concurrency import ConcurrencyLimit
 
 MIB: Final = 1024 * 1024
 HELD: Final = 192 * MIB
@@ -22,51 +24,73 @@ def plain_address(text: str) -> str:
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 
-@dataclass(slots=True)
 class Peers:
-    """Connections by address. `relays` are the operator's own servers, which may open as many as there are."""
+    """Connections by address, and what they hold.
 
-    most: int
-    most_each: int
-    relays: Sequence[Network] = ()
-    _open: Counter[str] = field(default_factory=Counter)
-    _held: int = 0
+    Args:
+        most: The most connections at once.
+        most_each: The most of one address.
+        relays: The operator's own servers, which may open as many as there are.
 
-    @property
-    def open(self) -> int:
-        """How many connections there are."""
-        return self._open.total()
+    """
+
+    def __init__(self, most: int, most_each: int, relays: Sequence[Network] = ()) -> None:
+        self.connections = ConcurrencyLimit(most, most_each)
+        self.bytes = ConcurrencyLimit(HELD, HELD)
+        self._most, self._relays = most, relays
 
     def is_relay(self, address: str) -> bool:
-        """Whether the address is of one of the operator's own servers."""
+        """Return whether the address is of one of the operator's own servers."""
         try:
             found = ipaddress.ip_address(address)
         except ValueError:
             return False
-        return any(found in network for network in self.relays)
+        return any(found in network for network in self._relays)
 
     def enter(self, address: str) -> str | None:
-        """Count a connection in; answers why not."""
-        if self.open >= self.most:
+        """Count a connection in; answer why not."""
+        if self.connections.in_hand >= self._most:
             return "too many connections; try again later"
-        if self._open[address] >= self.most_each and not self.is_relay(address):
+        if self.connections.of(address) >= self.connections.each and not self.is_relay(address):
             return "too many connections from your address; try again later"
-        self._open[address] += 1
+        self.connections.add(address)
         return None
 
-    def leave(self, address: str) -> None:
-        """The connection is gone."""
-        self._open[address] -= 1
-        if self._open[address] <= 0:
-            del self._open[address]
 
-    def hold(self, bytes: int) -> bool:
-        """Take so many bytes more in hand, if there is room."""
-        if self._held + bytes > HELD:
-            return False
-        self._held += bytes
-        return True
+_XTEXT: Final = re.compile(r"\+([0-9A-F]{2})")
+_NOTHING: Final = ("[UNAVAILABLE]", "[TEMPUNAVAIL]")
+KNOWN: Final = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
 
-    def release(self, bytes: int) -> None:
-        """They are out of hand."""
-        self._held -= bytes
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """Who the message came from before the relay, as far as it says so."""
+
+    peer: str | None = None
+    helo: str | None = None
+
+
+def forwarded(arg: str, before: Forwarded) -> Forwarded | None:
+    """What the command's attributes say, beside what was said before; None when they cannot be read."""
+    peer, helo = before.peer, before.helo
+    for part in arg.split():
+        name, equals, given = part.partition("=")
+        if not equals or name.upper() not in KNOWN:
+            return None
+        value = _XTEXT.sub(lambda found: chr(int(found[1], 16)), given)
+        if name.upper() == "HELO":
+            helo = None if value.upper() in _NOTHING else value
+        elif name.upper() == "ADDR":
+            peer = None if value.upper() in _NOTHING else _address(value)
+            if peer is None and value.upper() not in _NOTHING:
+                return None
+    return Forwarded(peer, helo)
+
+
+def _address(value: str) -> str | None:
+    text = value[5:] if value.upper().startswith("IPV6:") else value
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return plain_address(text)

@@ -14,16 +14,15 @@ from typing import Final
 from adapters.dns.records import DnsRecords
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.mail.ports import MessageReader, SenderChecks
 from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
-from domain.runs.usecases.slots import FairSlots
 from entrypoints.container import Container
 from entrypoints.factories import parsers_of
-from entrypoints.mail.certificate import Certificate
 from entrypoints.mail.peers import Peers
 from entrypoints.mail.session import Desk, MailSession
-from entrypoints.mail.settings import MailSettings
+from entrypoints.mail.settings import Certificate, MailSettings
 from entrypoints.settings import Settings, SettingsError
 from entrypoints.stopping import stopping_on_signals
 
@@ -78,7 +77,7 @@ def desk_of(container: Container, mail: MailSettings, reader: MessageReader, che
         intake=intake,
         limits=given.limits,
         peers=Peers(mail.connections, mail.connections_each, mail.relays),
-        taking=FairSlots(TAKING, TAKING_EACH),
+        taking=ConcurrencyLimit(TAKING, TAKING_EACH),
         hostname=mail.hostname or given.settings.mail_domain or socket.getfqdn(),
         each_minute=mail.each_minute,
         certificate=certificate,

@@ -1,31 +1,163 @@
-"""One connection of a sending server, on aiosmtpd's dialogue: what is told of addresses, and when a message is answered."""
+"""One connection of a sending server, on aiosmtpd's dialogue: what is said of addresses, how a message is read, and when it is answered."""
 
 import asyncio
 import logging
+import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aiosmtpd.smtp import SMTP, syntax
 
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, Unavailable
 from domain.mail.model import LARGEST, Envelope
 from domain.mail.ports import Recipient
 from domain.mail.usecases.intake import Intake, not_clean, too_large
-from domain.runs.usecases.slots import FairSlots
 from entrypoints.mail import replies
-from entrypoints.mail.certificate import Certificate
-from entrypoints.mail.forwarding import KNOWN, Forwarded, forwarded
-from entrypoints.mail.peers import Peers, plain_address
-from entrypoints.mail.receiving import LONGEST_LINE, Received, Receiving, SmuggledEnd
+from entrypoints.mail.peers import KNOWN, MIB, Forwarded, Peers, forwarded, plain_address
+from entrypoints.mail.settings import Certificate
 from ports.limits import Budget, Limits
+
+LINE_SECONDS: Final = 60.0
+"""For how long a sender may pause within a message."""
+_LINE_END: Final = b"\r\n"
+_END: Final = b"\r\n.\r\n"
+_DOTTED: Final = b"\r\n."
+_BARE: Final = re.compile(rb"(?<!\r)\n|\r[^\n]")
+_ALL: Final = 16 * MIB
+"""More than a reader ever holds."""
+LONGEST_LINE: Final = 64 * 1024
+HEAD: Final = 64 * 1024
+"""Bytes of a refused message that are kept to tell from whom it was."""
+
+
+class SmuggledEnd(Exception):
+    """A line does not end in CR LF: what this server takes for text, another may take for the end of the message."""
+
+    def __init__(self, head: bytes) -> None:
+        super().__init__("A line of the message does not end in CR LF.")
+        self.head = head
+
+
+@dataclass(slots=True)
+class Received:
+    """A message as it came, or its beginning: `too_large` for the limit, `no_room` for what is in hand."""
+
+    body: bytearray = field(default_factory=bytearray)
+    too_large: bool = False
+    no_room: bool = False
+    long_line: bool = False
+    held: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is there."""
+        return not (self.too_large or self.no_room or self.long_line)
+
+
+class Receiving:
+    """The text of one message; what it holds is given back by `release`.
+
+    It is read in pieces that begin with the line end before them and end at one, so that no end of a message, no bare line
+    end and no doubled dot falls between two.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, peers: Peers) -> None:
+        self._reader, self._peers = reader, peers
+        self.received = Received()
+        self._drained = 0
+
+    async def run(self) -> Received:
+        """Read up to the line with a single dot. Raises SmuggledEnd, TimeoutError; ConnectionResetError for one without end."""
+        open_line = _LINE_END
+        while True:
+            text = open_line + await self._more()
+            seen = max(0, len(open_line) - len(_END))  # a line that comes byte by byte is not searched anew for each
+            end = text.find(_END, seen)
+            if bare := _BARE.search(text, seen, end + len(_LINE_END) if end >= 0 else len(text)):
+                self._keep(text[: bare.start()])
+                raise SmuggledEnd(bytes(self.received.body[len(_LINE_END) : HEAD]))
+            if end >= 0:
+                self._keep(text[: end + len(_LINE_END)])
+                if not self._reader.at_eof():
+                    self._reader.feed_data(text[end + len(_END) :])
+                del self.received.body[: len(_LINE_END)]
+                return self.received
+            cut = max(0, text.rfind(_LINE_END, seen))
+            self._keep(text[:cut])
+            open_line = self._bounded(text[cut:])
+
+    def release(self) -> None:
+        """The message is out of hand."""
+        self._peers.bytes.release("", self.received.held)
+        self.received.held = 0
+
+    async def _more(self) -> bytes:
+        """All that has come: nothing is left with the reader, so that what follows the message can be given back to it."""
+        async with asyncio.timeout(LINE_SECONDS):
+            piece = await self._reader.read(_ALL)
+        if not piece:
+            raise ConnectionResetError
+        return piece
+
+    def _bounded(self, open_line: bytes) -> bytes:
+        """The line that has not ended yet; of one that is too long only what its end can be told by."""
+        if len(open_line) <= LONGEST_LINE:
+            return open_line
+        self.received.long_line = True
+        self._drain(len(open_line))
+        return _LINE_END + b"x" + open_line[-len(_END) :]
+
+    def _keep(self, piece: bytes) -> None:
+        received = self.received
+        if _has_long_line(piece):
+            received.long_line = True
+        if not received.whole:
+            self._drain(len(piece))
+            return
+        plain = piece.replace(_DOTTED, _LINE_END)
+        if len(received.body) + len(plain) > LARGEST + len(_LINE_END):
+            received.too_large = True
+        elif not self._hold(len(received.body) + len(plain)):
+            received.no_room = True
+        received.body += plain
+        if not received.whole:
+            del received.body[HEAD:]
+
+    def _hold(self, size: int) -> bool:
+        """Have so many bytes counted as in hand, by whole MiB."""
+        while self.received.held < size:
+            try:
+                self._peers.bytes.take("", MIB)
+            except DomainError:
+                return False
+            self.received.held += MIB
+        return True
+
+    def _drain(self, bytes: int) -> None:
+        """What is not kept is read to its end so that the answer is heard, unless there is no end to it."""
+        self._drained += bytes
+        if self._drained > 2 * LARGEST:
+            raise ConnectionResetError("the message has no end")
+
+
+def _has_long_line(piece: bytes) -> bool:
+    at = 0
+    while at + LONGEST_LINE < len(piece):
+        end = piece.rfind(b"\n", at, at + LONGEST_LINE + 1)
+        if end < 0:
+            return True
+        at = end + 1
+    return False
+
 
 LOG: Final = logging.getLogger("joinery.mail")
 COMMAND_SECONDS: Final = 120.0
 MESSAGE_SECONDS: Final = 600.0
 """For one message from its DATA to the answer."""
 _COMMANDS: Final = {"*": 200, "RCPT": 400}
-_UNKNOWN: Final = 5
+_MOST_UNKNOWN: Final = 5
 """Addresses that nobody has, after which a connection ends."""
 _COMMAND_BYTES: Final = 512
 _NOT_OFFERED: Final = ("AUTH", "HELP", "EXPN", "VRFY")
@@ -38,7 +170,7 @@ class Desk:
     intake: Intake
     limits: Limits
     peers: Peers
-    taking: FairSlots
+    taking: ConcurrencyLimit
     hostname: str
     each_minute: int
     certificate: Certificate | None = None
@@ -97,7 +229,7 @@ class MailSession(SMTP):
         if self._entered is None:
             return
         if self.transport is not None:
-            self._desk.peers.leave(self._entered)
+            self._desk.peers.connections.release(self._entered)
             super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
@@ -136,7 +268,7 @@ class MailSession(SMTP):
             return replies.UNAVAILABLE
         if found is None:
             self._unknown += 1
-            if self._unknown >= _UNKNOWN and not self._is_relay():
+            if self._unknown >= _MOST_UNKNOWN and not self._is_relay():
                 self.loop.call_soon(self._hang_up)
             return replies.UNKNOWN
         each = self._desk.each_minute

@@ -1,19 +1,112 @@
-"""Calls of tools and reads of resources: each is a request that the API's own pipeline answers, in this process."""
+"""Calls of tools and reads of resources: each is a request, made of the tool's arguments, that the API's own pipeline answers, in this process."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
 
 from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
-from domain.kernel.errors import DomainError, FieldError, InvalidRequest
+from domain.kernel.errors import DomainError, FieldError, InvalidRequest, PayloadTooLarge
+from domain.kernel.versions import SUPPORTED
+from entrypoints.http.body import SMALL, too_large
+from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Request, Response, no_body
-from entrypoints.http.json_body import SMALL
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.request_state import RequestState
-from entrypoints.http.validation import MOST_FAULTS, Validator
-from entrypoints.mcp.arguments import encode, headers_of, key_of, request_of
+from entrypoints.operations.tools import BODY, DRY_RUN, IF_MATCH, KEY
+from entrypoints.operations.validation import Validator, summary_of
+
+PASSED_ON: Final = (
+    "authorization",
+    "service-mode",
+    "user-agent",
+    "x-forwarded-for",
+    "forwarded",
+    "traceparent",
+)
+"""Headers of the message that count for the operation, too."""
+_SEPARATE: Final = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
+_WINDOW: Final = 60
+"""Seconds within which the very same message is taken for a repetition."""
+encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+_encode_sorted: Final = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
+
+
+def request_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, key: str | None) -> Request:
+    """The request of valid arguments; `state` is of the message that brought them, `key` the Idempotency-Key, if it takes one."""
+    body = encode(arguments[BODY]) if BODY in arguments else b""
+    headers = headers_of(state)
+    if body:
+        headers |= {"content-type": "application/json", "content-length": str(len(body))}
+    if key is not None:
+        headers["idempotency-key"] = key
+    if DRY_RUN in arguments:
+        headers["service-dry-run"] = arguments[DRY_RUN]
+    if IF_MATCH in arguments:
+        headers["if-match"] = _tag(arguments[IF_MATCH])
+    path, used = _path(tool.path, arguments)
+    rest = {name: value for name, value in arguments.items() if name not in used | _SEPARATE}
+    return Request(tool.method, path, _query(rest), headers, state.request.client, _reader(body))
+
+
+def headers_of(state: RequestState) -> dict[str, str]:
+    """What every request made for a message carries: its credential and id, and the version that schemas describe."""
+    given = state.request.headers
+    passed = {name: given[name] for name in PASSED_ON if name in given}
+    return passed | {"request-id": state.request_id, "service-version": SUPPORTED.latest}
+
+
+def key_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, message: object) -> str | None:
+    """The Idempotency-Key: the caller's own, else one that the same message has for a minute. None where none is taken.
+
+    `message` is the id of the JSON-RPC request: a program that asks twice on purpose gives two.
+    """
+    if KEY not in tool.input_schema["properties"]:
+        return None
+    if KEY in arguments:
+        return str(arguments[KEY])
+    window = int(state.now.timestamp()) // _WINDOW
+    said = _encode_sorted([tool.name, dict(arguments), message if isinstance(message, int | str) else None, window])
+    return "mcp-" + hashlib.sha256(state.credential + said).hexdigest()[:40]
+
+
+def _path(path: str, arguments: Mapping[str, Any]) -> tuple[str, set[str]]:
+    names = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+    for name in names:
+        path = path.replace(f"{{{name}}}", quote(str(arguments[name]), safe=""))
+    return path, names
+
+
+def _query(values: Mapping[str, Any]) -> str:
+    return "&".join(f"{quote(name, safe='')}={quote(_text(value), safe='')}" for name, value in values.items())
+
+
+def _text(value: Any) -> str:
+    """A parameter's text: of lists the values between commas, those inside a value escaped."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(_text(item).replace("\\", "\\\\").replace(",", "\\,") for item in value)
+    return str(value)
+
+
+def _tag(version: str) -> str:
+    """An entity tag of a bare version; `*` and whole tags stay."""
+    return f'"{version}"' if version.isascii() and version.isdigit() else version
+
+
+def _reader(body: bytes) -> Any:
+    async def read(limit: int) -> bytes:
+        if len(body) > limit:
+            raise PayloadTooLarge(too_large(limit))
+        return body
+
+    return read
+
 
 VIA: Final = "mcp"
 LARGEST: Final = 1 << 19
@@ -75,7 +168,7 @@ class Calls:
         faults = await self._pipeline.parameters.read(message.state, message.raw, lambda: self.faults(tool, arguments))
         if faults:
             await self._pipeline.charge(message.state)
-            return self._refusal(message.state, InvalidRequest(_summary(faults), fields=faults))
+            return self._refusal(message.state, InvalidRequest(summary_of(faults), fields=faults))
         key = key_of(tool, arguments, message.state, message.value.get("id"))
         return await self._ask(message, request_of(tool, arguments, message.state, key), key)
 
@@ -125,9 +218,3 @@ def _too_large(size: int) -> str:
 def _outcome(answer: Response, key: str | None) -> Outcome:
     headers = {name: value for name in _KEPT if (value := answer.header(name)) is not None}
     return Outcome(answer.status, answer.body, headers, key)
-
-
-def _summary(faults: tuple[FieldError, ...]) -> str:
-    first = f"{faults[0].field}: {faults[0].detail}"
-    rest = min(len(faults) - 1, MOST_FAULTS)
-    return f"{first} And {rest} more; errors[] names each." if rest else first

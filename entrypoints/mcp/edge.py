@@ -1,41 +1,90 @@
-"""/mcp on ASGI: who calls and how much may come is judged as for any request of the API, before the protocol sees anything."""
+"""/mcp on ASGI: who calls, from where and how much may come is judged as for any request of the API, before the protocol sees anything."""
 
 import asyncio
 import gc
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from adapters.wire.resource import Body
 from domain.access.model import Principal
 from domain.agents.usecases import ToolManifest
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import (
     AuthenticationRequired,
     InvalidRequest,
     MethodNotAllowed,
+    PermissionDenied,
     Unavailable,
     UnsupportedMediaType,
 )
-from entrypoints.http import resource_metadata
-from entrypoints.http.codes import CODES
-from entrypoints.http.exchange import Response, from_scope
+from entrypoints.http.body import SMALL, IncomingBody
+from entrypoints.http.checks import RequestState, choose_mode, is_json
+from entrypoints.http.exchange import COMMON, JSON, NO_STORE, Response, from_scope
 from entrypoints.http.fast_path import send_response
-from entrypoints.http.incoming_body import IncomingBody
-from entrypoints.http.json_body import SMALL
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import Problems
-from entrypoints.http.request_state import RequestState
-from entrypoints.http.route import COMMON, JSON, NO_STORE
-from entrypoints.http.steps.mode import choose_mode
-from entrypoints.http.steps.parameters import is_json
-from entrypoints.http.validation import Validator
-from entrypoints.mcp.admission import Admission
+from entrypoints.http.representations import metadata_address
 from entrypoints.mcp.calls import VIA, Calls, Message
-from entrypoints.mcp.origin import OwnOrigin
 from entrypoints.mcp.resources import Resources
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.codes import CODES
+from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.validation import Validator
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class OwnOrigin:
+    """The service's own origin. One that runs on this machine alone goes by all names of this machine."""
+
+    def __init__(self, base_url: str) -> None:
+        self._own = urlsplit(base_url)
+        self._local = _is_loopback(self._own.hostname)
+
+    def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Raises PermissionDenied for a page of another origin, and for a foreign name of a service on this machine alone."""
+        for name, value in headers:
+            text = value.decode("latin-1")
+            if name == b"origin" and not self._is_own(_split(text)):
+                raise PermissionDenied("Pages of other sites may not call this address; call it from a program.")
+            if name == b"host" and self._local and not _is_loopback(_split(f"//{text}").hostname):
+                raise PermissionDenied(
+                    "This service is meant for this machine alone; call it as 127.0.0.1 or localhost. An operator who serves others "
+                    "names its address in JOINERY_BASE_URL."
+                )
+
+    def _is_own(self, given: SplitResult) -> bool:
+        if given.scheme != self._own.scheme or _port(given) != _port(self._own):
+            return False
+        return given.hostname == self._own.hostname or (self._local and _is_loopback(given.hostname))
+
+
+def _split(text: str) -> SplitResult:
+    """The parts of an origin; of what is none, nothing."""
+    try:
+        parts = urlsplit(text.strip())
+        _ = parts.port, parts.hostname
+    except ValueError:
+        return urlsplit("")
+    return parts
+
+
+def _port(parts: SplitResult) -> int | None:
+    return parts.port or _PORTS.get(parts.scheme)
+
+
+def _is_loopback(host: str | None) -> bool:
+    if host is None or host == "localhost":
+        return host is not None
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 if TYPE_CHECKING:
     from entrypoints.mcp.protocol import Protocol
@@ -58,9 +107,10 @@ class McpEdge:
         manifest: ToolManifest = pipeline.services.get("agents") or manifest_of(pipeline.table)
         self._calls = Calls(pipeline, manifest)
         self._resources = Resources(self._calls, CODES, docs_url)
-        self._origin, self._admission = OwnOrigin(base_url), Admission()
+        self._origin = OwnOrigin(base_url)
+        self._admission = ConcurrencyLimit(512, 64, noun="calls in hand over MCP")
         self.scopes = scopes_needed(manifest)
-        metadata = resource_metadata.address(self._base_url, PATH)
+        metadata = metadata_address(self._base_url, PATH)
         self._problems = Problems(docs_url, base_url, _challenge(metadata, self.scopes))
         self._metadata = metadata
         self._protocol: asyncio.Task[Protocol] | None = None
@@ -93,7 +143,7 @@ class McpEdge:
             )
         if not is_json(state.request.headers.get("content-type", "")):
             raise UnsupportedMediaType
-        with self._admission.counted(state.caller.tenant.org):
+        with self._admission.holding(state.caller.tenant.org):
             raw = await self._pipeline.parameters.received(state, LIMIT)
             try:
                 async with asyncio.timeout(SECONDS):

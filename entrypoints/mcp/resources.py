@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from entrypoints.http.codes import Code
-from entrypoints.mcp.arguments import encode
-from entrypoints.mcp.calls import Calls, Message, Outcome
+from entrypoints.mcp.calls import Calls, Message, Outcome, encode
+from entrypoints.operations.codes import Code
 
 CATEGORIES: Final = "joinery://categories"
 ERRORS: Final = "joinery://errors"

@@ -6,6 +6,7 @@ Answers and refusals have the form of the RFCs, never that of the API's problems
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -14,11 +15,17 @@ import msgspec
 from domain.kernel.errors import DomainError, InvalidRequest, PayloadTooLarge, Unavailable
 from domain.oauth.asking import Call
 from domain.oauth.errors import CHALLENGE, OAuthError
+from domain.oauth.ports import GrantRules
+from domain.oauth.usecases.apps import AppService
+from domain.oauth.usecases.clients import Clients
+from domain.oauth.usecases.consent import ConsentService
+from domain.oauth.usecases.grants import GrantService
+from domain.oauth.usecases.tokens import TokenService
 from domain.people.usecases.throttling import network_of
-from entrypoints.http import json_body
+from entrypoints.dependencies import Dependencies
+from entrypoints.http import body as json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
-from entrypoints.oauth.services import OAuthServices
 
 LONGEST: Final = 64 * 1024
 LOG: Final = logging.getLogger("joinery.oauth")
@@ -39,6 +46,33 @@ _PREFLIGHT: Final[HeaderList] = [
     (b"access-control-max-age", b"7200"),
 ]
 Answering = Callable[[Request, str], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthServices:
+    """What the endpoints and the pages call; `apps` and `grants` are what the console's page of apps needs."""
+
+    rules: GrantRules
+    clients: Clients
+    tokens: TokenService
+    consent: ConsentService
+    apps: AppService
+    grants: GrantService
+
+
+def oauth_services(dependencies: Dependencies) -> OAuthServices:
+    """The use cases on those adapters."""
+    store, rules, limits = dependencies.token_store, dependencies.grant_rules, dependencies.limits
+    clock, digest = dependencies.clock, dependencies.access.digest
+    clients = Clients(store, rules, dependencies.web, limits, clock, digest)
+    return OAuthServices(
+        rules=rules,
+        clients=clients,
+        tokens=TokenService(store, clients, rules, limits, clock, digest),
+        consent=ConsentService(store, clients, rules, limits, clock, digest),
+        apps=AppService(digest),
+        grants=GrantService(),
+    )
 
 
 class OAuthEndpoints:

@@ -4,8 +4,8 @@ import json
 from typing import Any, Final
 
 from domain.kernel import schema
-from entrypoints.http.openapi import body_example
-from entrypoints.http.operation import Operation
+from entrypoints.operations.openapi import body_example
+from entrypoints.operations.operation import Operation
 
 _LINE: Final = 90
 """Characters of JSON that fit on a line."""

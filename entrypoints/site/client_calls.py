@@ -5,8 +5,8 @@ import re
 from typing import Any, Final
 
 from entrypoints.clients.generating.naming import camel, group_and_method
-from entrypoints.http.openapi import body_example
-from entrypoints.http.operation import Operation
+from entrypoints.operations.openapi import body_example
+from entrypoints.operations.operation import Operation
 from entrypoints.site.calls import ids_of, pretty
 
 _WORDS: Final = {"true": "True", "false": "False", "null": "None"}

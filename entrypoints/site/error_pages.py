@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import Final
 
-from entrypoints.http.codes import FIELD_CODES, Code
-from entrypoints.http.openapi_answers import codes_of, problem_example
-from entrypoints.http.table import Table
+from entrypoints.operations.codes import FIELD_CODES, Code
+from entrypoints.operations.openapi import codes_of, problem_example
+from entrypoints.operations.table import Table
 from entrypoints.site.blocks import Blocks
 from entrypoints.site.calls import pretty
 from entrypoints.site.layout import Link, Section

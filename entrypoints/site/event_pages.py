@@ -9,7 +9,7 @@ from typing import Final
 from adapters.wire.event_types import EVENT_TYPES
 from domain.events.model import TYPES
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
-from entrypoints.http.table import Table
+from entrypoints.operations.table import Table
 from entrypoints.site.blocks import Blocks
 from entrypoints.site.calls import pretty
 from entrypoints.site.event_samples import Sample, sample_of

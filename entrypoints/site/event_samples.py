@@ -16,7 +16,7 @@ from domain.kernel.ids import PREFIXES, new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.webhooks.payload import NOUNS, thin
 from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample
-from entrypoints.http.table import Table
+from entrypoints.operations.table import Table
 
 _NOW: Final = datetime(2026, 11, 20, 13, 8, 0, 123000, UTC)
 _ID: Final = re.compile(rf"\b({'|'.join(sorted(PREFIXES))})_[0-9A-Za-z]{{22}}\b")

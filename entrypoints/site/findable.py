@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from entrypoints.http.codes import FIELD_CODES, Code
-from entrypoints.http.openapi import REQUEST_HEADERS
-from entrypoints.http.query_string import parameters_of
-from entrypoints.http.table import Table
+from entrypoints.operations.codes import FIELD_CODES, Code
+from entrypoints.operations.openapi import REQUEST_HEADERS
+from entrypoints.operations.query_string import parameters_of
+from entrypoints.operations.table import Table
 from entrypoints.site import contents, event_pages, folder, reference
 from entrypoints.site.markdown import Heading, render
 from entrypoints.site.schemas import fields_in

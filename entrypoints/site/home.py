@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-from entrypoints.http.table import Table
+from entrypoints.operations.table import Table
 from entrypoints.site import contents
 from entrypoints.site.reference import HOME
 

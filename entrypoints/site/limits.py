@@ -1,6 +1,6 @@
 """The rate classes in words, out of the table that requests are charged by."""
 
-from entrypoints.http.steps.rate_limit import TIERS
+from entrypoints.http.checks import TIERS
 
 
 def pace(per_second: float) -> str:

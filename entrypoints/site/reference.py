@@ -5,13 +5,11 @@ from html import escape
 from typing import Any, Final
 
 from domain.kernel import schema
-from entrypoints.areas.area import Area
-from entrypoints.http.codes import CODES
-from entrypoints.http.openapi import REQUEST_HEADERS, header_names
-from entrypoints.http.openapi_answers import codes_of
-from entrypoints.http.operation import Operation
-from entrypoints.http.query_string import parameters_of
-from entrypoints.http.table import Table
+from entrypoints.operations.codes import CODES
+from entrypoints.operations.openapi import REQUEST_HEADERS, codes_of, header_names
+from entrypoints.operations.operation import Area, Operation
+from entrypoints.operations.query_string import parameters_of
+from entrypoints.operations.table import Table
 from entrypoints.site.blocks import Blocks
 from entrypoints.site.calls import curl, pretty
 from entrypoints.site.client_calls import in_clients

@@ -6,8 +6,8 @@ from functools import cached_property, partial
 from html import escape
 from typing import Final
 
-from entrypoints.http.codes import CODES
-from entrypoints.http.table import Table
+from entrypoints.operations.codes import CODES
+from entrypoints.operations.table import Table
 from entrypoints.site import contents, error_pages, event_pages, folder, home, layout, reference
 from entrypoints.site.contents import Entry
 from entrypoints.site.findable import everything

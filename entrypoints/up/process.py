@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.processes.lifeline import die_with_parent
+from adapters.processes.fork_server import die_with_parent
 
 LOG_LIMIT: Final = 16 * 2**20
 """Bytes after which a log is put aside (as `….1`) when its program starts."""

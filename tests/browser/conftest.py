@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.http.pages import Pages
+from entrypoints.api.pages import Pages
 from tests.support.table import whole
 
 FLAGS = (

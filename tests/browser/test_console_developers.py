@@ -15,7 +15,7 @@ from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.throttling import Devices, Throttle
 from domain.people.usecases.sessions import Visitor
-from entrypoints.oauth.services import oauth_services
+from entrypoints.oauth.endpoints import oauth_services
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.client import Client

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.tools import manifest_of
 from tests.clients.programs import npm_install, run
 from tests.flows.api import Api
 from tests.flows.stage import ROOT, Stage, eventually, free_port

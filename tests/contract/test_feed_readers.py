@@ -18,7 +18,7 @@ from domain.ingestion.reading import NeedsMapping, ReadTable, StockSheet
 from domain.runs.chunks import slot_of
 from domain.catalogue.model import Stream
 from entrypoints.factories import feed_readers_of
-from entrypoints.reader.network import NoNetwork
+from entrypoints.reader import NoNetwork
 from entrypoints.settings import from_environment
 from domain.ingestion.ports import ParseFailed
 from domain.ingestion.ports import FeedReader, FeedReaders, ReadingOrder

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.llm.client import Bounds, ModelClient
 from adapters.llm.models import ProviderModels
 from adapters.llm.pricing import Price
 from domain.matching.judging import INSTRUCTIONS
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
+from tests.support.model_clients import model_client, outbound
 from tests.contract.test_judging import Bench
 from tests.contract.test_models import DIALECTS
 from tests.support.backend import memory_backend
@@ -26,10 +26,12 @@ PRICE = Price(250_000, 2_000_000)
 @pytest_asyncio.fixture(params=list(DIALECTS))
 async def scene(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Bench, Provider]]:
     """A tenant whose judge is a model of that provider."""
-    backend, client = memory_backend(), ModelClient("1", Bounds(total_seconds=2, body_bytes=64 * 1024))
+    backend, client = memory_backend(), model_client()
     with provider(request.param) as server:
         dialect = DIALECTS[request.param]()
-        models: Any = ProviderModels(client, dialect, SchemaFaults(), server.url, "small-1", {"small-1": PRICE}, KEY)
+        models: Any = ProviderModels(
+            outbound(client, 2.0, 64 * 1024), dialect, SchemaFaults(), server.url, "small-1", {"small-1": PRICE}, KEY
+        )
         bench = Bench(backend, await backend.tenant(), models)
         await bench.set()
         yield bench, server

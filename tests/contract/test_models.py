@@ -10,13 +10,13 @@ import pytest
 import pytest_asyncio
 
 from adapters.llm.anthropic import AnthropicDialect
-from adapters.llm.client import Bounds, ModelClient
 from adapters.llm.models import ProviderModels
 from adapters.llm.openai import OpenAiDialect
 from adapters.llm.pricing import Price
 from adapters.scripted.models import BadScript, ScriptedModels
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, Models
+from tests.support.model_clients import model_client, outbound
 from tests.support.providers import KEY, Provider, Reply, provider
 
 pytestmark = pytest.mark.asyncio
@@ -47,14 +47,14 @@ async def say(request: pytest.FixtureRequest) -> AsyncIterator[Say]:
     if request.param == "scripted":
         yield _scripted
         return
-    client = ModelClient("1", Bounds(total_seconds=10))
+    client = model_client()
     with ExitStack() as servers:
 
         def say(**outcome: Any) -> Models:
             server = servers.enter_context(provider(request.param))
             server.answer = lambda _: _reply(server, outcome)
             dialect, prices = DIALECTS[request.param](), {"small-1": Price(250_000, 2_000_000)}
-            return ProviderModels(client, dialect, SchemaFaults(), server.url, "small-1", prices, KEY)
+            return ProviderModels(outbound(client, 10.0), dialect, SchemaFaults(), server.url, "small-1", prices, KEY)
 
         yield say
         await client.close()

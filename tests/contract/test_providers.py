@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.llm.client import Bounds, ModelClient
+from adapters.http.client import GuardedClient
 from adapters.llm.models import ProviderModels
 from adapters.llm.pricing import Price
 from domain.mappings.asking import INSTRUCTIONS, schema_of
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
+from tests.support.model_clients import model_client, outbound
 from tests.contract.test_models import DIALECTS, SCHEMA
 from tests.support.providers import KEY, Provider, Reply, provider
 
@@ -31,12 +32,13 @@ QUESTION = ModelQuestion("colours.pick", "Which colour is it?", {"text": HOSTILE
 class Scene:
     """A provider and somebody who asks it."""
 
-    def __init__(self, server: Provider, client: ModelClient) -> None:
+    def __init__(self, server: Provider, client: GuardedClient) -> None:
         self.server, self.client = server, client
 
     def models(self, key: str | None = KEY, url: str | None = None) -> ProviderModels:
         dialect = DIALECTS[self.server.api]()
-        return ProviderModels(self.client, dialect, SchemaFaults(), url or self.server.url, "small-1", PRICES, key)
+        asked = outbound(self.client, 1.5, 64 * 1024)
+        return ProviderModels(asked, dialect, SchemaFaults(), url or self.server.url, "small-1", PRICES, key)
 
     async def after(self, reply: Reply, question: ModelQuestion = QUESTION) -> Any:
         self.server.answer = lambda _: reply
@@ -45,7 +47,7 @@ class Scene:
 
 @pytest_asyncio.fixture(params=list(DIALECTS))
 async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
-    client = ModelClient("1", Bounds(total_seconds=1.5, connect_seconds=1, body_bytes=64 * 1024))
+    client = model_client()
     with provider(request.param) as server:
         yield Scene(server, client)
         await client.close()

@@ -16,7 +16,7 @@ from domain.webhooks.usecases.service import wake_endpoints
 from entrypoints.areas.usage import SERVICE
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
-from entrypoints.http.validation import Validator
+from entrypoints.operations.validation import Validator
 from tests.contract.desk import Desk, settled, until
 from tests.support import builders
 from tests.support.backend import Backend

@@ -13,7 +13,7 @@ from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.wire.codec import JsonCodec
 from domain.jobs.model import ClaimedJob
 from domain.runs.queueing import lane
-from domain.runs.usecases.slots import FairSlots
+from domain.kernel.concurrency import ConcurrencyLimit
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue
 from tests.flows.stage import ROOT
@@ -103,7 +103,7 @@ async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: 
         assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
         container, taken = desk.world.container, asyncio.Event()
 
-        class Slow(FairSlots):
+        class Slow(ConcurrencyLimit):
             """Slots of which none is ever free."""
 
             def slot(self, org: str) -> Any:

@@ -32,7 +32,7 @@ from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
 from entrypoints.areas import exports, probes
 from entrypoints.container import Container, opened
-from entrypoints.http.server import serve
+from entrypoints.api.server import serve
 from entrypoints.logs import configure
 from entrypoints.settings import Settings, from_environment
 from domain.jobs.usecases.draining import Drain

@@ -8,7 +8,7 @@ import pytest
 from adapters.wire.event_types import EVENT_TYPES
 from benchmarks.receiving import Receiving
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
-from entrypoints.http.validation import Validator
+from entrypoints.operations.validation import Validator
 from tests.flows.feeds import catalogue, stock
 from tests.flows.stage import Stage, Tenancy
 from tests.support.closed import closed

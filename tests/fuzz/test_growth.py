@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from adapters.http.vetting import Vetting
+from adapters.http.resolver import Vetting
 from adapters.llm import json_text
 from adapters.markup import documents, page, sitemaps
 from adapters.mime import reader
@@ -24,6 +24,7 @@ from adapters.oidc.keys import import_public_keys
 from adapters.oidc.metadata import decoded
 from adapters.senders.checks import verify
 from adapters.webauthn.passkeys import WebauthnCeremonies
+from connectors.sdk.readers import json_ld
 from domain.kernel import addresses, charsets, names
 from domain.kernel.closeness import Closeness
 from domain.mail.model import Envelope
@@ -35,9 +36,9 @@ from domain.sources.senders import address_of
 from entrypoints.console.asked import parse_cookies, values_of
 from entrypoints.console.comparing import marked
 from domain.webhooks.schedule import asked_pause
-from entrypoints.http import content_coding, fast_path, json_body
+from entrypoints.http import body as json_body, fast_path, representations as content_coding
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.steps.preconditions import versions_of
+from entrypoints.http.checks import versions_of
 from entrypoints.oauth import endpoints
 from domain.sso.ports import NameRecord, RecordKind
 from tests.fuzz.exploring import Effort, efforts
@@ -137,6 +138,7 @@ TARGETS: dict[str, Target] = {
     "page": Target(1024 * KIB, ("lxml",), lambda data: page.facts_of(data, ORIGIN, "text/html"), (b"<html><body>", b"")),
     "page of another encoding": Target(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.facts_of(data, ORIGIN, "text/html; charset=punycode")),
     "encodings": Target(256 * KIB, ("bytes.decode (named)",), _every_charset),
+    "scripts of a page": Target(1024 * KIB, ("html.parser",), lambda data: list(json_ld.blocks(_text(data))), (b'<script type="application/ld+json">', b"")),
     "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: sitemaps.facts_of(Response(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
     "robots.txt": Target(500 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 500), (b"User-agent: *\n", b"")),
     "pattern of robots.txt": Target(4 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 1000), (b"User-agent: *\nDisallow: /", b"$\n")),
@@ -162,7 +164,7 @@ ELSEWHERE = {
     "PIL": "tests/processes/test_images.py", "aiosmtpd": "tests/mail/test_receiving.py", "argon2": "tests/unit/people/test_argon2.py",
     "codecs": "tests/fuzz/test_parsers.py", "csv": "tests/fuzz/test_parsers.py", "fractions": "tests/unit/ingestion/test_linear_text.py",
     "isal": "tests/http/test_content_coding.py", "jsonschema_rs": "tests/fuzz/test_operations.py", "msgspec": "tests/processes/test_calls.py",
-    "python_calamine": "tests/fuzz/test_parsers.py", "selectolax": "tests/fuzz/test_parsers.py", "zxcvbn": "tests/unit/people/test_passwords.py",
+    "python_calamine": "tests/fuzz/test_parsers.py", "zxcvbn": "tests/unit/people/test_passwords.py",
 }  # fmt: skip
 """Rows whose cost other tests bound."""
 ROOT = Path(__file__).parents[2]

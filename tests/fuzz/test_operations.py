@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from entrypoints.container import Container
-from entrypoints.http.app import create_app
-from entrypoints.http.openapi import document
+from entrypoints.api.app import create_app
+from entrypoints.operations.openapi import document
 from entrypoints.http.pressure import CALM
 from tests.flows.stage import FEEDS, Stage, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore

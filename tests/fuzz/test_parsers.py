@@ -19,8 +19,8 @@ from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.ingestion.records import from_record
 from domain.kernel.errors import InvalidRequest
 from entrypoints.factories import feed_readers_of
-from entrypoints.http import json_body
-from entrypoints.http.validation import Validator
+from entrypoints.http import body as json_body
+from entrypoints.operations.validation import Validator
 from entrypoints.settings import from_environment
 from domain.ingestion.ports import ParseFailed
 from domain.ingestion.ports import ReadingOrder

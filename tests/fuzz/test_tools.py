@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from domain.agents.model import AgentTool
-from entrypoints.mcp.tools import KEY, manifest_of
+from entrypoints.operations.tools import KEY, manifest_of
 from tests.flows.stage import Stage, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.values import HOSTILE, JSON, mutated, of_schema

@@ -11,10 +11,10 @@ from typing import Any
 from adapters.memory.clock import SystemClock
 from entrypoints.http.exchange import from_scope, no_body
 from entrypoints.http.fast_path import FastPathMiddleware
-from entrypoints.http.operation import RequestContext, Operation, Reply
+from entrypoints.operations.operation import Operation, Reply, RequestContext
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.table import Table
-from entrypoints.http.request_state import RequestState
+from entrypoints.operations.table import Table
+from entrypoints.http.checks import RequestState
 from ports.limits import Budget, Take
 from tests.http import toys
 from tests.http.fakes import World, running

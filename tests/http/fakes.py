@@ -55,12 +55,12 @@ from domain.people.usecases.sessions import SessionService, Visitor
 from domain.request_logs.model import RequestLog
 from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
-from entrypoints.areas.area import Area
+from entrypoints.operations.operation import Area
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies, Sso, callback_of
-from entrypoints.http.app import create_app
+from entrypoints.api.app import create_app
 from entrypoints.http.pressure import CALM, Thresholds
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Budget, Take
 from tests.support.identity_provider import FakeProvider

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.kernel.ids import new_id
-from entrypoints.http.absence import Absence
+from entrypoints.http.problems import Absence
 from tests.http.client import Client
 from tests.http.fakes import World
 from tests.http.sources import shop

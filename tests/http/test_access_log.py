@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.http import access_log
+from entrypoints.http import logs
 from tests.http.client import Client
 from tests.http.fakes import World, running, settings
 
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture(autouse=True)
 def logged_at_info() -> Iterator[None]:
-    before = access_log.LOG.level
-    access_log.LOG.setLevel(logging.INFO)
+    before = logs.ACCESS_LOG.level
+    logs.ACCESS_LOG.setLevel(logging.INFO)
     yield
-    access_log.LOG.setLevel(before)
+    logs.ACCESS_LOG.setLevel(before)
 
 
 async def test_a_line_for_each_request(capsys: pytest.CaptureFixture[str]) -> None:

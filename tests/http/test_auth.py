@@ -12,7 +12,7 @@ from domain.access.model import SCOPES
 from domain.access.model import checksum, is_key
 from domain.access.usecases import new_secret, scopes_of
 from domain.kernel.errors import InvalidRequest, Unavailable
-from entrypoints.http.strangers import Strangers
+from entrypoints.http.credentials import Strangers
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import settings, BASE, World, running
@@ -128,8 +128,8 @@ async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.Mon
 async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
     import asyncio
 
-    from entrypoints.http import ttl_cache as remembered
-    from entrypoints.http.ttl_cache import TtlCache
+    from entrypoints.http import credentials as remembered
+    from entrypoints.http.credentials import TtlCache
 
     now, asked = [0.0], []
 
@@ -152,7 +152,7 @@ async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
 
 async def test_failures_are_not_remembered() -> None:
     from domain.kernel.errors import Unavailable
-    from entrypoints.http.ttl_cache import TtlCache
+    from entrypoints.http.credentials import TtlCache
 
     known: TtlCache[str] = TtlCache()
 

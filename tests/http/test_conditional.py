@@ -3,7 +3,7 @@
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from entrypoints.http.steps.preconditions import NONE_MATCHES, versions_of
+from entrypoints.http.checks import NONE_MATCHES, versions_of
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World

@@ -17,16 +17,15 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
-from entrypoints.console.files_in_hand import FilesInHand
 from entrypoints.console.forms import read_form
 from entrypoints.console.page import Answer, Page
 from entrypoints.console.places import safe_place
 from entrypoints.console.registry import PAGES
 from entrypoints.console.visit import Visit
 from entrypoints.http.exchange import Response
-from entrypoints.http.incoming_body import IncomingBody
+from entrypoints.http.body import IncomingBody
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.table import Table
+from entrypoints.operations.table import Table
 from tests.http.browser import COOKIE, Browser
 from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
@@ -280,18 +279,6 @@ async def test_nul_is_no_fault_of_ours(world: World) -> None:
         assert (await browser.get(place)).status < 500, place
     assert values_of("a=x%00y")["a"] == "x\ufffdy"
     assert (await browser.send("GET", "/console/developers/keys/\0/revoke", b"", {})).status == 404
-
-
-async def test_files_of_one_organisation_wait_for_each_other(world: World) -> None:
-    files = FilesInHand()
-    with ExitStack() as open_:
-        for _ in range(4):
-            open_.enter_context(files.counted("org_a"))
-        with pytest.raises(RateLimited):
-            open_.enter_context(files.counted("org_a"))
-        open_.enter_context(files.counted("org_b"))
-    with files.counted("org_a"):
-        pass
 
 
 async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World) -> None:

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from domain.kernel.ids import new_id
-from entrypoints.http import content_coding
-from entrypoints.http.content_coding import INLINE, LEAST, is_packed, packed
+from entrypoints.http import representations as content_coding
+from entrypoints.http.representations import INLINE, LEAST, is_packed, packed
 from tests.http import toys
 from tests.http.client import Answer, Client
 from tests.http.fakes import World

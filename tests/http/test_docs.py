@@ -7,8 +7,8 @@ import pytest
 
 from entrypoints.areas.registry import AREAS
 from entrypoints.clients.shipped import WHEEL
-from entrypoints.http.codes import CODES, FIELD_CODES
-from entrypoints.http.public_file import OPEN, PublicFile
+from entrypoints.operations.codes import CODES, FIELD_CODES
+from entrypoints.http.representations import OPEN, PublicFile
 from domain.kernel.errors import DomainError
 from tests.support.table import whole
 from tests.http.client import Client

@@ -9,9 +9,8 @@ import pytest
 
 from domain.kernel import schema
 from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
-from entrypoints.http.pattern_words import words_of
-from entrypoints.http.query_string import parameters_of
-from entrypoints.http.validation import Validator
+from entrypoints.operations.validation import Validator, words_of
+from entrypoints.operations.query_string import parameters_of
 from tests.support.table import whole
 
 PLUGINS: Final = (api, bigcommerce, csv, json_ld, shopify, woocommerce)

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied, QuotaExceeded, Unavailable, Unprocessable
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import WriteContext
+from entrypoints.operations.operation import Reply, WriteContext
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World

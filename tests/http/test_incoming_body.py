@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from domain.kernel.errors import InvalidRequest, Overloaded, PayloadTooLarge, RateLimited
-from entrypoints.http import held_bodies, incoming_body
-from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.incoming_body import IncomingBody, Pace, TooSlow
+from entrypoints.http import body as incoming_body
+from entrypoints.http.body import IncomingBody, Pace, TooSlow
 
 pytestmark = pytest.mark.asyncio
 
@@ -63,23 +62,3 @@ async def test_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incoming_body, "JSON_PACE", Pace(0.1, 0.1, 100))
     with pytest.raises(InvalidRequest, match="too slowly"):
         await IncomingBody(sender([(0.0, b"a")])).read(4)
-
-
-async def test_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_bodies, "OPEN", (2, 3))
-    monkeypatch.setattr(held_bodies, "BYTES", (100, 150))
-    bodies = HeldBodies()
-    with bodies.arriving("a"), bodies.arriving("a"):
-        with pytest.raises(RateLimited), bodies.arriving("a"):
-            pass
-        with bodies.arriving("b"), pytest.raises(Overloaded), bodies.arriving("c"):
-            pass
-    assert bodies.open == 0
-    bodies.hold("a", 99)
-    with pytest.raises(RateLimited):
-        bodies.hold("a", 1)
-    with pytest.raises(Overloaded):
-        bodies.hold("b", 60)
-    bodies.release("a", 99)
-    bodies.hold("b", 60)
-    assert bodies.bytes == 60 and not bodies._bytes["a"]

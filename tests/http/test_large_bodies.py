@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.http.body_check import is_dense
-from entrypoints.http.json_body import SMALL, decode, has_more_values
+from entrypoints.http.body import SMALL, decode, has_more_values, is_dense
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from domain.kernel.errors import InvalidRequest
@@ -151,7 +150,7 @@ class _Processes:
 @pytest.mark.asyncio
 async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     processes, decoded = _Processes(), list[int]()
-    monkeypatch.setattr("entrypoints.http.steps.parameters.decode", lambda raw, most: decoded.append(len(raw)))
+    monkeypatch.setattr("entrypoints.http.checks.decode", lambda raw, most: decoded.append(len(raw)))
     async with running(parsers=processes) as world:
         client = await world.client()
         headers = {"content-type": "application/json", "idempotency-key": "k"}
@@ -169,7 +168,7 @@ async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pyt
     async with running(parsers=_Processes()) as world:
         client = await world.client()
         apart = await client.post("/v1/things", MANY_FAULTS)
-        monkeypatch.setattr("entrypoints.http.body_check.MANY", 100_000)
+        monkeypatch.setattr("entrypoints.http.body.MANY", 100_000)
         here = await client.post("/v1/things", MANY_FAULTS)
     assert apart.status == here.status == 400
     assert apart.json()["errors"] == here.json()["errors"] and apart.json()["detail"] == here.json()["detail"]

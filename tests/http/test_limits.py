@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from entrypoints.http.steps.rate_limit import TIERS, charge_of
+from entrypoints.http.checks import TIERS, charge_of
 from tests.http.client import Client
 from tests.http.fakes import World
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from adapters.wire.mail import INBOUND_MESSAGE
 from domain.kernel.ids import new_id
 from domain.mail.model import Attachment, Authentication, CheckResult, InboundMessage, MailPolicy, MessageStatus
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, Shop, shop
 

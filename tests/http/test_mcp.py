@@ -10,9 +10,8 @@ from mcp.shared.exceptions import MCPError
 
 from domain.kernel.errors import Overloaded, RateLimited
 from entrypoints.mcp import calls, edge
-from entrypoints.mcp.admission import Admission
-from entrypoints.mcp.origin import OwnOrigin
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.mcp.edge import OwnOrigin
+from entrypoints.operations.tools import manifest_of
 from tests.http.client import Client
 from tests.http.fakes import BASE, DOCS, World
 from tests.http.mcp import GENERATIONS, connected, every_tool, example_arguments, post, request
@@ -240,12 +239,6 @@ async def test_messages_are_charged_and_counted(world: World, client: Client, mo
     assert (await post(client, request("tools/list"))).headers["ratelimit"].startswith('"standard.read";r=199')
     called = await post(client, request("tools/call", name="sources_create", arguments=_source()))
     assert called.headers["ratelimit"].startswith('"standard.write"')
-    many = Admission((1, 2))
-    with many.counted("a"), pytest.raises(RateLimited), many.counted("a"):
-        pass
-    with many.counted("a"), many.counted("b"), pytest.raises(Overloaded), many.counted("c"):
-        pass
-    assert many.open == 0
     monkeypatch.setattr(edge, "SECONDS", 0.01)
     waited = await post(client, request("tools/call", name="changes_page", arguments={"cursor": "now", "wait": 20}))
     assert (waited.status, waited.code) == (503, "unavailable")

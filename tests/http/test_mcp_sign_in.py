@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from adapters.memory.web import MemoryWeb
 from domain.access.model import ROLES
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.tools import manifest_of
 from tests.http.fakes import BASE, running
 from tests.http.mcp import connected, every_tool, post, request
 from tests.http.oauth import Stage

@@ -16,7 +16,7 @@ from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind, Origin
 from domain.oauth.usecases.apps import AppChange, NewApp
-from entrypoints.oauth.services import oauth_services
+from entrypoints.oauth.endpoints import oauth_services
 from tests.http.client import Client
 from tests.http.fakes import BASE, OPERATOR, running
 from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of

@@ -10,10 +10,8 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from adapters.wire.event_types import EVENT_TYPES
-from entrypoints.http.openapi import document
-from entrypoints.http.openapi_answers import codes_of
-from entrypoints.http.openapi_schemas import ComponentSchemas
-from entrypoints.http.table import Table
+from entrypoints.operations.openapi import ComponentSchemas, codes_of, document
+from entrypoints.operations.table import Table
 from tests.support.table import whole
 from tests.http import toys
 

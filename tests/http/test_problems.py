@@ -5,7 +5,7 @@ import json
 import pytest
 
 from domain.kernel.errors import Conflict, DomainError, FieldError, InvalidRequest
-from entrypoints.http.codes import CODES
+from entrypoints.operations.codes import CODES
 from entrypoints.http.problems import Problems
 from tests.http import toys
 from tests.http.client import Answer, Client

@@ -17,7 +17,7 @@ from domain.orgs.model import Meter, Plan
 from domain.runs.usecases.expiry import BatchExpiry
 from domain.storage.model import OPEN_UPLOADS
 from adapters.memory.storage import MemoryStorageUpkeep
-from entrypoints.http.object_admission import AT_ONCE
+from entrypoints.http.objects import AT_ONCE
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, World, running
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop

@@ -9,8 +9,8 @@ from adapters.memory.clock import SettableClock
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
-from entrypoints.http import request_log_queue
-from entrypoints.http.request_log_queue import RequestLogQueue
+from entrypoints.http import logs as request_log_queue
+from entrypoints.http.logs import RequestLogQueue
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World

@@ -8,7 +8,7 @@ import pytest
 from domain.platform.incidents import OpenedBy, opened
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService
-from entrypoints.http import status_page
+from entrypoints.api import pages as status_page
 from tests.http.client import Client
 from tests.http.fakes import World, running
 
@@ -28,7 +28,7 @@ async def page(world: World) -> str:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_page, "EVERY", 0.0)
+    monkeypatch.setattr(status_page, "STATUS_SECONDS", 0.0)
 
 
 async def test_incidents_are_listed_and_shown() -> None:

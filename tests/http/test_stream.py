@@ -10,8 +10,8 @@ import pytest_asyncio
 from adapters.memory.events import EVENTS
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from entrypoints.http import waiters, event_stream, open_streams
-from entrypoints.http import fast_path as lane
+from entrypoints.operations import event_stream
+from entrypoints.http import execute as open_streams, fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened
@@ -113,7 +113,7 @@ async def test_connections_are_budgeted(world: World, client: Client) -> None:
 
 
 async def test_an_organisation_waits_only_so_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiters, "MOST", 2)
+    monkeypatch.setattr(world.app.asgi_app._pipeline.waiters, "each", 2)
     mine, others = await world.client("Elm"), await world.client()
     async with opened(mine), opened(mine):
         refused = await mine.get("/v1/stream")

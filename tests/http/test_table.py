@@ -4,10 +4,19 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import DetachedRead, DetachedWrite, Operation, Read, Write
-from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
-from entrypoints.http.table import NOTHING, Table
+from entrypoints.operations.operation import (
+    Area,
+    DetachedContext,
+    DetachedRead,
+    DetachedWrite,
+    Operation,
+    Read,
+    ReadContext,
+    StreamContext,
+    Write,
+    WriteContext,
+)
+from entrypoints.operations.table import NOTHING, Table
 from tests.http.fakes import World
 from tests.http.toys import AREA, read
 from tests.support.table import whole

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 from domain.kernel import schema
 from tests.support.table import whole
-from entrypoints.http import validation
-from entrypoints.http.json_body import MOST_KEYS
-from entrypoints.http.validation import CODES, FORMATS, MOST_FAULTS, Validator, is_day, is_moment
+from entrypoints.operations import validation
+from entrypoints.http.body import MOST_KEYS
+from entrypoints.operations.validation import CODES, FORMATS, MOST_FAULTS, Validator, is_day, is_moment
 from tests.http.toys import CREATE
 
 SCHEMA = schema.strict_object(

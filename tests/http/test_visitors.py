@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from domain.kernel.errors import Overloaded
-from entrypoints.http import client_files, pages
-from entrypoints.http.client_files import PLACE, ClientFiles
-from entrypoints.http.pages import Pages
-from entrypoints.http.public_threads import OneThread
+from entrypoints.api import pages, pages as client_files
+from entrypoints.api.pages import CLIENTS_PLACE as PLACE, Pages
+from entrypoints.http.representations import OneThread
 from tests.http.fakes import World
 from tests.support.table import whole
 
@@ -38,11 +37,11 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
         return real(document)
 
     monkeypatch.setattr(client_files, "shipped", slowly)
-    files = ClientFiles(whole(), ADDRESS, ADDRESS)
+    files = Pages(whole(), ADDRESS, ADDRESS)
 
     def ask() -> int | None:
         try:
-            found = files.find(PLACE + "joinery.postman_collection.json", "")
+            found = files.find(PLACE + "joinery.postman_collection.json", "", "")
         except OSError:
             return None
         return found.status if found else 404

@@ -11,7 +11,7 @@ import pytest_asyncio
 from adapters.wire.webhooks import TEST_EVENT
 from domain.events.model import TYPES
 from domain.kernel.ids import new_id
-from entrypoints.http.validation import Validator
+from entrypoints.operations.validation import Validator
 from tests.http.fakes import OPERATOR
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 from tests.support import builders

@@ -13,10 +13,7 @@ from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page
 from domain.orgs.model import Member
-from entrypoints.areas.area import Area
-from entrypoints.http.operation import Operation, Read, Write
-from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext, WriteContext
+from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Write, WriteContext
 from domain.audit.ports import AuditLog
 from domain.jobs.ports import JobStore
 from domain.orgs.ports import OrgStore

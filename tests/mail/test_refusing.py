@@ -14,7 +14,8 @@ from adapters.mime.structure import MOST_PARTS
 from domain.kernel.errors import StorageFull, Unavailable
 from domain.mail.model import LARGEST
 from domain.mail.usecases import staging
-from entrypoints.mail import peers, receiving
+from entrypoints.mail import session as receiving
+from entrypoints.mail.peers import MIB
 from tests.flows.bench import Bench
 from tests.mail.office import Office, office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
@@ -307,12 +308,12 @@ async def test_lines_without_end(post: Office) -> None:
 
 async def test_what_is_in_hand_is_bounded(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     source, address = await post.source()
-    monkeypatch.setattr(peers, "HELD", 2 * peers.MIB)
+    monkeypatch.setattr(post.listener._desk.peers.bytes, "total", 2 * MIB)
     large = message(("a.csv", CSV + b"OAK-9,Chair,1,1\r\n" * 150_000))
     assert (await post.send(address, large)).startswith("452 4.3.1")
-    assert post.listener._desk.peers._held == 0 and await post.messages(source) == []
+    assert post.listener._desk.peers.bytes.in_hand == 0 and await post.messages(source) == []
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
-    assert post.listener._desk.peers._held == 0
+    assert post.listener._desk.peers.bytes.in_hand == 0
 
 
 async def test_connections_are_forgotten_when_they_end(post: Office) -> None:
@@ -325,7 +326,7 @@ async def test_connections_are_forgotten_when_they_end(post: Office) -> None:
     abandoned.tell(b"Subject: half")
     abandoned.close()
     async with asyncio.timeout(10):
-        while post.listener._desk.peers.open:
+        while post.listener._desk.peers.connections.in_hand:
             await asyncio.sleep(0.02)
 
 

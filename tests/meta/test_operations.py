@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.http.operation import Operation
+from entrypoints.operations.operation import Operation
 from tests.support.table import whole
 
 ROWS = list(csv.DictReader(Path(__file__).with_name("operations.csv").open(encoding="utf-8")))

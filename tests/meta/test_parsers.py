@@ -20,7 +20,7 @@ PARSERS: dict[str, set[str] | None] = {
     "http.cookiejar": None, "http.cookies": None, "hypercorn": None, "idna": None, "ipaddress": None, "isal": None, "joserfc": None,
     "json": {"load", "loads", "JSONDecoder"}, "jsonschema": None, "jsonschema_rs": None, "lxml": None, "lzma": None, "markdown_it": None,
     "mcp": None, "msgspec": {"decode", "Decoder"}, "pickle": None, "plistlib": None, "protego": None, "python_calamine": None,
-    "quopri": None, "selectolax": None, "shelve": None, "spf": None, "tarfile": None, "unicodedata": None,
+    "quopri": None, "shelve": None, "spf": None, "tarfile": None, "unicodedata": None,
     "urllib.parse": {"parse_qs", "parse_qsl"}, "webauthn": None, "werkzeug": None, "xml": None, "yaml": None, "yarl": None,
     "zipfile": None, "zlib": {"decompress", "decompressobj"}, "zxcvbn": None,
 }  # fmt: skip

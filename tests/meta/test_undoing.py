@@ -2,8 +2,8 @@
 
 import pytest
 
-from entrypoints.http.openapi import document
-from entrypoints.http.operation import Operation, Undoing
+from entrypoints.operations.openapi import document
+from entrypoints.operations.operation import Operation, Undoing
 from tests.support.table import whole
 
 TABLE = whole()

@@ -25,7 +25,7 @@ from domain.access.usecases import KeyRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container
-from entrypoints.http.operation import Operation
+from entrypoints.operations.operation import Operation
 from tests.http.client import Client
 from tests.postgres.databases import database_alone
 from tests.postgres.plans import nodes, plan

@@ -1,4 +1,4 @@
-"""Images in processes of their own (adapters/processes/images.py): what is made of good ones, and what becomes of the others."""
+"""Images in processes of their own (adapters/processes/calls.py): what is made of good ones, and what becomes of the others."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image, ImageCms
 
-from adapters.processes.images import ConverterLimits, ProcessImages
+from adapters.processes.calls import ConverterLimits, ProcessImages
 from domain.media.ports import ConvertedImage, ImageRefused
 from tests.support import images
 

@@ -12,7 +12,7 @@ from adapters.wire.category_rules import listing
 from domain.catalogue.category_rules import CategoryPaths, CategoryRule, CategoryRules
 from domain.runs.usecases.category_rules import PathsAndRules
 from entrypoints.areas.runs import PUSH
-from entrypoints.http.body_check import check
+from entrypoints.http.body import check
 from tests.support.builders import MOMENT
 
 pytestmark = pytest.mark.asyncio

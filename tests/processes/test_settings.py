@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.llm.client import ModelClient
+from adapters.http.client import GuardedClient
 from adapters.scripted.models import ScriptedModels
 from entrypoints.factories import models_of
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.cli.main import main
 from entrypoints.settings import Settings, SettingsError, from_environment, read_file_settings
 
@@ -54,16 +54,16 @@ def asked(models: str, **more: str) -> Settings:
 
 
 def test_nobody_is_asked_unless_somebody_is_named(tmp_path: Path) -> None:
-    assert asked("").models is None and models_of(asked(" "), SchemaFaults(), ModelClient()) is None
+    assert asked("").models is None and models_of(asked(" "), SchemaFaults(), GuardedClient()) is None
     for unknown in ("openai:gpt", "scripted:script.json", "https://models.example/"):
         with pytest.raises(SettingsError, match="JOINERY_MODELS must be"):
             asked(unknown)
     with pytest.raises(SettingsError, match=r"JOINERY_MODELS .*missing\.json"):
-        models_of(asked(f"scripted://{tmp_path}/missing.json"), SchemaFaults(), ModelClient())
+        models_of(asked(f"scripted://{tmp_path}/missing.json"), SchemaFaults(), GuardedClient())
     script = tmp_path / "a script.json"
     script.write_text('{"answers": []}', "utf-8")
     assert isinstance(
-        models_of(asked("scripted:" + script.as_uri()[5:]), SchemaFaults(), ModelClient()), ScriptedModels
+        models_of(asked("scripted:" + script.as_uri()[5:]), SchemaFaults(), GuardedClient()), ScriptedModels
     )
 
 
@@ -77,7 +77,7 @@ def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
         found = settings.provider
         assert found is not None and (found.url, found.model, found.key) == (url, "small-1", KEY)
         assert KEY not in repr(settings)
-        models = models_of(settings, SchemaFaults(), ModelClient())
+        models = models_of(settings, SchemaFaults(), GuardedClient())
         assert models is not None and KEY not in repr(models)
         assert models.offers(None) and models.offers("own/x:7b") and not models.offers("other")
     own = asked("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider

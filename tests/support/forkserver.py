@@ -167,7 +167,7 @@ def _tell_ends(control: socket.socket) -> None:
 
 def _become(job: Mapping[str, Any]) -> None:
     """Its output, folder and environment, and its end with the server's."""
-    from adapters.processes.lifeline import die_with_parent  # noqa: PLC0415  not where tests are collected
+    from adapters.processes.fork_server import die_with_parent  # noqa: PLC0415  not where tests are collected
     from domain.kernel.ids import begin_anew  # noqa: PLC0415  the same
 
     die_with_parent(signal.SIGKILL, job["parent"])

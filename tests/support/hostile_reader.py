@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from adapters.processes.child import ReaderChild
+from adapters.processes.feed_readers import ReaderSession
 from adapters.processes.fork_server import ForkServer
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
@@ -96,11 +96,7 @@ class HostileReading:
 def main() -> None:
     """Serve the socket on standard input."""
     control = socket.socket(fileno=0)
-
-    def child(connection: socket.socket) -> None:
-        ReaderChild(connection, HostileReading, JsonCodec()).serve()
-
-    ForkServer(control, child, MEMORY).run()
+    ForkServer(control, lambda: ReaderSession(HostileReading, JsonCodec()).functions, MEMORY).run()
 
 
 if __name__ == "__main__":

@@ -66,11 +66,10 @@ def wild(way: str) -> bytes:
 
 
 if __name__ == "__main__":
-    from adapters.processes.call_child import serve
     from adapters.processes.fork_server import ForkServer
     from tests.support import parsers
 
     functions = (parsers.mirrored, parsers.asking, parsers.failing, parsers.wild)
     named = {f"tests.support.parsers.{function.__name__}": function for function in functions}
     control = socket.socket(fileno=os.dup(0))
-    ForkServer(control, lambda connection: serve(connection, named), int(sys.argv[2]) << 20).run()
+    ForkServer(control, lambda: named, int(sys.argv[2]) << 20).run()

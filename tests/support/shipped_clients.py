@@ -16,8 +16,8 @@ from typing import Any
 
 from entrypoints.areas.registry import AREAS
 from entrypoints.clients.shipped import TARBALL, WHEEL, shipped
-from entrypoints.http.openapi import document
-from entrypoints.http.table import Table
+from entrypoints.operations.openapi import document
+from entrypoints.operations.table import Table
 
 BASE = "http://127.0.0.1:8080"
 

@@ -1,7 +1,7 @@
 """The whole operation table, as the application serves it."""
 
 from entrypoints.areas.registry import AREAS
-from entrypoints.http.table import Table
+from entrypoints.operations.table import Table
 
 
 def whole() -> Table:

@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from domain.kernel import schema
-from entrypoints.http.openapi_answers import PREVIEW
-from entrypoints.http.operation import DetachedWrite, Operation
+from entrypoints.operations.openapi import PREVIEW
+from entrypoints.operations.operation import DetachedWrite, Operation
 from tests.http.client import Answer
 from tests.tenancy.test_other_tenants import _everything
 from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target

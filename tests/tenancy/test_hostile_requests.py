@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from entrypoints.console.forgery import FIELD, Signatures
 from entrypoints.console.registry import PAGES
 from entrypoints.http.exchange import READ
-from entrypoints.http.query_string import parameters_of
+from entrypoints.operations.query_string import parameters_of
 from tests.fuzz.exploring import Effort, efforts
 from tests.http.client import Answer, Client
 from tests.support.console_person import signed_in

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from dependency_injector import providers
 
-from entrypoints.http.operation import Operation
-from entrypoints.http.query_string import parameters_of
+from entrypoints.operations.operation import Operation
+from entrypoints.operations.query_string import parameters_of
 from tests.tenancy.test_every_operation import LISTS, furnished
 from ports.limits import Budget, Take
 from tests.tenancy.world import OPERATIONS, World, ask, body_of, serving, target

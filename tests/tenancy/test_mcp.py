@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.agents.model import AgentTool
-from entrypoints.mcp.tools import manifest_of
+from entrypoints.operations.tools import manifest_of
 from tests.http.mcp import connected, every_tool
 from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from entrypoints.http.operation import Operation
+from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support.postgres import database
 from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, unknown_ids

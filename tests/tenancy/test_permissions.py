@@ -9,7 +9,7 @@ import pytest
 from domain.access.model import ROLES, SCOPES
 from domain.access.usecases import new_secret
 from domain.kernel.tenancy import Tenant
-from entrypoints.http.operation import Operation
+from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.kernel import schema
-from entrypoints.http.operation import Operation, Undoing
+from entrypoints.operations.operation import Operation, Undoing
 from tests.http.client import Client
 from tests.tenancy.test_every_operation import furnished
 from tests.tenancy.world import OPERATIONS, World, ask, body_of, target

@@ -21,8 +21,8 @@ from domain.orgs.model import Member, Organisation
 from domain.probes.model import Probe
 from domain.webhooks.model import SealedSecrets
 from entrypoints.container import Container, opened
-from entrypoints.http.app import create_app
-from entrypoints.http.operation import Operation
+from entrypoints.api.app import create_app
+from entrypoints.operations.operation import Operation
 from entrypoints.http.pressure import CALM
 from tests.support.table import whole
 from entrypoints.settings import from_environment

@@ -6,7 +6,7 @@ from domain.access.model import SCOPES
 from domain.oauth import redirects
 from domain.oauth.model import AppKind
 from domain.oauth.usecases.clients import freshness, is_document
-from entrypoints.oauth.sentences import SENTENCES
+from entrypoints.operations.scopes import SENTENCES
 
 
 def test_which_urls_may_be_an_app() -> None:

@@ -1,11 +1,10 @@
-"""Finds the JSON-LD in web pages, by a real HTML parser, and the products in it."""
+"""Finds the JSON-LD in web pages, and the products in it."""
 
 import json
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from typing import Any
-
-from selectolax.lexbor import LexborHTMLParser
 
 from ..errors import BadData
 from .json_stream import decoded
@@ -26,17 +25,31 @@ _TAIL = 64
 
 
 def blocks(html: str) -> Iterator[str]:
-    """The text of each JSON-LD script of a page, in order; the first 200. What is commented out is none.
-
-    The parser is given one script after the other: of a whole page it would take time by the square of its depth.
-    """
+    """Yield the text of each JSON-LD script of a page, in order; the first 200. What is commented out is none."""
     found = 0
-    for script in _scripts(html):
-        element = LexborHTMLParser(script).css_first("script")
-        kind = (element.attributes.get("type") or "") if element is not None else ""
-        if element is not None and kind.split(";", 1)[0].strip().lower() == _TYPE and found < _MOST_BLOCKS:
+    for markup in _scripts(html):
+        script = _Script()
+        script.feed(f"{markup}</script>")  # a page may end within it
+        script.close()
+        if script.kind == _TYPE and found < _MOST_BLOCKS:
             found += 1
-            yield element.text() or ""
+            yield "".join(script.text)
+
+
+class _Script(HTMLParser):
+    """One script element: its type, and the text inside it."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self.kind: str | None = None
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self.kind is None:
+            self.kind = (dict(reversed(attrs)).get("type") or "").split(";", 1)[0].strip().lower()
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
 
 
 def _scripts(html: str) -> Iterator[str]:

@@ -33,6 +33,7 @@ from domain.ingestion.ports import (
 from domain.ingestion.reading import NeedsMapping, Stated
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import outdated
@@ -40,7 +41,6 @@ from domain.runs.model import CheckInput, Run, RunError, RunErrorCode, RunStatus
 from domain.runs.ports import RunStore
 from domain.runs.sheets import context_of
 from domain.runs.usecases import outcome
-from domain.runs.usecases.slots import FairSlots
 from domain.secrets.ports import Vault
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
@@ -90,7 +90,7 @@ class CheckExecution:
     vault: Vault
     readers: FeedReaders
     workspaces: Workspaces
-    slots: FairSlots = field(default_factory=lambda: FairSlots(2))
+    slots: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2))
     lease: timedelta = timedelta(seconds=30)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:

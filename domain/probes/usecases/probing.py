@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.probes import estimate, files, platforms, product_pages, proposal, structured_data, walls
+from domain.probes import estimate, files, platforms, product_pages, structured_data, walls
 from domain.probes.cleaning import cleaned
 from domain.probes.estimate import Findings
 from domain.probes.facts import PageFacts, Response, host_of, origin_of
-from domain.probes.listings import ENDPOINTS, SHOP, Endpoint, Listing, listing, shop
+from domain.probes.files import ENDPOINTS, SHOP, Endpoint, Listing, listing, shop
 from domain.probes.model import (
     Effort,
     Estimate,
@@ -264,14 +264,14 @@ class Probing:
         return cleaned(Outcome(report, offered if readable else None))
 
     def _proposed(self, seen: _Seen) -> Mapping[str, Any] | None:
-        currency = proposal.agreed(seen.currencies)
+        currency = estimate.agreed(seen.currencies)
         if seen.file is not None and seen.feed is not None:
-            return proposal.for_file(seen.feed.url, seen.file.format, currency) if seen.file.format else None
+            return estimate.for_file(seen.feed.url, seen.file.format, currency) if seen.file.format else None
         if seen.feed is not None and seen.feed.products:
-            return proposal.for_feed(seen.feed, currency)
+            return estimate.for_feed(seen.feed, currency)
         judged = _estimate(seen, readable=True)
         if (judged.kind, judged.effort) == (Way.STRUCTURED_DATA, Effort.MEDIUM):
-            return proposal.for_pages(seen.url, currency)
+            return estimate.for_pages(seen.url, currency)
         return None
 
 

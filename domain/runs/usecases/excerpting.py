@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 from domain.ingestion.ports import FeedReaders, ParseFailed, Place, ReaderDied
 from domain.ingestion.reading import Excerpt
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.problems import Problem
 from domain.runs.model import Run, UploadInput
 from domain.runs.usecases.execution import order_of
-from domain.runs.usecases.slots import FairSlots
 from domain.sources.model import Source
 from ports.objects import ObjectMissing, Objects
 from ports.workspaces import Workspaces
@@ -45,7 +45,7 @@ class Excerpting:
 
     def __init__(self, objects: Objects, readers: FeedReaders, workspaces: Workspaces) -> None:
         self._objects, self._readers, self._workspaces = objects, readers, workspaces
-        self._room = FairSlots(AT_ONCE)
+        self._room = ConcurrencyLimit(AT_ONCE)
         self._kept: OrderedDict[_Key, tuple[Sequence[Excerpt], int]] = OrderedDict()
         self.kept = 0
         """Of KEPT, as much as is taken."""

@@ -23,6 +23,7 @@ from domain.ingestion.ports import (
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
+from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, StorageFull, is_storage_full
 from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
@@ -46,7 +47,6 @@ from domain.runs.usecases.fetching import Fetcher, Snapshot
 from domain.runs.usecases.guarding import refuse_shrink
 from domain.runs.usecases.mapping import with_tables
 from domain.runs.usecases.metering import RecordsSpent, reserve_records
-from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.writing import ChunkWriter
 from domain.secrets.ports import Vault
 from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
@@ -101,7 +101,7 @@ class RunExecution:
         readers: FeedReaders,
         workspaces: Workspaces,
         *,
-        slots: FairSlots | None = None,
+        slots: ConcurrencyLimit | None = None,
         statistics: Callable[[], Coroutine[Any, Any, None]] | None = None,
         ladder: Ladder | None = None,
         ask_models: bool = False,
@@ -112,7 +112,7 @@ class RunExecution:
         self._vault = vault
         self._readers = readers
         self._workspaces = workspaces
-        self._slots = slots or FairSlots(1)
+        self._slots = slots or ConcurrencyLimit(1)
         self._statistics = statistics or _nothing
         self._ladder = ladder or Ladder()
         self._ask = ask_models

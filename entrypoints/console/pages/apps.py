@@ -12,7 +12,7 @@ from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused
 from entrypoints.console.sudo import sudo
 from entrypoints.console.visit import Visit
-from entrypoints.oauth.sentences import permissions
+from entrypoints.operations.scopes import permissions
 
 PLACE: Final = "/console/developers/apps"
 KINDS: Final = (

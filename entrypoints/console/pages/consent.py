@@ -21,7 +21,7 @@ from entrypoints.console.refusals import Refused
 from entrypoints.console.visit import Visit
 from entrypoints.http.addresses import Proxies
 from entrypoints.oauth.endpoints import pairs_of
-from entrypoints.oauth.sentences import permissions
+from entrypoints.operations.scopes import permissions
 
 AUTHORIZE: Final = "/oauth/authorize"
 DEVICE: Final = "/oauth/device"

@@ -133,7 +133,7 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     tailer, tenant, until = visit.dependencies.tailer, visit.principal.tenant, time.monotonic() + _LIFETIME
     yield b"retry: 3000\n: \n\n"
-    with visit.console.pipeline.waiters.counted(tenant.org):
+    with visit.console.pipeline.waiters.holding(tenant.org, checked=False):
         async with tailer.follow(tenant, after, wanted) as subscription:
             while time.monotonic() < until and not tailer.closing and not subscription.overflowed:
                 try:

@@ -9,7 +9,7 @@ from entrypoints.console import trying
 from entrypoints.console.page import Answer, Entry, Page
 from entrypoints.console.refusals import Refused, refused
 from entrypoints.console.visit import Visit
-from entrypoints.http.operation import Operation
+from entrypoints.operations.operation import Operation
 from entrypoints.site.calls import curl
 from entrypoints.site.limits import in_words
 from entrypoints.site.markdown import paragraphs

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from entrypoints.http.query_string import QueryReader
+from entrypoints.operations.query_string import QueryReader
 from tests.support.shipped_clients import imported
 from tests.support.table import whole
 from tests.unit.clients.test_typescript_runtime import Ask, ask

@@ -14,7 +14,7 @@ from entrypoints.clients.python.runtime.core import Core
 from entrypoints.clients.python.runtime.following import Followed, followed
 from entrypoints.clients.python.runtime.retrying import RetryPolicy, call
 from entrypoints.clients.python.runtime.steps import Answer, NoResponse, Request, Send, Sleep
-from entrypoints.http.query_string import QueryReader
+from entrypoints.operations.query_string import QueryReader
 from tests.support.shipped_clients import described
 from tests.support.table import whole
 from tests.unit.clients.retry_cases import CASES, Case

@@ -31,7 +31,7 @@ from domain.mappings.confirming import CUT, FIELDS, confirm
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.mappings.offering import OFFERED
 from domain.mappings.proposing import brought_up_to_date
-from entrypoints.http.validation import SchemaFaults
+from entrypoints.operations.validation import SchemaFaults
 from tests.support import builders
 
 USD = FeedSettings("usd")

@@ -6,7 +6,8 @@ import pytest
 from yarl import URL
 
 from adapters.http.errors import RefusedAddress
-from adapters.http.vetting import Vetting, named
+from adapters.http.resolver import Vetting
+from adapters.http.resolver import named
 from domain.kernel.addresses import is_public, refusal
 
 CLOSED = [

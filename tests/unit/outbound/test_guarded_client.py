@@ -159,7 +159,7 @@ async def test_only_public_ones_of_many_addresses() -> None:
         ]
 
     from adapters.http.resolver import VettingResolver
-    from adapters.http.vetting import Vetting
+    from adapters.http.resolver import Vetting
 
     found = await VettingResolver(Vetting(), lookup).resolve("files.example", 80)
     assert [entry["host"] for entry in found] == ["8.8.8.8"]

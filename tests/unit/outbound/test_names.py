@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.http.names import Names
+from adapters.http.resolver import Names
 
 pytestmark = pytest.mark.asyncio
 V4 = socket.AF_INET

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.markup import page, sitemaps
-from adapters.markup.documents import MarkupDocuments
-from adapters.markup.robots import RobotsRules
+from adapters.markup.documents import MarkupDocuments, robots_facts
+from connectors.sdk.robots import Robots
 from domain.probes.facts import Response
 from tests.unit.probes.webs import index, json_ld, product, urlset
 from tests.unit.probes.webs import page as html
@@ -105,7 +105,7 @@ def test_a_page_that_goes_too_deep_or_too_long_is_cut_and_says_so() -> None:
 def test_nothing_upsets_a_reader(content: bytes) -> None:
     facts(content)
     sitemap(content)
-    RobotsRules(content).allows(URL)
+    Robots(content).allows(URL)
 
 
 def test_a_sitemap_of_pages_and_one_of_sitemaps() -> None:
@@ -165,16 +165,16 @@ def test_a_sitemap_of_more_than_it_may_list_is_truncated() -> None:
 
 
 def test_rules() -> None:
-    rules = RobotsRules(
+    rules = Robots(
         b"User-agent: *\nDisallow: /cart\nDisallow: /*?sort=\nAllow: /cart/help\nCrawl-delay: 1.5\nSitemap: https://vendor.example/s.xml\n"
     )
     assert [
         rules.allows(f"https://vendor.example{path}") for path in ("/", "/cart", "/cart/help", "/a?sort=1", "/a?b")
     ] == [True, False, True, False, True]
-    assert (rules.crawl_delay, rules.sitemaps) == (1.5, ("https://vendor.example/s.xml",))
-    assert RobotsRules(b"").allows("https://vendor.example/")
-    assert not RobotsRules(b"\xef\xbb\xbfUser-agent: Joinery\r\nDisallow: /\r\n").allows("https://vendor.example/")
-    assert RobotsRules(b"User-agent: *\nCrawl-delay: nan\n").crawl_delay is None
+    assert (rules.delay, rules.sitemaps) == (1.5, ("https://vendor.example/s.xml",))
+    assert Robots(b"").allows("https://vendor.example/")
+    assert not Robots(b"\xef\xbb\xbfUser-agent: Joinery\r\nDisallow: /\r\n").allows("https://vendor.example/")
+    assert Robots(b"User-agent: *\nCrawl-delay: nan\n").delay is None
 
 
 RFC_9309 = """User-Agent: *
@@ -197,7 +197,7 @@ User-Agent: quxbot
 
 def test_the_examples_of_the_standard() -> None:
     """RFC 9309 §5.1, read as the bot that it calls foobot, and as one that it does not name; §5.2, the longest match."""
-    rules, others = RobotsRules(RFC_9309.encode()), RobotsRules(RFC_9309.replace("joinery", "foobot").encode())
+    rules, others = Robots(RFC_9309.encode()), Robots(RFC_9309.replace("joinery", "foobot").encode())
     paths = ("/example/page.html", "/example/allowed.gif", "/example/other.html", "/publications/", "/a.gif", "/a.html")
     assert [rules.allows(f"https://vendor.example{path}") for path in paths] == [True, True, False, False, False, False]
     assert [others.allows(f"https://vendor.example{path}") for path in paths] == [
@@ -208,7 +208,7 @@ def test_the_examples_of_the_standard() -> None:
         False,
         True,
     ]
-    longest = RobotsRules(b"User-Agent: *\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
+    longest = Robots(b"User-Agent: *\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
     assert not longest.allows("https://vendor.example/example/page/disallowed.gif")
     assert longest.allows("https://vendor.example/example/page/")
 
@@ -220,11 +220,11 @@ def test_the_examples_of_the_standard() -> None:
 )  # fmt: skip
 def test_rules_that_want_to_be_slow(text: str) -> None:
     begun = thread_time()
-    rules = RobotsRules(text.encode())
+    rules = Robots(text.encode())
     for _ in range(3):
         rules.allows("https://vendor.example/" + "a" * 2_000)
     assert thread_time() - begun < 10
-    assert len(rules.sitemaps) <= 20
+    assert len(robots_facts(text.encode()).sitemaps) <= 20
 
 
 @pytest.mark.asyncio

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from domain.probes.estimate import Findings, judged
+from domain.probes.estimate import Findings
+from domain.probes.estimate import judged
 from domain.probes.model import PlatformFeed, Robots, RobotsState, Sample, SampledPage, Sitemap, Wall
-from domain.probes.proposal import agreed, for_feed
+from domain.probes.estimate import agreed
+from domain.probes.estimate import for_feed
 
 PARSED = Robots(RobotsState.PARSED)
 PAGES = (SampledPage("https://vendor.example/products/a", 200, 1),)

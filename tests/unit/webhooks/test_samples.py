@@ -14,7 +14,7 @@ from domain.ingestion.values.gtin import valid
 from domain.kernel.ids import is_id, new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample
-from entrypoints.http.validation import Validator
+from entrypoints.operations.validation import Validator
 from tests.support.builders import MOMENT
 
 TENANT = Tenant(new_id("org"), False)

@@ -1,0 +1,267 @@
+"""The Quart application, made from explicit parts: no globals, so that any number can stand side by side."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from time import perf_counter
+from typing import Final
+
+from quart import Quart, g, request
+from quart.wrappers import Response as QuartResponse
+from werkzeug.datastructures import Headers
+from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import MethodNotAllowed as WerkzeugMethodNotAllowed
+from werkzeug.exceptions import NotFound as WerkzeugNotFound
+
+from domain.access.model import SCOPES
+from domain.kernel.errors import MethodNotAllowed, NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.versions import SUPPORTED, Versions
+from domain.oauth.model import DEFAULT_SCOPES
+from domain.platform.usecases import Heartbeat, PlatformService
+from domain.uploads.usecases import UploadService
+from entrypoints.api.pages import Pages, StatusPage
+from entrypoints.areas.registry import AREAS
+from entrypoints.console.asked import asked_of
+from entrypoints.console.console import Console
+from entrypoints.console.registry import PAGES
+from entrypoints.dependencies import Dependencies
+from entrypoints.http import health
+from entrypoints.http.addresses import Proxies
+from entrypoints.http.exchange import Request, Response, from_scope, no_body
+from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
+from entrypoints.http.logs import AccessLog
+from entrypoints.http.metrics import MatchingBehind
+from entrypoints.http.objects import ObjectAdmission, ObjectEdge, ObjectServer
+from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.pressure import Thresholds
+from entrypoints.http.representations import METADATA_PATH, OneThread, resource_metadata
+from entrypoints.mcp import edge as mcp_edge
+from entrypoints.mcp.edge import McpEdge
+from entrypoints.metrics import exposed
+from entrypoints.oauth.endpoints import OAuthEndpoints, oauth_services
+from entrypoints.operations.operation import Area
+from entrypoints.operations.table import Table
+
+View = Callable[..., Awaitable[Response]]
+METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
+
+_NOWHERE: Final = (
+    "There is nothing at this address. The API's paths start with /v1; /docs and /openapi.json have every one of them, "
+    "/errors every error code."
+)
+
+
+def create_app(
+    dependencies: Dependencies,
+    areas: Sequence[Area] = AREAS,
+    *,
+    thresholds: Thresholds | None = None,
+    versions: Versions = SUPPORTED,
+) -> Quart:
+    """The application: /v1 by the pipeline, /console, /objects/ by links, the docs, and the health pages."""
+    pipeline = Pipeline(dependencies, Table(areas), versions, thresholds)
+    app = Quart("joinery", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = None  # bodies never come this way
+    app.url_map.merge_slashes = False
+    app.url_map.strict_slashes = False
+    mcp = McpEdge(pipeline, dependencies.settings.base_url, dependencies.settings.docs_url)
+    app.asgi_app = FastPathMiddleware(  # type: ignore[assignment,method-assign]
+        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}, dependencies.schema
+    )
+    app.after_serving(mcp.stop)
+    _mount_api(app, pipeline)
+    _mount_pages(app, Pages(pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url))
+    console = Console(dependencies, pipeline, PAGES)
+    _mount_oauth(app, dependencies, console, mcp.scopes)
+    _mount_console(app, console)
+    behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
+    _mount_health(app, dependencies, pipeline, behind)
+    _mount_access_log(app, pipeline.access_log)
+    _mount_lifecycle(app, dependencies, pipeline, behind)
+    return app
+
+
+def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
+    """What serves objects by links; None when the store does so itself."""
+    objects = dependencies.objects
+    if not isinstance(objects, ObjectServer):
+        return None
+    admission = ObjectAdmission(dependencies.uow, dependencies.limits, UploadService(objects))
+    return ObjectEdge(objects, dependencies.clock, pipeline.problems, pipeline.bodies, admission)
+
+
+def to_quart(response: Response) -> QuartResponse:
+    """The response in Quart's terms, with exactly its own headers."""
+    made = QuartResponse(response.body if response.stream is None else response.stream, status=response.status)
+    if response.stream is not None:
+        made.timeout = None
+    made.headers = Headers([(name.decode(), value.decode("latin-1")) for name, value in response.headers])
+    return made
+
+
+def _mount(app: Quart, rules: Iterable[str], view: View, methods: Sequence[str], *, options: bool = False) -> None:
+    """Have a view answer addresses; HEAD gets its headers alone. `options`: OPTIONS is answered by the framework."""
+
+    async def answer(**parts: str) -> QuartResponse:
+        response = await view(**parts)
+        if request.method == "HEAD":
+            response.body = b""
+        return to_quart(response)
+
+    for rule in rules:
+        endpoint = f"{' '.join(methods)} {rule}"
+        app.add_url_rule(rule, endpoint, answer, methods=methods, provide_automatic_options=options)
+
+
+def _request() -> Request:
+    return from_scope(request.scope, body_of(request.scope).read)
+
+
+def _mount_api(app: Quart, pipeline: Pipeline) -> None:
+    async def answer(**_: str) -> Response:
+        return await pipeline.answer(_request())
+
+    async def refuse(error: Exception) -> QuartResponse:
+        """Refuse unknown paths and methods, under /v1 only after authentication, and whatever else went wrong."""
+        known, request_id = error, new_id("req")
+        if isinstance(error, HTTPException) and is_api(request.path):
+            return to_quart(await answer())
+        if isinstance(error, WerkzeugNotFound):
+            known = NotFound(_NOWHERE)
+        elif isinstance(error, WerkzeugMethodNotAllowed):
+            known = MethodNotAllowed(extra={"allow": ", ".join(sorted(error.valid_methods or ("GET", "HEAD")))})
+        made = pipeline.problems.answer(pipeline.problems.known(known, request_id), request_id)
+        made.headers.append((b"request-id", request_id.encode()))
+        return to_quart(made)
+
+    _mount(app, ("/v1", "/v1/", "/v1/<path:rest>"), answer, METHODS)
+    app.register_error_handler(HTTPException, refuse)
+    app.register_error_handler(Exception, refuse)
+
+
+def _mount_pages(app: Quart, pages: Pages) -> None:
+    searching, making = OneThread("searches"), OneThread("pages", most=200)
+
+    async def shown(**_: str) -> Response:
+        path, headers = request.path, request.headers
+        asked = (path, request.args.get("q", ""), headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
+        if pages.is_ready(path):
+            found = pages.find(*asked)
+        else:
+            found = await (searching if path == Pages.SEARCH else making).run(pages.find, *asked)
+        if found is not None:
+            return found
+        if "text/html" not in headers.get("Accept", ""):
+            raise NotFound(_NOWHERE)  # a program gets the problem, a person a page
+        return await searching.run(pages.lost, path, headers.get("Accept-Encoding"))
+
+    rules = ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>")
+    _mount(app, rules, shown, ["GET"], options=True)
+
+
+def _mount_console(app: Quart, console: Console) -> None:
+    async def page(**_: str) -> Response:
+        return await console.answer(asked_of(request.scope, body_of(request.scope)))
+
+    for rule in console.rules:
+        _mount(app, (rule,), page, METHODS if rule.startswith("/console") else console.methods_of(rule))
+
+
+def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scopes: Sequence[str]) -> None:
+    endpoints = OAuthEndpoints(oauth_services(dependencies), Proxies(dependencies.settings.trusted_proxies))
+    base_url = dependencies.settings.base_url
+    documents = {
+        "": resource_metadata(base_url, scopes=sorted(SCOPES)),
+        "v1": resource_metadata(base_url, "/v1", sorted(DEFAULT_SCOPES)),
+        mcp_edge.PATH.strip("/"): resource_metadata(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
+    }
+
+    async def asked() -> Response:
+        return await endpoints.answer(_request())
+
+    async def metadata() -> Response:
+        return endpoints.preflight() if request.method == "OPTIONS" else endpoints.metadata()
+
+    async def resource(edge: str = "") -> Response:
+        if edge not in documents:
+            raise NotFound(_NOWHERE)
+        found = request.headers.get("If-None-Match", "")
+        return endpoints.preflight() if request.method == "OPTIONS" else documents[edge].answer(found)
+
+    for path in endpoints.by_path:
+        # a page stands at the address where devices ask
+        _mount(app, (path,), asked, ["POST", "OPTIONS"] if path in console.rules else METHODS)
+    _mount(app, ("/.well-known/oauth-authorization-server",), metadata, ["GET", "OPTIONS"])
+    _mount(app, (METADATA_PATH, f"{METADATA_PATH}/<edge>"), resource, ["GET", "OPTIONS"])
+
+
+def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
+    ready = health.Ready(dependencies.readiness)
+    platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
+
+    async def alive() -> Response:
+        return health.alive()
+
+    async def metrics() -> Response:
+        client = from_scope(request.scope, no_body)
+        if dependencies.settings.watching.api or not Proxies.is_local(client.client, client.headers):
+            raise NotFound(_NOWHERE)
+        await behind.refresh()
+        return health.metrics(pipeline.metrics.text())
+
+    shown = StatusPage(platform, ready.look, dependencies.clock)
+    _mount(app, ("/healthz",), alive, ["GET"], options=True)
+    _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
+    _mount(app, ("/metrics",), metrics, ["GET"], options=True)
+    _mount(app, ("/status",), shown.__call__, ["GET"], options=True)
+
+
+def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
+    """Log what the pipeline does not: pages, forms and endpoints of OAuth. Probes and scrapes are left out."""
+
+    @app.before_request
+    async def begin() -> None:
+        g.began = perf_counter()
+
+    @app.after_request
+    async def end(response: QuartResponse) -> QuartResponse:
+        if not is_api(request.path) and request.path not in UNGATED:
+            route = request.url_rule.rule if request.url_rule is not None else "unknown"
+            request_id = response.headers.setdefault("Request-Id", new_id("req"))
+            access_log(request.method, route, response.status_code, perf_counter() - g.began, request_id)
+        return response
+
+
+def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
+    exposing, port = contextlib.AsyncExitStack(), dependencies.settings.watching.api
+    tailer = dependencies.tailer
+    tailing: list[asyncio.Task[None]] = []
+
+    heartbeats: list[Heartbeat] = []
+
+    async def start() -> None:
+        if dependencies.instances is not None:
+            heartbeats.append(heartbeat := Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered))
+            tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
+        tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
+        await pipeline.logs.start()
+        await pipeline.pressure.start()
+        await exposing.enter_async_context(exposed(pipeline.metrics, dependencies, port))
+        if port or dependencies.metrics_export:
+            tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
+
+    async def stop() -> None:
+        tailer.close()
+        for task in tailing:
+            task.cancel()
+        await asyncio.gather(*tailing, return_exceptions=True)
+        for heartbeat in heartbeats:
+            await heartbeat.leave()
+        await pipeline.pressure.stop()
+        await pipeline.logs.stop()
+        pipeline.access_log.flush()
+        await exposing.aclose()
+
+    app.before_serving(start)
+    app.after_serving(stop)

@@ -1,0 +1,54 @@
+"""The API process: the application on Hypercorn."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import resource
+import sys
+from dataclasses import replace
+from typing import Final
+
+from entrypoints.api.app import create_app
+from entrypoints.container import Container
+from entrypoints.http.connections import hypercorn_config
+from entrypoints.http.connections import serve as serve_connections
+from entrypoints.operators.service import operators_page
+from entrypoints.settings import Settings
+from entrypoints.stopping import stopping_on_signals
+
+LOG: Final = logging.getLogger("joinery.http")
+OTHER_FILES: Final = 256
+"""Open files that are no connections of clients: the database's, uploads, plugins."""
+
+
+def most_connections() -> int:
+    """How many connections leave the process files enough for everything else."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if files == resource.RLIM_INFINITY else max(files - OTHER_FILES, files // 2)
+
+
+async def serve(container: Container, settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; requests in hand are answered first, those that only wait at once."""
+    dependencies = container.assembled()
+    stopping = asyncio.Event()
+
+    async def accepting() -> bool:
+        return not stopping.is_set()
+
+    app = create_app(replace(dependencies, readiness={**dependencies.readiness, "accepting": accepting}))
+    config = hypercorn_config(settings.host, settings.port)
+    gc.collect()
+    gc.freeze()  # what lives as long as the process need not be looked at again and again
+    gc.set_threshold(20_000, 20, 50)
+    with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
+
+        async def stopped() -> None:
+            await stop.wait()
+            stopping.set()
+            LOG.info("draining", extra={"seconds": settings.drain_seconds})
+            await asyncio.sleep(settings.drain_seconds)  # balancers see /readyz fail before connections are refused
+            dependencies.tailer.close()
+
+        async with operators_page(dependencies, settings.operators_port):
+            await serve_connections(app, config, stopped, http2=settings.http2, most=most_connections())

@@ -1,0 +1,200 @@
+"""Who calls: credentials looked up once per half second, those that nobody here has seen together, and judged anew for each request."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+from domain.access.model import is_bearer
+from domain.access.usecases import AccessService, Proof
+from domain.kernel.errors import AuthenticationRequired, DomainError, Overloaded, Unavailable
+from domain.platform.ports import SchemaCheck
+from entrypoints.http.addresses import Proxies
+from entrypoints.http.checks import RequestState
+
+T = TypeVar("T")
+
+LIFETIME: Final = 0.5
+"""Seconds from the moment of asking; a revocation acts within one second (docs/conventions.md#authentication)."""
+MOST_FOUND: Final = 10_000
+MOST_MISSING: Final = 1_000
+"""Bounds, so that guessed credentials cannot fill the memory or push the real ones out."""
+
+CacheEntry = tuple[T | None, float]
+
+
+class TtlCache(Generic[T]):
+    """What was found, or not, under a digest. Requests that ask at the same time ask once."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._found: dict[bytes, CacheEntry[T]] = {}
+        self._missing: dict[bytes, CacheEntry[T]] = {}
+        self._asking: dict[bytes, asyncio.Future[T | None]] = {}
+
+    def get(self, digest: bytes) -> CacheEntry[T] | None:
+        """The remembered answer, or None when there is none in force."""
+        entry = self._found.get(digest) or self._missing.get(digest)
+        return entry if entry is not None and entry[1] > self._clock() else None
+
+    def has_seen(self, digest: bytes) -> bool:
+        """Whether something was found under the digest, lately if not now."""
+        return digest in self._found
+
+    async def ask(self, digest: bytes, find: Callable[[], Awaitable[T | None]]) -> T | None:
+        """The answer of `find`, which is asked at most once at a time per digest."""
+        if (running := self._asking.get(digest)) is not None:
+            return await asyncio.shield(running)
+        future = asyncio.ensure_future(self._find(digest, find))
+        self._asking[digest] = future
+        future.add_done_callback(lambda _: self._asking.pop(digest, None))
+        return await asyncio.shield(future)
+
+    async def _find(self, digest: bytes, find: Callable[[], Awaitable[T | None]]) -> T | None:
+        until = self._clock() + LIFETIME
+        answer = await find()
+        self._found.pop(digest, None)
+        self._missing.pop(digest, None)
+        kept, most = (self._missing, MOST_MISSING) if answer is None else (self._found, MOST_FOUND)
+        while len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[digest] = (answer, until)
+        return answer
+
+
+PACE: Final = 50
+"""Statements a second, once as many were sent at a stretch."""
+AT_ONCE: Final = 500
+"""Credentials in one statement."""
+MOST_STRANGERS: Final = 5_000
+"""Credentials that wait; whoever comes then is told to come again."""
+
+
+class Strangers(Generic[T]):
+    """`find` answers what is known of one digest, `find_all` which of many are known."""
+
+    def __init__(
+        self,
+        find: Callable[[bytes], Awaitable[T | None]],
+        find_all: Callable[[Collection[bytes]], Awaitable[Mapping[bytes, T]]],
+    ) -> None:
+        self._find, self._find_all = find, find_all
+        self._waiting: dict[bytes, asyncio.Future[T | None]] = {}
+        self._working: asyncio.Task[None] | None = None
+        self._allowance, self._counted = float(PACE), 0.0
+
+    async def ask(self, digest: bytes) -> T | None:
+        """What is known of the digest. Raises Overloaded, or what `find` raises."""
+        answer = self._waiting.get(digest)
+        if answer is None:
+            if len(self._waiting) >= MOST_STRANGERS:
+                raise Overloaded(retry_after=2)
+            answer = self._waiting[digest] = asyncio.get_running_loop().create_future()
+        if self._working is None:
+            self._working = asyncio.create_task(self._work(), name="strangers")
+        return await asyncio.shield(answer)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._paced()
+                batch = {digest: self._waiting.pop(digest) for digest in list(self._waiting)[:AT_ONCE]}
+                await self._look_up(batch)
+        finally:
+            self._working = None
+
+    async def _paced(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._allowance = min(float(PACE), self._allowance + (now - self._counted) * PACE)
+        self._counted = now
+        if self._allowance < 1:
+            await asyncio.sleep((1 - self._allowance) / PACE)
+        self._allowance -= 1
+
+    async def _look_up(self, batch: Mapping[bytes, asyncio.Future[T | None]]) -> None:
+        known: dict[bytes, T | None]
+        try:
+            if len(batch) == 1:
+                known = {digest: await self._find(digest) for digest in batch}
+            else:
+                known = dict(await self._find_all(batch.keys()))
+        except Exception as error:
+            for answer in batch.values():
+                answer.set_exception(error)
+                answer.exception()  # whoever asked may have left
+        else:
+            for digest, answer in batch.items():
+                answer.set_result(known.get(digest))
+
+
+API: Final = "v1"
+MCP: Final = "mcp"
+LOG: Final = logging.getLogger("joinery.http")
+
+
+def bearer(header: str | None) -> str:
+    """The credential of an Authorization header (RFC 6750 §2.1). Raises AuthenticationRequired."""
+    if header is None or header[:7].lower() != "bearer ":
+        raise AuthenticationRequired
+    text = header[7:].strip()
+    if not text or not text.isascii():
+        raise AuthenticationRequired
+    return text
+
+
+class Authenticate:
+    """Asks the store once per credential and half second; what it said is judged anew for each request."""
+
+    def __init__(self, access: AccessService, proxies: Proxies, schema: SchemaCheck | None = None) -> None:
+        self._access = access
+        self._schema = schema
+        self._proxies = proxies
+        self._known: TtlCache[Proof] = TtlCache()
+        self._strangers: Strangers[Proof] = Strangers(access.find, access.known)
+
+    def __call__(self, state: RequestState) -> Awaitable[None] | None:
+        """Set the principal and the client's address. Raises AuthenticationRequired."""
+        request = state.request
+        state.address = self._proxies.client(request.client, request.headers)
+        if state.principal is not None:
+            return None
+        text = bearer(request.headers.get("authorization"))
+        digest = state.credential = self._access.digest(text)
+        entry = self._known.get(digest)
+        if entry is None:
+            if not is_bearer(text):
+                raise AuthenticationRequired
+            return self._ask(state, digest)
+        self._accept(state, entry[0])
+        return None
+
+    def _accept(self, state: RequestState, proof: Proof | None) -> None:
+        principal = self._access.judge(proof, state.address, state.now)
+        if principal.audience not in (None, MCP if state.via == MCP else API):
+            raise AuthenticationRequired  # made for the other edge (RFC 8707)
+        state.caller = principal if state.via is None else replace(principal, via=state.via)
+
+    async def _ask(self, state: RequestState, digest: bytes) -> None:
+        proof = await self._known.ask(digest, lambda: self._find(digest))
+        self._accept(state, proof)
+
+    async def _find(self, digest: bytes) -> Proof | None:
+        """Look up a credential.
+
+        Raises:
+            Unavailable: The look-up failed, or the schema does not fit; neither shows that the credential is unknown.
+
+        """
+        try:
+            seen = self._known.has_seen(digest)
+            proof = await (self._access.find(digest) if seen else self._strangers.ask(digest))
+        except DomainError:
+            raise
+        except Exception as error:
+            LOG.exception("a credential could not be looked up")
+            raise Unavailable("Credentials cannot be verified at the moment.") from error
+        if proof is None and self._schema is not None:
+            await self._schema.require()  # row security of another release may hide existing rows
+        return proof

@@ -1,0 +1,410 @@
+"""The handler in its unit of work, and the answer made of its reply: both commit together, or not at all."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from adapters.wire.cursors import Cursors
+from domain.access.model import Principal
+from domain.access.usecases import AccessService, Proof
+from domain.kernel.concurrency import ConcurrencyLimit
+from domain.kernel.errors import DomainError, IdempotencyKeyReused, NotFound, PreconditionFailed
+from domain.kernel.ids import is_id
+from domain.kernel.paging import PageRequest
+from domain.kernel.plain import plain
+from domain.kernel.tenancy import AuditContext
+from domain.kernel.versions import Versions
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.checks import RequestState, read_preconditions
+from entrypoints.http.exchange import BODILESS, STREAMED, WITH_BODY, HeaderList, Response
+from entrypoints.http.pressure import Pressure
+from entrypoints.http.problems import Absence, Problems, is_word
+from entrypoints.http.representations import hash_of, is_packed, is_unchanged, tag_of
+from entrypoints.operations.event_stream import EventStream
+from entrypoints.operations.operation import (
+    PREVIEW_TYPE,
+    DetachedContext,
+    DetachedRead,
+    DetachedWrite,
+    Operation,
+    Read,
+    ReadContext,
+    Reply,
+    Stream,
+    StreamContext,
+    Write,
+    WriteContext,
+    permit,
+)
+from ports.clock import Clock
+from ports.idempotency import IdempotencyStore, StoredAnswer
+from ports.unit_of_work import Recorded, Tx
+
+encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class ResponseBuilder:
+    """Makes the answers of operations that did what was asked."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._names = {date: (b"service-version", date.encode()) for date in versions.dates}
+
+    def success(self, state: RequestState, reply: Reply) -> Response:
+        """Return the reply as a response; 304 when the client holds the representation already."""
+        request, reads, status = state.request, state.route.reads, reply.status or state.operation.status
+        if reply.stream is not None:
+            state.stream = None if request.method == "HEAD" else reply.stream
+            return Response(status, self._headers(state, reply, STREAMED))
+        if reply.body is None:
+            return Response(status, self._headers(state, reply, BODILESS[reads]))
+        body = reply.body if isinstance(reply.body, bytes) else encode(reply.body)
+        is_rewritten = not self._versions.unchanged(state.version)
+        if is_rewritten:
+            body = encode(self._versions.shape(msgspec.json.decode(body), state.version))
+        headers = self._headers(state, reply, WITH_BODY[reads])
+        if reads or reply.version is not None:
+            etag = self._etag(reply, body, state.version if is_rewritten else "")
+            held = request.headers.get("if-none-match") if reads else None
+            if held is not None and is_unchanged(held, etag):
+                packed = tag_of(etag, gzip=is_packed(request.headers.get("accept-encoding"), len(body)))
+                return Response(304, [*BODILESS[True], self._names[state.version], (b"etag", packed.encode())])
+            headers.append((b"etag", etag.encode()))
+        return Response(status, headers, body)
+
+    @staticmethod
+    def _etag(reply: Reply, body: bytes, shape: str) -> str:
+        text = f"{reply.etag}{shape}" if reply.etag is not None else hash_of(body)
+        if reply.etag_source is not None:
+            text = hash_of(encode(reply.etag_source)) + shape
+        return f'"{text}"' if reply.version is None else f'"{reply.version}-{text}"'
+
+    def _headers(self, state: RequestState, reply: Reply, shared: HeaderList) -> HeaderList:
+        headers = [*shared, self._names[state.version]]
+        for name, value in reply.headers.items():
+            headers.append((name.lower().encode(), value.encode("latin-1")))
+        if state.dry_run is not None:
+            headers.append((b"service-dry-run", state.dry_run.encode()))
+        return headers
+
+    def preview(self, state: RequestState, recorded: Recorded) -> Response:
+        """What the operation would do (docs/conventions.md#dry-run-and-explain)."""
+        headers = self._headers(state, Reply(), BODILESS[False])
+        headers.append((b"content-type", PREVIEW_TYPE))
+        return Response(200, headers, encode(preview_of(state.operation.id, recorded)))
+
+    def replay(self, state: RequestState, stored: StoredAnswer) -> Response:
+        """The stored answer once more."""
+        kept = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers]
+        headers = [*BODILESS[False], *kept, (b"idempotent-replayed", b"true")]
+        if stored.status >= 400:
+            state.error_code = msgspec.json.decode(stored.body).get("code")
+        return Response(stored.status, headers, stored.body)
+
+
+def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
+    """The preview's JSON."""
+    return {
+        "object": "preview",
+        "operation": operation,
+        "allowed": True,
+        "changes": [
+            {"object": change.object, "id": change.id, "action": change.action, "fields": change.fields()}
+            for change in recorded.changes
+        ],
+        "events": [{"type": event.type, "subject": event.subject} for event in recorded.events],
+        "jobs": [{"kind": job.kind, "subject": job.lane.partition(":")[2] or job.lane} for job in recorded.jobs],
+        "warnings": list(recorded.warnings),
+        **plain(recorded.forecasts),
+    }
+
+
+LIFETIME: Final = (3_300.0, 3_600.0)
+"""Seconds between which a stream ends, so that those opened at once do not all come back at once."""
+PERIOD: Final = 0.75
+"""Seconds between two looks at all credentials: one statement, and only while there are streams."""
+
+LOG: Final = logging.getLogger("joinery.http")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Open:
+    stream: EventStream
+    operation: Operation
+    credential: bytes
+    """Empty where the edge that let the caller in watches over that itself."""
+    address: str
+    until: float
+
+
+class OpenStreams:
+    """Ends streams whose time is over, or whose caller could not open them any more."""
+
+    def __init__(
+        self,
+        access: AccessService,
+        clock: Clock,
+        waiters: ConcurrencyLimit,
+        period: float = PERIOD,
+        lifetime: tuple[float, float] = LIFETIME,
+    ) -> None:
+        self._access, self._clock, self._period, self._lifetime = access, clock, period, lifetime
+        self._waiters = waiters
+        self._open: set[_Open] = set()
+        self._proofs: Mapping[bytes, Proof] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        """How many streams are open."""
+        return len(self._open)
+
+    async def kept(self, state: RequestState, stream: EventStream) -> AsyncGenerator[bytes, None]:
+        """The stream's pieces; from the first one on it is watched, until they end or nobody takes them any more."""
+        until = asyncio.get_running_loop().time() + random.uniform(*self._lifetime)  # noqa: S311  spreads load
+        entry = _Open(stream, state.operation, state.credential, state.address, until)
+        self._open.add(entry)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look_again_and_again(), name="open-streams")
+        try:
+            with self._waiters.holding(state.caller.tenant.org, checked=False):
+                async with aclosing(stream.pieces()) as pieces:
+                    async for piece in pieces:
+                        yield piece
+        finally:
+            self._open.discard(entry)
+
+    async def _look_again_and_again(self) -> None:
+        while self._open:
+            await asyncio.sleep(self._period)
+            entries = set(self._open)
+            try:
+                self._proofs = await self._access.known({entry.credential for entry in entries if entry.credential})
+            except Exception as error:
+                LOG.warning("the credentials of open streams could not be looked at: %r", error)
+                entries = {entry for entry in entries if entry.credential in self._proofs}
+            self._judge(entries)
+
+    def _judge(self, entries: Iterable[_Open]) -> None:
+        now, time = self._clock.now(), asyncio.get_running_loop().time()
+        for entry in entries:
+            if time >= entry.until:
+                entry.stream.end("lifetime")
+            elif entry.credential and not self._may_go_on(entry, now):
+                entry.stream.end("credential")
+
+    def _may_go_on(self, entry: _Open, now: datetime) -> bool:
+        try:
+            permit(entry.operation, self._access.judge(self._proofs.get(entry.credential), entry.address, now))
+        except DomainError:
+            return False
+        return True
+
+
+_Shared = tuple[Any, Principal, Mapping[str, str], Mapping[str, Any], PageRequest, str, bytes, Cursors, str]
+ALONE: Final = 2
+"""Requests of operations that compute much (`Operation.alone`) that a process carries out at a time."""
+NEVER_STORED: Final = frozenset({400, 401, 403, 429})
+WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
+_canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
+
+
+def fingerprint(state: RequestState) -> bytes:
+    """What makes two requests the same: method, path, query and body, however its JSON is spaced or ordered."""
+    request = state.request
+    head = f"{request.method} {request.path}?{request.query}\n".encode()
+    return blake2b(head + _canonical(state.body), digest_size=16).digest()
+
+
+def is_stored(error: DomainError, status: int) -> bool:
+    """Whether a refusal is the request's outcome, to be answered again, and not a state of affairs that passes."""
+    return 400 <= status < 500 and status not in NEVER_STORED and not error.code.startswith("idempotency_")
+
+
+class Execute:
+    """Runs an operation whose request has passed every check that needs no transaction."""
+
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        services: Mapping[str, Any],
+        cursors: Cursors,
+        waiters: ConcurrencyLimit,
+        pressure: Pressure,
+        responses: ResponseBuilder,
+        problems: Problems,
+        absence: Absence,
+    ) -> None:
+        self._uow, self._vault, self._clock = dependencies.uow, dependencies.vault, dependencies.clock
+        self._base_url, self._services = dependencies.settings.base_url, services
+        self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
+        self._absence, self._pressure = absence, pressure
+        self._alone = ConcurrencyLimit(ALONE, 1)
+
+    async def __call__(self, state: RequestState) -> Response:
+        """The answer. Raises DomainError, with nothing done."""
+        if not state.operation.alone:
+            return await self._carry_out(state)
+        org = state.caller.tenant.org
+        async with AsyncExitStack() as held:
+            with self._idle(org):
+                await held.enter_async_context(self._alone.slot(org))
+            return await self._carry_out(state)
+
+    async def _carry_out(self, state: RequestState) -> Response:
+        match state.operation:
+            case Read() as operation:
+                return await self._read(state, operation)
+            case Write() as operation:
+                return await self._write(state, operation)
+            case DetachedRead() as operation:
+                check_ids(state)
+                idle = partial(self._idle, state.caller.tenant.org)
+                context = DetachedContext(*self._shared(state), self._clock.now(), idle)
+                return self._responses.success(state, await operation.handler(context))
+            case DetachedWrite() as operation:
+                return await self._detached_write(state, operation)
+            case Stream() as operation:
+                check_ids(state)
+                self._waiters.check(state.caller.tenant.org)
+                streaming = StreamContext(
+                    *self._shared(state), self._clock.now(), state.request.headers.get("last-event-id")
+                )
+                return self._responses.success(state, await operation.handler(streaming))
+            case operation:
+                raise TypeError(f"{operation.id} is of no kind that can be run")
+
+    @contextmanager
+    def _idle(self, org: str, *, checked: bool = True) -> Iterator[None]:
+        """Count a request that only waits, which presses nobody. Raises RateLimited unless it is a change that is done."""
+        with self._waiters.holding(org, checked=checked), self._pressure.idle():
+            yield
+
+    async def _read(self, state: RequestState, operation: Read) -> Response:
+        check_ids(state)
+        async with self._uow.read(state.caller.tenant) as tx:
+            reply = await operation.handler(ReadContext(*self._shared(state), tx.now, tx))
+        if reply.later is not None:
+            reply = await reply.later()
+        return self._responses.success(state, reply)
+
+    async def _detached_write(self, state: RequestState, operation: DetachedWrite) -> Response:
+        """Read what is needed, let the connection go, then reach out."""
+        check_ids(state)
+        async with self._uow.read(state.caller.tenant) as tx:
+            tx.dry = state.dry_run is not None
+            reach = await operation.handler(self._writing(state, tx, None))
+            if state.dry_run == "explain":
+                return self._responses.preview(state, tx.recorded)
+        return self._responses.success(state, await reach())
+
+    async def _write(self, state: RequestState, operation: Write) -> Response:
+        caller = state.caller
+        context = AuditContext(caller.actor, operation.id, state.request_id, operation.reversible)
+        async with self._uow.begin(caller.tenant, context) as tx:
+            tx.dry = state.dry_run is not None
+            if state.idempotency_key is None or tx.dry:
+                response = await self._act(state, operation, tx)
+            else:
+                response = await self._act_once(state, operation, tx, state.idempotency_key)
+        if state.later is None or state.dry_run is not None:
+            return response
+        return await self._finished(state, operation, context, state.later)
+
+    async def _finished(
+        self, state: RequestState, operation: Write, context: AuditContext, later: Callable[[], Awaitable[Reply]]
+    ) -> Response:
+        """What the change set going has come to; a repetition is answered the same from then on."""
+        with self._idle(state.caller.tenant.org, checked=False):
+            response = self._responses.success(state, await later())
+        if (key := state.idempotency_key) is not None:
+            kept = StoredAnswer(fingerprint(state), response.status, _kept(response.headers), response.body)
+            async with self._uow.begin(state.caller.tenant, context) as tx:
+                await tx[IdempotencyStore].revise(key, self._encrypted(operation, key, kept).body)
+        return response
+
+    async def _act_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
+        stored = await tx[IdempotencyStore].hold(key)
+        same = fingerprint(state)
+        if stored is not None:
+            if stored.fingerprint != same:
+                raise IdempotencyKeyReused
+            return self._responses.replay(state, self._decrypted(operation, key, stored))
+        try:
+            async with tx.savepoint():
+                response = await self._act(state, operation, tx)
+        except DomainError as error:
+            if not is_stored(error, self._problems.status(error)):
+                raise
+            state.error_code = error.code
+            told = self._absence.worded(state) if isinstance(error, NotFound) else error
+            response = self._problems.answer(told, state.request_id)
+        kept = StoredAnswer(same, response.status, _kept(response.headers), response.body)
+        await tx[IdempotencyStore].keep(key, self._encrypted(operation, key, kept))
+        return response
+
+    def _encrypted(self, operation: Write, key: str, answer: StoredAnswer) -> StoredAnswer:
+        """The answer as it may lie in store: of an operation that tells a secret it is encrypted."""
+        if not operation.encrypt_replay:
+            return answer
+        return replace(answer, body=self._vault.seal({"body": answer.body.decode()}, key))
+
+    def _decrypted(self, operation: Write, key: str, stored: StoredAnswer) -> StoredAnswer:
+        if not operation.encrypt_replay:
+            return stored
+        body: str = self._vault.open(stored.body, key)["body"]
+        return replace(stored, body=body.encode())
+
+    async def _act(self, state: RequestState, operation: Write, tx: Tx) -> Response:
+        check_ids(state)
+        read_preconditions(state)
+        reply = await self._handle(state, operation, tx)
+        state.later = reply.later
+        return (
+            self._responses.preview(state, tx.recorded)
+            if state.dry_run == "explain"
+            else self._responses.success(state, reply)
+        )
+
+    async def _handle(self, state: RequestState, operation: Write, tx: Tx) -> Reply:
+        """Call the handler; If-Match with several ETags is met when any one of their versions is the present one."""
+        handler, versions = operation.handler, state.expected_versions
+        for version in versions[:-1] if versions else ():
+            try:
+                async with tx.savepoint():
+                    return await handler(self._writing(state, tx, version))
+            except PreconditionFailed:
+                continue
+        return await handler(self._writing(state, tx, versions[-1] if versions else None))
+
+    def _writing(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
+        return WriteContext(*self._shared(state), tx.now, tx, version, state.command)
+
+    def _shared(self, state: RequestState) -> _Shared:
+        """Return what every kind of context begins with."""
+        service, page = self._services[state.operation.area], (state.page_request, state.version, state.cursor_context)
+        return service, state.caller, state.match.ids, state.query, *page, self._cursors, self._base_url
+
+
+def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:
+    return tuple((name.decode(), value.decode("latin-1")) for name, value in headers if name in WORTH_REPEATING)
+
+
+def check_ids(state: RequestState) -> None:
+    """Raises NotFound."""
+    ids = state.match.ids
+    if not ids:
+        return
+    prefixes = state.operation.ids
+    for name, text in ids.items():
+        prefix = prefixes.get(name)
+        if not (is_id(prefix, text) if prefix is not None else is_word(text)):
+            raise NotFound

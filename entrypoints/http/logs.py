@@ -1,0 +1,255 @@
+"""The access log, a line a request, and the request log, which is stored many entries at a time."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import sys
+from collections import deque
+from collections.abc import Awaitable, Sequence
+from time import perf_counter
+from typing import Final
+
+import msgspec
+
+from domain.kernel.clock import now
+from domain.kernel.errors import Unavailable
+from domain.request_logs.model import RequestLog
+from domain.request_logs.ports import RequestLogSink
+from entrypoints.http.checks import RequestState
+from entrypoints.http.exchange import Response
+
+ACCESS_LOG: Final = logging.getLogger("joinery.access")
+FLUSH_SECONDS: Final = 0.2
+"""Seconds for which lines are buffered, because writing each line alone costs three times its encoding."""
+
+
+class AccessLog:
+    """Writes a JSON line for each answered request to standard error, unless switched off or below the log level."""
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        self._enabled = enabled and ACCESS_LOG.isEnabledFor(logging.INFO)
+        self._encode = msgspec.json.Encoder().encode
+        self._lines: list[bytes] = []
+
+    def __call__(
+        self, method: str, route: str, status: int, seconds: float, request_id: str, org: str | None = None
+    ) -> None:
+        """Log one request. `route` is a path template, because paths may contain tokens."""
+        if not self._enabled:
+            return
+        if not self._lines:
+            asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
+        line = {
+            "time": now().isoformat(timespec="milliseconds"),
+            "level": "info",
+            "logger": ACCESS_LOG.name,
+            "message": "request",
+            "request_id": request_id,
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "org": org,
+        }
+        self._lines.append(self._encode(line))
+
+    def flush(self) -> None:
+        """Write the buffered lines."""
+        lines, self._lines = self._lines, []
+        if lines:
+            sys.stderr.write((b"\n".join(lines) + b"\n").decode())
+            sys.stderr.flush()
+
+
+log = logging.getLogger("joinery.request_logs")
+
+BATCH: Final = 500
+INTERVAL: Final = 0.5
+"""Rows and seconds after which what waits is written."""
+FULL: Final = 10_000
+"""From here on requests wait a moment for room."""
+MOMENT: Final = 0.25
+OVERFLOW: Final = 50_000
+"""Beyond this entries are lost, and counted, rather than the process."""
+BACKOFF: Final = (0.5, 1.0, 2.0, 5.0)
+AWAY: Final = (Unavailable, OSError)
+"""The store cannot be asked now; any other error is about what it was given."""
+APART: Final = 5.0
+"""Seconds after which entries are tried again whose own part of the store was out of reach; more than FULL of them are lost."""
+LAST_TRY: Final = 10.0
+"""Seconds that a clean stop gives the database."""
+
+
+async def _wait(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait for an event, but no longer than that."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+class RequestLogQueue:
+    """`put` costs an append; a background task writes. `lost` counts what had to be dropped."""
+
+    def __init__(self, sink: RequestLogSink) -> None:
+        self._sink = sink
+        self._waiting: deque[RequestLog] = deque()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._apart: deque[RequestLog] = deque()
+        self._again = 0.0
+        self.lost = 0
+
+    def __len__(self) -> int:
+        """How many entries wait."""
+        return len(self._waiting) + len(self._apart)
+
+    def put(self, entry: RequestLog) -> Awaitable[None] | None:
+        """Add an entry. Answers an awaitable only while the database is behind: wait for it, it takes a moment at most."""
+        waiting = self._waiting
+        if len(waiting) >= OVERFLOW:
+            self.lost += 1
+            return None
+        waiting.append(entry)
+        count = len(waiting)
+        if count in (1, BATCH):
+            self._wake.set()
+        return self._wait_for_room() if count > FULL else None
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        await _wait(self._room, MOMENT)
+
+    async def start(self) -> None:
+        """Begin to write."""
+        self._stopping = False
+        self._task = asyncio.create_task(self._run(), name="request-logs")
+
+    async def stop(self) -> None:
+        """Write what waits, for LAST_TRY seconds at most."""
+        self._stopping = True
+        self._wake.set()
+        if self._task is not None:
+            _, late = await asyncio.wait({self._task}, timeout=LAST_TRY)
+            for task in late:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            self._task = None
+        if len(self):
+            log.error("request logs lost at stop", extra={"count": len(self)})
+
+    async def _run(self) -> None:
+        while True:
+            await _wait(self._wake, APART if self._apart else None)
+            self._wake.clear()
+            self._join_apart()
+            while self._waiting:
+                if not self._stopping and len(self._waiting) < BATCH:
+                    await _wait(self._wake, INTERVAL)  # more entries may come
+                await self._write()
+            if self._stopping:
+                if not self._apart:
+                    return
+                await asyncio.sleep(BACKOFF[0])
+                self._wake.set()
+
+    def _join_apart(self) -> None:
+        """Have those tried again that were set apart, now and then."""
+        if self._apart and (self._stopping or asyncio.get_running_loop().time() >= self._again):
+            self._waiting.extend(self._apart)
+            self._apart.clear()
+
+    def _set_apart(self, entries: Sequence[RequestLog]) -> None:
+        """They hold up no others."""
+        self._apart.extend(entries)
+        self._again = asyncio.get_running_loop().time() + APART
+        while len(self._apart) > FULL:
+            self._apart.popleft()
+            self.lost += 1
+
+    async def _write(self) -> None:
+        """Write one batch; while the store is away, try again, ever more slowly."""
+        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+        for wait in (*BACKOFF, None):
+            error = await self._refusal(batch)
+            if error is None:
+                break
+            if not isinstance(error, AWAY):
+                await self._divide(batch)
+                break
+            if wait is None:
+                self._waiting.extendleft(reversed(batch))
+            else:
+                await asyncio.sleep(wait)
+        if len(self._waiting) <= FULL:
+            self._room.set()
+
+    async def _refusal(self, batch: list[RequestLog]) -> Exception | None:
+        try:
+            if apart := await self._sink.write(batch):
+                self._set_apart(apart)
+        except Exception as error:
+            log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
+            return error
+        return None
+
+    async def _divide(self, batch: list[RequestLog]) -> None:
+        """The store is there but refuses the batch: halves are written until what it cannot hold is by itself."""
+        if len(batch) == 1:
+            self.lost += 1
+            return
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            error = await self._refusal(half)
+            if isinstance(error, AWAY):
+                self._waiting.extendleft(reversed(half))
+            elif error is not None:
+                await self._divide(half)
+
+
+LONGEST: Final = 500
+LONGEST_METHOD: Final = 32
+_SECRET: Final = re.compile(r"(svc_(?:[a-z]+_){1,2})[0-9A-Za-z]{12,}")
+
+
+def without_secrets(text: str) -> str:
+    """The text with any credential in it cut down to its prefix: people do put keys into addresses."""
+    return _SECRET.sub(r"\1…", text) if "svc_" in text else text
+
+
+class LogRequest:
+    """Puts the entry on the queue."""
+
+    def __init__(self, queue: RequestLogQueue, latest: str) -> None:
+        self._queue = queue
+        self._latest = latest
+
+    def __call__(self, state: RequestState, response: Response) -> Awaitable[None] | None:
+        """A 401 has no organisation and is not logged. Answers an awaitable while the queue is full."""
+        caller, request, route = state.principal, state.request, state.match.route
+        if caller is None or response.status == 401:
+            return None
+        headers = request.headers
+        key, agent = headers.get("idempotency-key"), headers.get("user-agent")
+        return self._queue.put(
+            RequestLog(
+                id=state.request_id,
+                tenant=caller.tenant,
+                method=request.method[:LONGEST_METHOD],
+                path=without_secrets(request.path),
+                route=route.operation.path if route is not None else state.place or None,
+                query=without_secrets(request.query) or None,
+                status=response.status,
+                error_code=state.error_code,
+                duration_ms=int((perf_counter() - state.started) * 1000),
+                actor=caller.actor,
+                via=caller.via,
+                api_version=state.version or caller.organisation.api_version or self._latest,
+                idempotency_key=without_secrets(key[:LONGEST]) if key else None,
+                ip=state.address or None,
+                user_agent=without_secrets(agent[:LONGEST]) if agent else None,
+                created_at=state.now,
+            )
+        )

@@ -1,1 +1,0 @@
-"""The process that decodes images: it has no secret and no store."""

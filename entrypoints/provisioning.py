@@ -1,0 +1,77 @@
+"""Organisations, members, keys and sign-in links as the operator makes them, for commands and the demo."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from domain.access.model import ApiKey
+from domain.access.usecases import KeyRequest
+from domain.audit.model import Change
+from domain.audit.ports import AuditLog
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.model import Member, Organisation, Plan
+from domain.orgs.ports import OrgStore
+from domain.people.model import Purpose, SecurityEvent, User
+from entrypoints.container import Container
+from ports.unit_of_work import Tx
+
+OPERATOR: Final = Actor("service", "operator")
+SIGN_IN: Final = "/console/link/"
+"""The page that a link to sign in leads to; what follows the # is sent to nobody by itself."""
+
+
+def begin(
+    parts: Container, organisation: Organisation, operation: str, *, livemode: bool = True
+) -> AbstractAsyncContextManager[Tx]:
+    """Begin a unit of work as the operator, who acts as the service itself."""
+    unit: AbstractAsyncContextManager[Tx] = parts.uow().begin(
+        Tenant(organisation.id, livemode), AuditContext(OPERATOR, operation)
+    )
+    return unit
+
+
+async def new_organisation(parts: Container, name: str, kind: str, plan: Plan) -> Organisation:
+    """Make and keep an organisation."""
+    organisation = Organisation(
+        new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), parts.clock().now()
+    )
+    await parts.registry().create(organisation)
+    return organisation
+
+
+async def new_member(parts: Container, organisation: Organisation, email: str, role: str) -> Member:
+    """Add a person, known by that address or new, to the organisation.
+
+    Raises:
+        Conflict: The person is a member.
+    """
+    user = await parts.people().add(User(new_id("usr"), email.strip(), "", None, parts.clock().now()))
+    async with begin(parts, organisation, "members.add") as tx:
+        member = Member(user.id, organisation.id, user.email, role, tx.now)
+        await tx[OrgStore].add_member(member)
+        await tx[AuditLog].add(Change("member", user.id, "create", {}, {"email": member.email, "role": role}))
+    return member
+
+
+async def issue_key(parts: Container, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
+    """Make and keep a key; return it and its secret."""
+    key, secret = await parts.access().issue_key(tx, request)
+    after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
+    await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
+    return key, secret
+
+
+async def sign_in_link(parts: Container, user: User, organisation: Organisation) -> str:
+    """Make the address of a page that signs the person in, once."""
+    made, secret = await parts.links().make(user, Purpose.SIGN_IN, organisation.id)
+    async with begin(parts, organisation, "sessions.link") as tx:
+        after = {"user": user.id, "expires_at": made.expires_at.isoformat()}
+        await tx[AuditLog].add(Change("sign_in_link", user.id, "create", {}, after))
+    await note(parts, user, "link_made")
+    return f"{parts.settings().base_url.rstrip('/')}{SIGN_IN}{secret}"
+
+
+async def note(parts: Container, user: User, kind: str) -> None:
+    """Record a security event of the person."""
+    event = SecurityEvent(new_id("sec"), user.id, kind, "by an operator", "", "", parts.clock().now())
+    await parts.people().note(event)
