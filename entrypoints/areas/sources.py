@@ -10,10 +10,10 @@ from domain.runs.usecases.handed_in import HandedIn
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
 from entrypoints.dependencies import Dependencies
+from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import (
     Area,
     DetachedWrite,
-    Read,
     ReadContext,
     Reply,
     Tool,
@@ -24,28 +24,6 @@ from entrypoints.operations.operation import (
 
 Reading: TypeAlias = ReadContext[SourceService]
 Writing: TypeAlias = WriteContext[SourceService]
-
-
-async def list_all(call: Reading) -> Reply:
-    """The tenant's sources."""
-    return call.list(wire.SOURCE, await call.service.page(call.tx, call.page_request))
-
-
-async def create(call: Writing) -> Reply:
-    """Connect a source."""
-    return call.made(wire.SOURCE, await call.service.create(call.tx, call.command))
-
-
-async def read(call: Reading) -> Reply:
-    """One source."""
-    return call.one(wire.SOURCE, await call.service.get(call.tx, call.ids["id"]))
-
-
-async def update(call: Writing) -> Reply:
-    """Change a source."""
-    return call.one(
-        wire.SOURCE, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
-    )
 
 
 async def rotate_address(call: Writing) -> Reply:
@@ -89,60 +67,32 @@ def service_of(dependencies: Dependencies) -> SourceService:
     )
 
 
+SOURCES: Final = Collection("sources", wire.SOURCE, "/v1/sources", "src", "sources")
 OPERATIONS: Final = (
-    Read(
-        id="sources.list",
-        path="/v1/sources",
-        summary="List sources",
-        description="Your connections to vendors' data in this mode, newest first.",
-        handler=list_all,
-        scope="sources:read",
-        reply=wire.SOURCE.list,
-        paging="both",
+    SOURCES.list(
+        "List sources",
+        "Your connections to vendors' data in this mode, newest first.",
         dataset="sources",
     ),
-    Write(
-        id="sources.create",
-        method="POST",
-        path="/v1/sources",
-        summary="Connect a source",
-        description="The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs "
+    SOURCES.create(
+        "Connect a source",
+        "The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs "
         "in, `file` takes uploads, `push` takes records, `mail` takes mail from the senders that config.inbound names. "
         "A connector that is left out is chosen by kind, platform and format. A source with a schedule is first pulled "
         "at once; one that must sign in, as soon as it has credentials. More than the plan includes: 429.",
-        handler=create,
-        scope="sources:write",
-        body=wire.SOURCE.create(),
-        reply=wire.SOURCE.schema,
-        status=201,
         errors=("unprocessable", "quota_exceeded"),
         agent=Tool(approval=True, outside=True),
         undo="A source stays, for what was read of it rests on it. Set its status to paused instead.",
     ),
-    Read(
-        id="sources.read",
-        path="/v1/sources/{id}",
-        ids={"id": "src"},
-        summary="Read a source",
-        description="A source with its health and how fresh its data is.",
-        handler=read,
-        scope="sources:read",
-        reply=wire.SOURCE.schema,
+    SOURCES.read(
+        "Read a source",
+        "A source with its health and how fresh its data is.",
         errors=("not_found",),
     ),
-    Write(
-        id="sources.update",
-        method="PATCH",
-        path="/v1/sources/{id}",
-        ids={"id": "src"},
-        summary="Change a source",
-        description="Fields that are left out stay. `config` and `schedule` are replaced as wholes. Setting a blocked "
+    SOURCES.update(
+        "Change a source",
+        "Fields that are left out stay. `config` and `schedule` are replaced as wholes. Setting a blocked "
         "source's status to active starts its count of failures anew. The kind cannot change.",
-        handler=update,
-        scope="sources:write",
-        body=wire.SOURCE.patch(),
-        reply=wire.SOURCE.schema,
-        if_match=True,
         errors=("not_found", "precondition_required", "precondition_failed", "conflict", "unprocessable"),
         agent=Tool(approval=True, outside=True),
         undo=Undoing(

@@ -11,6 +11,7 @@ from domain.webhooks.model import DeliveryFilter, DeliveryStatus
 from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.dependencies import Dependencies
+from entrypoints.operations.collection import Collection
 from entrypoints.operations.openapi import WEBHOOKS
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 
@@ -26,33 +27,10 @@ _ONE: Final = {"id": "whe"}
 _DELIVERY: Final = {"id": "whe", "delivery": "dlv"}
 
 
-async def list_all(call: Reading) -> Reply:
-    """The tenant's endpoints."""
-    return call.list(wire.ENDPOINT, await call.service.page(call.tx, call.page_request))
-
-
 async def create(call: Writing) -> Reply:
     """A new endpoint with its secret."""
     endpoint, secret = await call.service.create_with_secret(call.tx, call.command, call.version)
     return call.made(wire.ENDPOINT, endpoint, secret=secret)
-
-
-async def read(call: Reading) -> Reply:
-    """One endpoint."""
-    return call.one(wire.ENDPOINT, await call.service.get(call.tx, call.ids["id"]))
-
-
-async def update(call: Writing) -> Reply:
-    """Change an endpoint."""
-    return call.one(
-        wire.ENDPOINT, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
-    )
-
-
-async def delete(call: Writing) -> Reply:
-    """Forget an endpoint."""
-    await call.service.delete(call.tx, call.ids["id"])
-    return Reply()
 
 
 async def list_deliveries(call: Reading) -> Reply:
@@ -113,63 +91,37 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     ]
 
 
+ENDPOINTS: Final = Collection("webhooks", wire.ENDPOINT, "/v1/webhook-endpoints", "whe", "webhooks")
 OPERATIONS: Final = (
-    Read(
-        id="webhooks.list",
-        path="/v1/webhook-endpoints",
-        summary="List webhook endpoints",
-        description="Your endpoints in this mode, newest first. Of secrets only the last four characters are shown.",
-        handler=list_all,
-        scope="webhooks:read",
-        reply=wire.ENDPOINT.list,
-        paging="both",
+    ENDPOINTS.list(
+        "List webhook endpoints",
+        "Your endpoints in this mode, newest first. Of secrets only the last four characters are shown.",
         dataset="webhook_endpoints",
     ),
-    Write(
-        id="webhooks.create",
-        method="POST",
-        path="/v1/webhook-endpoints",
-        summary="Create a webhook endpoint",
-        description="Events that happen from now on are POSTed to the URL, signed to the Standard Webhooks "
+    ENDPOINTS.create(
+        "Create a webhook endpoint",
+        "Events that happen from now on are POSTed to the URL, signed to the Standard Webhooks "
         "specification. The answer carries the signing secret: keep it, it is never shown again. At most 20 endpoints "
         "per organisation and mode. `Service-Dry-Run: explain` forecasts how many events the endpoint would have got in "
         "the last 7 days.",
         handler=create,
-        scope="webhooks:write",
-        body=wire.ENDPOINT.create(),
         reply=wire.ENDPOINT_WITH_SECRET,
-        status=201,
         body_feature="fat_webhooks",
         errors=("conflict", "unprocessable"),
         preview=wire.FORECAST,
         encrypt_replay=True,
         undo=Undoing("The endpoint is deleted.", WebhookService.undo),
     ),
-    Read(
-        id="webhooks.read",
-        path="/v1/webhook-endpoints/{id}",
-        ids=_ONE,
-        summary="Read a webhook endpoint",
-        description="An endpoint with how it is doing: when a delivery last succeeded and since when attempts fail.",
-        handler=read,
-        scope="webhooks:read",
-        reply=wire.ENDPOINT.schema,
+    ENDPOINTS.read(
+        "Read a webhook endpoint",
+        "An endpoint with how it is doing: when a delivery last succeeded and since when attempts fail.",
     ),
-    Write(
-        id="webhooks.update",
-        method="PATCH",
-        path="/v1/webhook-endpoints/{id}",
-        ids=_ONE,
-        summary="Change a webhook endpoint",
-        description="Fields that are left out stay; `event_types` and `filters` are replaced as wholes. Changed settings "
+    ENDPOINTS.update(
+        "Change a webhook endpoint",
+        "Fields that are left out stay; `event_types` and `filters` are replaced as wholes. Changed settings "
         "hold for events from then on. Setting the status to `disabled` fails what is on its way, and nothing is stored "
         "while it lasts; setting it to `enabled` starts anew with what happens from then on: have failed deliveries sent "
         "again with recover, and read what was never stored from the change feed.",
-        handler=update,
-        scope="webhooks:write",
-        body=wire.ENDPOINT.patch(),
-        reply=wire.ENDPOINT.schema,
-        if_match=True,
         body_feature="fat_webhooks",
         errors=("unprocessable",),
         preview=wire.FORECAST,
@@ -179,17 +131,9 @@ OPERATIONS: Final = (
             WebhookService.undo,
         ),
     ),
-    Write(
-        id="webhooks.delete",
-        method="DELETE",
-        path="/v1/webhook-endpoints/{id}",
-        ids=_ONE,
-        summary="Delete a webhook endpoint",
-        description="Stops every delivery and forgets the secrets. Its deliveries cannot be read any more.",
-        handler=delete,
-        scope="webhooks:write",
-        reply=None,
-        status=204,
+    ENDPOINTS.delete(
+        "Delete a webhook endpoint",
+        "Stops every delivery and forgets the secrets. Its deliveries cannot be read any more.",
         undo=Undoing(
             "The endpoint comes back under its id, with its settings and secrets, for 30 days; it gets what happens from then on.",
             WebhookService.undo,
