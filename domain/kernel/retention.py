@@ -43,7 +43,7 @@ CHALLENGES: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Tables of one fate: for how long (as people read it), and what purges them. Every table is in exactly one of these."""
+    """Tables of one fate: for how long (as people read it), and what purges them. Others are kept as long as the organisation."""
 
     what: str
     tables: tuple[str, ...]

@@ -22,9 +22,10 @@ def _tables() -> set[str]:
     return tables
 
 
-def test_every_table_has_one_fate() -> None:
+def test_no_table_has_two_fates() -> None:
+    """A table that is not named is kept as long as its organisation."""
     named = [table for kept in KEPT for table in kept.tables]
-    assert sorted(named) == sorted(_tables())
+    assert len(named) == len(set(named)) and set(named) <= _tables()
 
 
 def test_the_docs_show_the_table() -> None:
