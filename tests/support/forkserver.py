@@ -23,7 +23,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 COMMAND: Final = "entrypoints.cli.main"
-_IMPORTED: Final = ("cli.processes", "http.server", "worker.service", "scheduler.service", "mail.service", "cli.mirror")
+_IMPORTED: Final = ("cli.processes", "api.server", "worker.service", "scheduler.service", "mail.service", "cli.mirror")
 _MOST: Final = 200_000
 """Bytes of a message."""
 
