@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from domain.catalogue import categories
-from domain.ingestion.values import lengths, weights
+from domain.ingestion.values import quantities
 from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.dates import parse_date
 from domain.ingestion.values.gtin import parse_gtin
@@ -101,12 +101,12 @@ def number(value: Any) -> Decimal | None:
 
 def length(value: Any) -> Parsed[Any]:
     """A length `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
-    return _measured(value, lengths.unit_named, lengths.length, lengths.MAX_HUNDREDTHS, "hundredths_in")
+    return _measured(value, quantities.unit_named, quantities.length, quantities.MAX_HUNDREDTHS, "hundredths_in")
 
 
 def weight(value: Any) -> Parsed[Any]:
     """A weight `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
-    return _measured(value, weights.weight_unit_named, weights.weight, weights.MAX_HUNDREDTHS, "hundredths_lb")
+    return _measured(value, quantities.weight_unit_named, quantities.weight, quantities.MAX_WEIGHT, "hundredths_lb")
 
 
 def _measured(

@@ -13,7 +13,7 @@ from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Parsed, refused, unreadable
-from domain.ingestion.values.rug_words import CONSTRUCTIONS, SHAPES
+from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS
 from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
@@ -122,8 +122,8 @@ def _variant_checks(checker: _Checker, path: str) -> dict[str, Check]:
         "weight": values.weight,
     }
     rug = {
-        "shape": values.one_of(frozenset(name for _, name in SHAPES)),
-        "construction": values.one_of(frozenset(name for _, name in CONSTRUCTIONS)),
+        "shape": values.one_of(frozenset(SHAPES)),
+        "construction": values.one_of(frozenset(CONSTRUCTIONS)),
         "indoor_outdoor": values.one_of(frozenset(("indoor", "outdoor", "indoor_outdoor"))),
         "size_text": values.line,
         "nominal": values.line,

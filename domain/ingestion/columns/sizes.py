@@ -9,11 +9,16 @@ from domain.ingestion.drafts.draft import RowDraft, kind_of_product
 from domain.ingestion.drafts.pieces import lone_piece, named_piece, of_several, sized_as_bed, with_subtitle
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.lengths import METRIC, parse_length, unit_named
 from domain.ingestion.values.parsed import NOTHING, Parsed, refused
-from domain.ingestion.values.rug_sizes import RugSize
-from domain.ingestion.values.rug_words import parse_construction, parse_indoor_outdoor, parse_shape
-from domain.ingestion.values.rugs import is_no_rug, parse_rug_size
+from domain.ingestion.values.quantities import METRIC, parse_length, unit_named
+from domain.ingestion.values.rugs import (
+    RugSize,
+    is_no_rug,
+    parse_construction,
+    parse_indoor_outdoor,
+    parse_rug_size,
+    parse_shape,
+)
 from domain.ingestion.values.sides import BED, RUG, kind_of
 from domain.ingestion.values.text import line_of_text, stated
 from domain.kernel.problems import ProblemKind

@@ -13,11 +13,10 @@ from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.cartons import parse_packages
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.gtin import parse_gtin
-from domain.ingestion.values.lengths import parse_length, unit_named
 from domain.ingestion.values.parsed import Parsed, refused
+from domain.ingestion.values.quantities import parse_length, parse_weight, unit_named, weight_unit_named
 from domain.ingestion.values.stock import stock_in_value
 from domain.ingestion.values.text import as_text, code, line_of_text, stated
-from domain.ingestion.values.weights import parse_weight, weight_unit_named
 from domain.ingestion.values.words import (
     parse_assembly,
     parse_boolean,

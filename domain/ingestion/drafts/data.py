@@ -129,10 +129,10 @@ def _dimensions(row: RowDraft) -> Dimensions:
     if "length" in found:
         kind = kind_of_product(row)
         box = ("length", "width", "depth", "height", "diameter")
-        items = [Sided(found[side], side) for side in box if side in found]
+        items: list[Sided] = [(found[side], side) for side in box if side in found]
         sides = place(items, "length", kind)
         row.report("dimensions", None, sides.faults)
-        found = {**{side: value for side, value in found.items() if side not in box}, **sides.dimensions}
+        found = {**{side: value for side, value in found.items() if side not in box}, **(sides.value or {})}
     spread = row.spread
     if spread is None:
         return found  # type: ignore[return-value]

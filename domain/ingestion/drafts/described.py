@@ -9,12 +9,11 @@ from domain.catalogue.data import VariantData
 from domain.ingestion.drafts.draft import ProductDraft
 from domain.ingestion.drafts.pieces import counted, lone_piece, named_piece, of_several, sized_as_bed, with_subtitle
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.lengths import parse_length
 from domain.ingestion.values.parsed import Parsed
-from domain.ingestion.values.rug_words import parse_construction
+from domain.ingestion.values.quantities import parse_length, parse_weight
+from domain.ingestion.values.rugs import parse_construction
 from domain.ingestion.values.sides import BED, RUG, TRADE, kind_of
 from domain.ingestion.values.text import line_of_text
-from domain.ingestion.values.weights import parse_weight
 from domain.ingestion.values.words import parse_materials
 
 _FIELDS: Final = {

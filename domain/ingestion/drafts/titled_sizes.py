@@ -7,8 +7,8 @@ from domain.catalogue.data import Dimensions
 from domain.ingestion.drafts.draft import RowDraft, kind_of_product
 from domain.ingestion.drafts.pieces import of_several, with_subtitle
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.lengths import length, unit_named
 from domain.ingestion.values.parsed import Fault, quoted
+from domain.ingestion.values.quantities import length, unit_named
 from domain.ingestion.values.sides import BED, PILLOW, RUG
 from domain.kernel.problems import ProblemKind
 

@@ -136,8 +136,8 @@ def parse_country(text: str) -> Parsed[str]:
 
     `made in usa of imported materials` says where work was done, not the origin: unreadable, as is any unknown name.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = stated(text)
     if given is None:
         return NOTHING

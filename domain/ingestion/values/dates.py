@@ -275,8 +275,8 @@ def parse_date(text: str, order: str | None = None, today: date | None = None) -
     `order` is `mdy` or `dmy` when the column's values prove it; `today` the day of the run, from which a date without a year
     is the next such day. Problem: unreadable, for dates without a year and for those that day and month leave open.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = stated(text)
     if given is None or given == "0":
         return NOTHING
@@ -331,8 +331,8 @@ def parse_lead_time(text: str, unit: str = "days") -> Parsed[int]:
     Of a span (`3-5 working days`) it is the longer end, which a buyer can rely on. Problems: unreadable (words, months, dates,
     weeks of the calendar), out_of_range, conflict (`4+ weeks` names only the least).
     """
-    if too_long := overlong(text, _LONGEST_LEAD_TIME):
-        return too_long
+    if len(text) > _LONGEST_LEAD_TIME:
+        return overlong(text, _LONGEST_LEAD_TIME)
     given = stated(text)
     if given is None:
         return NOTHING

@@ -30,8 +30,8 @@ def parse_gtin(text: str) -> Parsed[str]:
     Problems: unreadable (a number cut by a spreadsheet to `4.25109E+12`, a wrong length, one digit repeated),
     bad_check_digit. Eleven digits whose check digit fits are a GTIN-12 whose leading zero a spreadsheet dropped.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = code(text.strip("`"))
     if given is None or given.lower() in _NONE:
         return NOTHING

@@ -287,8 +287,8 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     `auto`. Zero, blanks and placeholders state no price. Problems: unreadable (words, ranges, prices by measure, marks that can
     be read in two ways), unknown_currency, out_of_range (negative), conflict (a least price, one without tax: read all the same).
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = stated(text)
     if given is None or _ZERO.fullmatch(given):
         return NOTHING

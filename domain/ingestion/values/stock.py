@@ -239,8 +239,8 @@ def parse_stock(text: str) -> Parsed[Stock]:
 
     `20+` is 20; a negative quantity is oversold, means 0 and is told. Problems: unreadable, out_of_range, conflict.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = stated(text)
     if given is None:
         return NOTHING

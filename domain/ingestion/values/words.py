@@ -123,8 +123,8 @@ def parse_features(text: str) -> Parsed[tuple[str, ...]]:
 @lru_cache(maxsize=16384)
 def parse_components(text: str) -> Parsed[tuple[Component, ...]]:
     """The parts of a set by their codes (`AB-1, AB-2 (x2)`); a code named twice counts twice. Problem: unreadable."""
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = stated(text)
     if given is None:
         return NOTHING

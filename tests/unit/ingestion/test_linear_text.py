@@ -78,6 +78,7 @@ FIELDS = sorted(
     }
 )  # fmt: skip
 
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Read = Callable[[str], object]
 
 
@@ -103,7 +104,8 @@ def _functions() -> Iterator[tuple[str, Read]]:
             first, *others = parameters
             many = first.annotation in (Sequence[str], list[str])
             if first.annotation is str or many:
-                rest = [_sample(name, other) for other in others if other.default is other.empty]
+                needed = (other for other in others if other.default is other.empty and other.kind not in VARIADIC)
+                rest = [_sample(name, other) for other in needed]
                 yield f"{module.__name__}.{name}", _bound(found, rest, many)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.ingestion.values.rug_words import parse_construction, parse_indoor_outdoor, parse_shape
+from domain.ingestion.values.rugs import parse_construction, parse_indoor_outdoor, parse_shape
 from domain.ingestion.values.rugs import parse_rug_size
 
 
