@@ -172,10 +172,10 @@ def _length_of(side: Side, bare_feet: bool) -> Length | None:
     part, _, fraction = inches.partition(" ")
     inch = Decimal(part or 0)
     if fraction:
-        over, _, under = fraction.partition("/")
-        if not 0 < int(over) < int(under):
+        over, under = map(int, fraction.split("/"))
+        if not 0 < over < under or (side.lastgroup == "inch" and under not in (2, 4, 8, 16, 32)):
             return None
-        inch += Decimal(int(over)) / int(under)
+        inch += Decimal(over) / under
     return length(Decimal(feet) * 12 + inch, "in") if inch < 12 or side.lastgroup == "inch" else None
 
 

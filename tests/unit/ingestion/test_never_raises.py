@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.columns import attributes
+from domain.ingestion.columns import readers
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, Group
@@ -18,7 +18,6 @@ from domain.ingestion.merging import RecordMerger
 from domain.ingestion.records import from_record
 from domain.ingestion.values import (
     cartons,
-    countries,
     dates,
     dimensions,
     gtin,
@@ -36,7 +35,7 @@ from domain.ingestion.vocabulary.senses import score_header, senses
 
 READERS: list[Callable[[str], Parsed[Any]]] = [
     cartons.parse_packages,
-    countries.parse_country,
+    words.parse_country,
     dates.parse_date,
     dimensions.parse_dimensions,
     gtin.parse_gtin,
@@ -103,7 +102,7 @@ def test_texts_and_lists_take_any_text(value: str) -> None:
     assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
     media.addresses(value, "https://cdn.vendor.example/")
     stock.stock_in_value(value)
-    attributes.pairs(value)
+    readers.pairs(value)
 
 
 @relaxed
