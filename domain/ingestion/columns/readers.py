@@ -10,7 +10,7 @@ from domain.catalogue.categories import by_google
 from domain.catalogue.data import Component
 from domain.ingestion.data import load
 from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
-from domain.ingestion.drafts.pieces import is_rule, lone_piece, named_piece, of_several, sized_as_bed, with_subtitle
+from domain.ingestion.drafts.pieces import is_rule, named_piece, of_several, sized_piece, title_of
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.cartons import parse_packages
 from domain.ingestion.values.dates import parse_date, parse_lead_time
@@ -28,7 +28,7 @@ from domain.ingestion.values.rugs import (
     parse_rug_size,
     parse_shape,
 )
-from domain.ingestion.values.sides import BED, RUG, kind_of
+from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.stock import parse_availability, parse_stock, stock_in_value
 from domain.ingestion.values.text import as_text, body_of_text, clean, code, line_of_text, stated
 from domain.ingestion.values.words import (
@@ -428,15 +428,11 @@ def _sides_of_object(column: ReadColumn, row: RowDraft, cell: Mapping[str, Any])
 
 def _sized(column: ReadColumn, row: RowDraft, text: str, mark: str) -> Spread | None:
     """A size; of a set of several pieces it is the piece's that it names, and told when it names none."""
-    data, kind = row.product.data, row.kind()
-    title = with_subtitle(row.variant.get("title") or data.get("title"), data.get("description"))
-    several = of_several(title)
-    name = lone_piece(text) if several else None
-    if several:
-        kind = kind_of("", name) if name else BED if sized_as_bed(title) else kind
+    title = title_of(row.product, row.variant)
+    name, kind = sized_piece(title, text, row.kind())
     parsed = parse_dimensions(text, column.unit or row.dimension_unit, kind, column.order, mark)
     spread: Spread | None = column.take(row, parsed)
-    if spread is None or not several or not spread.dimensions:
+    if spread is None or not spread.dimensions or not of_several(title):
         return spread
     if name is not None:
         return named_piece(spread, name)

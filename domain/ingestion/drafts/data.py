@@ -9,7 +9,7 @@ from domain.catalogue.data import Carton, Component, OfferData, ProductData, Var
 from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, VariantStatement
 from domain.ingestion.drafts.draft import NO_PLACE, ProductDraft, RowDraft
-from domain.ingestion.drafts.pieces import counted, of_several, with_sizes, with_subtitle, with_title
+from domain.ingestion.drafts.pieces import counted, of_several, title_of, with_sizes, with_title
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.media import media_list
 from domain.ingestion.values.parsed import quoted
@@ -133,8 +133,7 @@ def _components(row: RowDraft) -> list[Component]:
 
     A piece that is made of several parts, or of none that can be told, stands beside them without a count.
     """
-    data = row.product.data
-    title = with_subtitle(row.variant.get("title") or data.get("title"), data.get("description"))
+    title = title_of(row.product, row.variant)
     pieces, told = counted(row.spread.components if row.spread else (), title)
     if not row.components or not pieces:
         if told is not None:

@@ -58,6 +58,11 @@ def with_subtitle(title: str | None, description: str | None) -> str:
     return f"{first}, {description}" if first else description
 
 
+def title_of(product: ProductDraft, variant: VariantData) -> str:
+    """What names a variant: its own title, else that of its product."""
+    return with_subtitle(variant.get("title") or product.data.get("title"), product.data.get("description"))
+
+
 @lru_cache(maxsize=4096)
 def of_several(title: str) -> bool:
     """Whether a title names several pieces that stand apart (`7 Pc. Dining Set`, `Sofa + Loveseat`)."""
@@ -78,6 +83,14 @@ def lone_piece(text: str) -> str | None:
         return None
     name = _SIZE_WORD.sub("", match[1].strip())
     return None if side_of(name) or _ABOUT_SIZE.search(name) else name
+
+
+def sized_piece(title: str, text: str, kind: str) -> tuple[str | None, str]:
+    """The piece of a set that a size is of, None where it names none, and the kind that its sides are named by."""
+    if not of_several(title):
+        return None, kind
+    name = lone_piece(text)
+    return name, kind_of("", name) if name else BED if sized_as_bed(title) else kind
 
 
 def named_piece(spread: Spread, name: str) -> Spread:
@@ -318,11 +331,9 @@ def _take(data: VariantData, name: str, text: str, product: ProductDraft, *, is_
 
 
 def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
-    title = with_subtitle(data.get("title") or product.data.get("title"), product.data.get("description"))
+    title = title_of(product, data)
     several = of_several(title)
-    piece = lone_piece(text) if several else None
-    kind = kind_of("", piece) if piece else kind_of(" > ".join(product.category_path()), title)
-    kind = BED if several and sized_as_bed(title) else kind
+    piece, kind = sized_piece(title, text, kind_of(" > ".join(product.category_path()), title))
     spread: Spread | None = _sound(parse_dimensions(text, None, kind, TRADE))
     if spread is None or any("dimensions" in part for part in data.get("components", ())):
         return

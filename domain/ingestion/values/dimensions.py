@@ -257,7 +257,7 @@ def _end(item: _Item, left: str) -> None:
     """Give a measure the words behind it: its axis, a unit that stands behind the axis, or whose measure it is."""
     words = words_in(left)
     if item.measure.unit is None and (unit := next(filter(None, map(unit_named, words)), None)):
-        item.measure = replace(item.measure, unit=unit)
+        item.measure = item.measure._replace(unit=unit)
     if item.label.role or not left:
         return
     label = label_of(left)
@@ -395,7 +395,7 @@ def _confirms(first: Sequence[_Item], second: Sequence[_Item], unit: str | None,
     for a, b, unit_a, unit_b in zip(first, second, _units_of(first, unit), _units_of(second, other), strict=True):
         if b.side not in (None, a.side) or unit_a is None or unit_b is None:
             return False
-        one, two = replace(a.measure, unit=unit_a), replace(b.measure, unit=unit_b)
+        one, two = a.measure._replace(unit=unit_a), b.measure._replace(unit=unit_b)
         if not (one.value == two.value if unit_a == unit_b else same_length(one, two, None)):
             return False
     return True

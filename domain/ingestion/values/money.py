@@ -79,13 +79,17 @@ def _grouped(number: str, mark: str) -> bool:
 def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
     """The digits of a price as an exact number; None when its marks can be read in two ways."""
     bare = re.sub(r"[\s'’\u00a0\u202f]", "", number)
-    if len(re.sub(r"\D", "", bare.split(".")[0] if decimal != "comma" else bare)) > _MAX_DIGITS:
+    if (
+        len(bare) > _MAX_DIGITS
+        and len(re.sub(r"\D", "", bare.split(".")[0] if decimal != "comma" else bare)) > _MAX_DIGITS
+    ):
         return None
-    marks = sorted((bare.rfind(mark), mark) for mark in ".,")
-    (other, group), (last, mark) = marks
-    whole, digits = bare[: max(last, 0)], bare[last + 1 :]
+    dot, comma = bare.rfind("."), bare.rfind(",")
+    last, other = max(dot, comma), min(dot, comma)
     if last < 0:
         return Decimal(bare)
+    mark, group = (".", ",") if dot > comma else (",", ".")
+    whole, digits = bare[:last], bare[last + 1 :]
     if other >= 0:
         return Decimal(f"{whole.replace(group, '')}.{digits}") if _grouped(whole, group) else None
     if bare.count(mark) > 1:
@@ -105,6 +109,8 @@ def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
 
 def _signs(words: str) -> list[str]:
     """The currency words beside a number, known words that say nothing left out."""
+    if not words:
+        return []
     parts = re.split(r"[\s()*~]+", words.strip().lower())
     return [part for part in parts if part.strip(".:,;-") and part.strip(".:,;") not in _WORDS]
 

@@ -24,11 +24,10 @@ read, or the only one that has a unit of weight.
 
 import re
 import unicodedata
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from domain.catalogue.data import Length, Weight
 from domain.ingestion.data import load, meanings
@@ -76,8 +75,7 @@ _SIMPLE: Final = re.compile(r"\d{1,15}(?:\.\d{0,18})?(?!\d)")
 _THREE: Final = re.compile(r"\d{1,3}[.,]\d{3}")
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """An exact number and where it ended in the text; `other` is what it is if its one mark means the other thing."""
 
     value: Decimal
@@ -215,8 +213,7 @@ def _settled(value: Decimal, other: Decimal | None, unit: str, decimal: str = "a
     return value if value == (great if unit == "g" else small) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(NamedTuple):
     """A length or a weight found in a folded text: `unit` None when none stands beside it; `end` is where it stops.
 
     `choices` says that two lengths stand side by side (`15"/19"`) and neither is the one meant; `other` is the value
@@ -338,7 +335,7 @@ def measure_at(text: str, position: int, unit: str | None = None, slashes: bool 
         if second is None:
             break
         if same_length(first, second, unit):
-            first = replace(first, end=second.end)
+            first = first._replace(end=second.end)
             continue
         # A fraction gone wrong (`60/32`, `1/3`) is no two figures.
         botched = second.value in (2, 4, 8, 16, 32, 64) if second.value < first.value else second.value <= 16
@@ -379,11 +376,6 @@ def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> 
     return None
 
 
-def _is_negative(lead: str) -> bool:
-    """Whether what stands before a number ends in a minus, not in a dash behind a word."""
-    return lead.endswith("-") and not lead[-2:-1].isalnum()
-
-
 @cell_parser(longest=500, kept=65536, blank=not_said)
 def parse_length(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Length]:
     """One length from a cell; `unit` is the column's unit, used when the cell names none.
@@ -398,7 +390,7 @@ def parse_length(text: str, given: str, unit: str | None = None, decimal: str = 
     if start is None or measure is None:
         return unreadable(text, "is no length")
     lead = flat[: start.start()]
-    if _is_negative(lead):
+    if lead.endswith("-") and not lead[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     if lead and label_of(lead).role == "other":
         return unreadable(text, "is no length of the piece")
@@ -457,7 +449,7 @@ def _weight_at(flat: str, position: int) -> Measure | None:
         second = _one_weight_at(flat, gap.end())
         if second is not None and (first.unit is None or second.unit in (None, first.unit)):
             strange = first.strange and second.strange
-            return replace(first, unit=first.unit or second.unit, end=second.end, strange=strange)
+            return first._replace(unit=first.unit or second.unit, end=second.end, strange=strange)
     if first.unit in _SMALLER and (gap := _FURTHER.match(flat, first.end)):
         unit, parts = _SMALLER[first.unit]
         second = _one_weight_at(flat, gap.end())
@@ -485,9 +477,12 @@ def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Wei
     first = _weight_at(flat, start.start()) if start else None
     if start is None or first is None:
         return unreadable(text, "is no weight")
-    before = _UNIT_BEFORE.search(flat, 0, start.start())
+    label = flat[: start.start()]
+    if label.endswith("-") and not label[-2:-1].isalnum():
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
+    before = _UNIT_BEFORE.search(label) if label else None
     named = first.unit or (weight_unit_named(before[1]) if before else None)
-    label = flat[: (before or start).start()]
+    label = label[: before.start()] if before else label
     if _LOAD.search(label) or _LOAD.search(flat, first.end):
         return unreadable(text, "is a load, not the weight of the piece")
     if _BY_MEASURE.match(flat, first.end):
@@ -511,9 +506,6 @@ def parse_weight(text: str, given: str, unit: str | None = None, decimal: str = 
     stated; `decimal` is the source's mark. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
     """
     flat = folded(given.replace("#", " lb ")).strip()
-    start = _WEIGHT_START.search(flat)
-    if start is not None and _is_negative(flat[: start.start()]):
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     found = _weighed(text, flat, unit, decimal)
     if found.value is not None or _LOAD.search(flat) or _SEVERAL.search(flat):
         return found

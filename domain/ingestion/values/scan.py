@@ -12,7 +12,7 @@ Brackets that hold no size of their own (a unit, an order of sides, a count, a l
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -302,7 +302,7 @@ class Scan:
         for place in range(len(self.tokens) - 1, max(-1, len(self.tokens) - 4), -1):
             token = self.tokens[place]
             if token.measure is not None and token.measure.unit is None:
-                measure = replace(token.measure, unit=unit_named(self.text[at]))
+                measure = token.measure._replace(unit=unit_named(self.text[at]))
                 self.tokens[place] = token._replace(measure=measure)
             if token.kind != WORDS:
                 return
