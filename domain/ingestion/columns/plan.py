@@ -189,8 +189,8 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
             for column in columns
             if column.field.partition(".")[0] in CHECKED or column.field == "location"
         ),
-        status=tuple(column.position for column in columns if column.field in ("status", "discontinued")),
-        availability=tuple(column.position for column in columns if column.field == "availability"),
+        status=tuple(positions("status", "discontinued")),
+        availability=tuple(positions("availability")),
         cartons=_carton_columns(columns),
         stem=None if group else stems_of(codes, titles),
         family=None if group else family_of(codes, titles, positions("colour"), positions("description")),
