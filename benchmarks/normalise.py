@@ -14,7 +14,7 @@ from python_calamine import CalamineWorkbook
 from benchmarks.ingest import line
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.values import dates, dimensions, lengths, money, rugs, stock, weights
+from domain.ingestion.values import dates, dimensions, money, quantities, rugs, stock
 from domain.ingestion.values.parsed import Parsed
 from domain.ingestion.values.text import as_text
 
@@ -23,8 +23,8 @@ Read = Callable[[str, str | None], Parsed[Any]]
 
 _PARSERS: Final[dict[str, tuple[str, Read]]] = {
     "dimensions": ("dimensions", dimensions.parse_dimensions),
-    "dimensions.": ("lengths", lengths.parse_length),
-    "weight": ("weights", weights.parse_weight),
+    "dimensions.": ("lengths", quantities.parse_length),
+    "weight": ("weights", quantities.parse_weight),
     "rug.size_text": ("rug sizes", rugs.parse_rug_size),
     "quantity": ("stock", lambda text, unit: stock.parse_stock(text)),
     "availability": ("availability", lambda text, unit: stock.parse_availability(text)),
@@ -35,7 +35,7 @@ _PARSERS: Final[dict[str, tuple[str, Read]]] = {
 }
 _CACHED: Final = [
     kept
-    for module in (dates, dimensions, lengths, money, rugs, stock, weights)
+    for module in (dates, dimensions, money, quantities, rugs, stock)
     for kept in vars(module).values()
     if hasattr(kept, "cache_clear")
 ]

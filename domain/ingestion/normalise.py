@@ -5,14 +5,22 @@ from typing import Any, Final
 from domain.catalogue.differences import CHECKED
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
-from domain.ingestion.columns.plan import ReadPlan, read_row
-from domain.ingestion.columns.relatives import join, settle_family
-from domain.ingestion.columns.whereabouts import column_of, place_of
-from domain.ingestion.drafts.apart import fill_in, name_options, other_size, size_text, tell_apart
-from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
-from domain.ingestion.drafts.described import describe
+from domain.ingestion.columns.families import join, settle_family
+from domain.ingestion.columns.plan import ReadPlan, column_of, place_of, read_row
+from domain.ingestion.drafts.data import (
+    add_media,
+    fill_in,
+    finish_product,
+    finish_variant,
+    merge_offers,
+    name_options,
+    offers_of,
+    other_size,
+    size_text,
+    tell_apart,
+)
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft
-from domain.ingestion.drafts.offers import merge_offers, offers_of
+from domain.ingestion.drafts.pieces import describe
 from domain.ingestion.model import Group
 from domain.ingestion.values.parsed import quoted
 from domain.kernel.bounds import OFFERS, VARIANTS
@@ -57,9 +65,8 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     if plan.title is not None and "title" not in data:
         product.tell("title", ProblemKind.MISSING, "The item has no title.", group.rows[0][0])
     for excess in trim_product(data):  # type: ignore[arg-type]
-        product.leave_out(excess.field, excess.count, *place_of(excess, group, plan))
-    if product.left_out is not None:
-        product.problems += product.left_out.problems(group.sheet)
+        product.left_out.add(excess.field, excess.count, *place_of(excess, group, plan))
+    product.problems += product.left_out.problems(group.sheet)
     statement = ProductStatement(
         group.key,
         data,
@@ -85,8 +92,6 @@ def _complete_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> N
 
 def _options_of(row: RowDraft) -> str:
     values = row.option_values
-    if not values:
-        return ""
     return " / ".join(values[place] for place in sorted(values) if values[place] != "Default Title")
 
 
@@ -121,7 +126,7 @@ def _unclaimed(own: str, options: str, row: RowDraft) -> str:
 def _carton_cells(row: RowDraft, plan: ReadPlan, cells: list[Any]) -> CartonCells | None:
     if not plan.cartons:
         return None
-    stated = tuple(number for number, carton in sorted((row.cartons or {}).items()) if carton)
+    stated = tuple(number for number, carton in sorted(row.cartons.items()) if carton)
     return CartonCells(plan.carton_parts(cells), stated)
 
 
@@ -130,7 +135,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     product = row.product
     data = finish_variant(row)
     for excess in trim_variant(data):  # type: ignore[arg-type]
-        product.leave_out(excess.field, excess.count, row.line, column_of(excess, row.line, cells, plan))
+        product.left_out.add(excess.field, excess.count, row.line, column_of(excess, row.line, cells, plan))
     offers = offers_of(row, plan.location)
     blank = frozenset(path for path in row.blank if path.startswith("offer."))
     if not offers and not row.covers and (blank := blank - _STOCK):
@@ -161,8 +166,8 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
             cartons=_carton_cells(row, plan, cells),
         )
     else:
-        product.leave_out("variants", 1, row.line, None, key)
+        product.left_out.add("variants", 1, row.line, None, key)
         return
     if len(known.offers) > OFFERS:
-        product.leave_out("offers", len(known.offers) - OFFERS, row.line, None)
+        product.left_out.add("offers", len(known.offers) - OFFERS, row.line, None)
         del known.offers[OFFERS:]

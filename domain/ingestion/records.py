@@ -1,94 +1,291 @@
-"""Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data."""
+"""Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data.
 
-from collections.abc import Mapping
+Values are typed already, so they are checked rather than parsed. A schema names the check of each member: a function, a
+schema of its own for an object, or a list of one schema for a list of objects.
+"""
+
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from domain.catalogue import categories
 from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
-from domain.ingestion import record_checks as values
-from domain.ingestion.drafts.left_out import LeftOut
+from domain.ingestion.drafts.draft import LeftOut
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.record_checks import Check
-from domain.ingestion.values.parsed import Parsed, refused, unreadable
-from domain.ingestion.values.rug_words import CONSTRUCTIONS, SHAPES
-from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS
-from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
+from domain.ingestion.values.dates import parse_date
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.media import ROLES, addresses, role_of
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, refused, unreadable
+from domain.ingestion.values.quantities import (
+    INCHES,
+    MAX_HUNDREDTHS,
+    MAX_WEIGHT,
+    POUNDS,
+    length,
+    unit_named,
+    weight,
+    weight_unit_named,
+)
+from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
+from domain.ingestion.values.stock import word_meaning
+from domain.ingestion.values.text import MAX_TEXT, MAX_TITLE, code, plain, stated
+from domain.ingestion.values.words import parse_country, parse_freight_class
+from domain.ingestion.vocabulary.fields import CARTON_PARTS, COMPLIANCE, DIMENSION_PARTS
+from domain.kernel.bounds import ITEM_CHARS, ITEMS, OFFERS, VARIANTS
+from domain.kernel.money import EXPONENTS, minor_units
 from domain.kernel.problems import Problem, ProblemKind
 
+Check = Callable[[Any], Parsed[Any]]
+Schema = Mapping[str, "Check | Mapping[str, Any] | list[Any]"]
+_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,18})?")
+_MOST: Final = 2_000_000_000
+_MOST_MINOR: Final = 10**17
+_MONEY: Final = 'an exact number with its currency, such as {"amount": 49.5, "currency": "usd"}'
 
-class _Checker:
-    """Collects the problems of one record."""
 
-    def __init__(self, line: int | None, settings: FeedSettings) -> None:
-        self.line = line
-        self.media = partial(values.media, base=settings.media_base_url)
-        self.key: str | None = None
-        self.problems: list[Problem] = []
+def _line(value: Any) -> Parsed[str]:
+    """Check a one-line text."""
+    if not isinstance(value, str):
+        return unreadable(str(value), "is no text")
+    found = stated(value)
+    return overlong(found, MAX_TITLE) if found is not None and len(found) > MAX_TITLE else Parsed(found)
 
-    def report(self, field: str, problem: ProblemKind, detail: str) -> None:
-        self.problems.append(Problem(field, problem, detail, self.line, external_id=self.key))
 
-    def taken(self, field: str, parsed: Parsed[Any]) -> Any:
-        for fault in parsed.faults:
-            self.report(field, fault.problem, fault.detail)
-        return parsed.value
+def _body(value: Any) -> Parsed[str]:
+    """Check a text of several lines."""
+    if not isinstance(value, str):
+        return unreadable(str(value), "is no text")
+    found = plain(value)
+    return overlong(found, MAX_TEXT) if len(found) > MAX_TEXT else Parsed(found or None)
 
-    def members(
-        self, value: Any, checks: Mapping[str, Check], path: str, known: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
-        """The members of an object that pass their checks; the others, and unknown ones, are reported."""
-        out: dict[str, Any] = {}
-        for name, item in value.items():
-            field = f"{path}.{name}"
-            if name in known:
-                continue
-            if name not in checks:
-                self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
-            elif item is None:
-                out[name] = None
-            else:
-                parsed = checks[name](item)
-                found = self.taken(field, parsed)
-                if found is not None or not (parsed.faults or self._told(field)):
-                    out[name] = found  # a value that says nothing is as good as null
-        return out
 
-    def _told(self, field: str) -> bool:
-        """Whether something at or below the field was just reported."""
-        last = self.problems[-1].field if self.problems else ""
-        return last == field or last.startswith(f"{field}.")
+def _code(value: Any) -> Parsed[str]:
+    """Check a code: a text, or a whole number standing for one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or len(value) > MAX_TITLE:
+        return unreadable(str(value), "is no code")
+    return Parsed(code(value))
 
-    def nested(self, checks: Mapping[str, Check], path: str) -> Check:
-        """A check for an object with checks of its own; what is wrong inside is reported with its path."""
 
-        def check(value: Any) -> Parsed[Any]:
-            if not isinstance(value, Mapping):
-                return unreadable(str(value), "is no object")
-            found = self.members(value, checks, path)
-            return Parsed(found if found or not value else None)
+def _lines(value: Any) -> Parsed[list[str]]:
+    """Check a list of one-line texts."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return unreadable(str(value), "is no list of texts")
+    if len(value) > ITEMS:
+        return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
+    found = [kept for item in value if (kept := stated(item))]
+    fitting = [item for item in found if len(item) <= ITEM_CHARS]
+    detail = f"{len(found) - len(fitting)} of the texts are longer than {ITEM_CHARS} characters."
+    return Parsed(fitting or None, (Fault(ProblemKind.TOO_LONG, detail),) if len(fitting) < len(found) else ())
 
-        return check
 
-    def listed(self, checks: Mapping[str, Check], path: str) -> Check:
-        """A check for a list of such objects."""
+def _category(value: Any) -> Parsed[str]:
+    """Check the id of a category of the taxonomy."""
+    known = isinstance(value, str) and value in categories.everything()
+    return Parsed(value) if known else unreadable(str(value), "is no category of the taxonomy")
 
-        def check(value: Any) -> Parsed[Any]:
-            if not isinstance(value, list):
-                return unreadable(str(value), "is no list")
-            if len(value) > ITEMS:
-                return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
-            found = []
-            for place, item in enumerate(value):
-                if isinstance(item, Mapping):
-                    found.append(_without_gaps(self.members(item, checks, f"{path}.{place}")))
-                else:
-                    self.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This entry is no object.")
-            return Parsed([item for item in found if item] or None)
 
-        return check
+def _flag(value: Any) -> Parsed[bool]:
+    return Parsed(value) if isinstance(value, bool) else unreadable(str(value), "is neither true nor false")
+
+
+def _number(value: Any) -> Decimal | None:
+    """An exact number from a JSON number or its text, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    text = repr(value) if isinstance(value, float) else str(value).strip()
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def _plain_number(value: Any) -> Parsed[Decimal]:
+    found = _number(value)
+    return unreadable(str(value), "is no number") if found is None else Parsed(found)
+
+
+def _member(value: Any, name: str) -> str:
+    """What a sentence quotes: the member that is no number, or the whole."""
+    return str(value[name] if isinstance(value, Mapping) and name in value else value)
+
+
+def _measure(value: Any, *, weighs: bool) -> Parsed[Any]:
+    """Check a length or weight `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
+    answered = isinstance(value, Mapping) and value.get("given") is not None
+    given = value["given"] if answered else value
+    if not isinstance(given, Mapping) or (amount := _number(given.get("value"))) is None:
+        example = '{"value": 12.5, "unit": "kg"}' if weighs else '{"value": 95, "unit": "cm"}'
+        return unreadable(_member(given, "value"), f"is no measure; send a number with its unit, such as {example}")
+    named = str(given.get("unit", ""))
+    unit = weight_unit_named(named) if weighs else unit_named(named)
+    if unit is None:
+        known = ", ".join(POUNDS if weighs else INCHES)
+        return refused(ProblemKind.UNKNOWN_UNIT, named, f"is no unit that is known ({known})")
+    if amount <= 0:
+        return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero") if amount else NOTHING
+    found: Any = weight(amount, unit) if weighs else length(amount, unit)
+    if 0 < (found["hundredths_lb"] if weighs else found["hundredths_in"]) <= (MAX_WEIGHT if weighs else MAX_HUNDREDTHS):
+        return Parsed(found)
+    return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is out of all proportion")
+
+
+_length: Final = partial(_measure, weighs=False)
+_weight: Final = partial(_measure, weighs=True)
+
+
+def _currency(value: Any) -> Parsed[str]:
+    """Check a currency's code, in whatever case; nothing for null."""
+    if value is None:
+        return NOTHING
+    found = value.strip().lower() if isinstance(value, str) else ""
+    if found in EXPONENTS:
+        return Parsed(found)
+    return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), "is no currency code of ISO 4217")
+
+
+def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
+    """Check money: `{amount, currency}`, or minor units as a whole number where a currency stands beside it.
+
+    It gives minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        if beside is None:
+            detail = f"has no currency beside it, as minor units must; send {_MONEY}"
+            return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), detail)
+        if not 0 <= value <= _MOST_MINOR:
+            return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or out of all proportion")
+        return Parsed((value, beside)) if value else NOTHING
+    if not isinstance(value, Mapping) or (amount := _number(value.get("amount"))) is None:
+        return unreadable(_member(value, "amount"), f"is no money; send {_MONEY}")
+    found = _currency(value.get("currency", ""))
+    if found.value is None:
+        return Parsed(None, found.faults or unreadable(str(value), f"is no money; send {_MONEY}").faults)
+    if amount < 0:
+        return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero")
+    return Parsed((minor_units(amount, found.value), found.value)) if amount else NOTHING
+
+
+def _count(value: Any, *, least: int) -> Parsed[int]:
+    """Check a whole number from `least`."""
+    found = _number(value)
+    if found is None or found != found.to_integral_value():
+        return unreadable(str(value), "is no whole number; send one such as 12")
+    if not least <= found <= _MOST:
+        return refused(ProblemKind.OUT_OF_RANGE, str(value), f"is not between {least} and {_MOST:,}")
+    return Parsed(int(found))
+
+
+_from_0: Final = partial(_count, least=0)
+_from_1: Final = partial(_count, least=1)
+
+
+def _one_of(*values: str) -> Check:
+    """A check for enumerated values."""
+
+    def check(value: Any) -> Parsed[str]:
+        found = str(value).strip().lower().replace(" ", "_").replace("-", "_")
+        return Parsed(found) if found in values else unreadable(str(value), "is none of the values this field has")
+
+    return check
+
+
+def _availability(value: Any) -> Parsed[str]:
+    """Check an availability by its own name or in a vendor's word."""
+    meaning = word_meaning(str(value)) if isinstance(value, str) else None
+    return Parsed(meaning.availability) if meaning else unreadable(str(value), "is no availability that is known")
+
+
+def _eta(value: Any) -> Parsed[str]:
+    return parse_date(value) if isinstance(value, str) else unreadable(str(value), "is no date")
+
+
+def _gtin(value: Any) -> Parsed[str]:
+    """Check a GTIN as text or as a whole number."""
+    is_one = isinstance(value, str | int) and not isinstance(value, bool)
+    return parse_gtin(str(value)) if is_one else unreadable(str(value), "is no GTIN")
+
+
+def _axes(value: Any) -> Parsed[dict[str, str | None]]:
+    """Check a map of axis to value, None for one that is to be removed."""
+    is_map = isinstance(value, Mapping)
+    texts: list[Any] = [text for pair in value.items() for text in pair if text is not None] if is_map else []
+    if not is_map or not all(isinstance(text, str) for text in texts):
+        return unreadable(str(value), "is no map of texts")
+    if len(value) > ITEMS or any(len(text) > MAX_TITLE for text in texts):
+        detail = f"The map has more than {ITEMS} entries, or a text longer than {MAX_TITLE} characters."
+        return Parsed(None, (Fault(ProblemKind.TOO_LONG, detail),))
+    return Parsed({name: stated(item or "") for name, item in value.items() if name.strip()})
+
+
+def _media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
+    """Check pictures: addresses, or names of files below `base`, or objects with url, role, alt and position.
+
+    Faults name what is left out.
+    """
+    if not isinstance(value, list):
+        return unreadable(str(value), "is no list of media")
+    out: list[dict[str, Any]] = []
+    faults: list[Fault] = []
+    if len(value) > ITEMS:
+        faults.append(Fault(ProblemKind.TOO_LONG, f"Of {len(value)} media the first {ITEMS} are kept."))
+    for place, item in enumerate(value[:ITEMS], start=1):
+        entry = item if isinstance(item, Mapping) else {"url": item}
+        found = addresses(str(entry.get("url", "")), base)
+        faults.extend(found.faults)
+        if not found.urls:
+            continue
+        url, role = found.urls[0], entry.get("role")
+        position = _from_1(entry.get("position", place)).value or place
+        picture = {"url": url, "role": role if role in ROLES else role_of(url, not out), "position": position}
+        alt = stated(entry["alt"]) if isinstance(entry.get("alt"), str) else None
+        if alt and len(alt) <= ITEM_CHARS:
+            picture["alt"] = alt
+        elif alt:
+            faults.append(Fault(ProblemKind.TOO_LONG, f"A picture's alt is longer than {ITEM_CHARS} characters."))
+        out.append(picture)
+    return Parsed(out or None, tuple(faults))
+
+
+_PRODUCT: Final[Schema] = {
+    **dict.fromkeys(("title", "brand", "collection", "gpc_brick"), _line),
+    **dict.fromkeys(("category_path", "tags", "features"), _lines),
+    "description": _body,
+    "category": _category,
+    "compliance": {
+        **dict.fromkeys(COMPLIANCE, _flag),
+        "stability_rating": _plain_number,
+        "prop65_chemicals": _lines,
+        "country_of_origin": lambda value: parse_country(str(value)),
+    },
+    "media": _media,
+}
+_DIMENSIONS: Final[Schema] = dict.fromkeys(DIMENSION_PARTS - {"length"}, _length)
+_VARIANT: Final[Schema] = {
+    **dict.fromkeys(("sku", "mpn", "replacement_sku"), _code),
+    **dict.fromkeys(("title", "colour", "finish"), _line),
+    **dict.fromkeys(("assembly_required", "white_glove", "discontinued"), _flag),
+    "gtin": _gtin,
+    "axes": _axes,
+    "materials": _lines,
+    "dimensions": _DIMENSIONS,
+    "weight": _weight,
+    "components": [{"name": _line, "sku": _code, "quantity": _from_1, "dimensions": _DIMENSIONS, "weight": _weight}],
+    "cartons": [{**dict.fromkeys(CARTON_PARTS - {"dimensions"}, _length), "weight": _weight, "count": _from_1}],
+    "freight_class": lambda value: parse_freight_class(str(value)),
+    "rug": {
+        "shape": _one_of(*SHAPES),
+        "construction": _one_of(*CONSTRUCTIONS),
+        "indoor_outdoor": _one_of("indoor", "outdoor", "indoor_outdoor"),
+        "size_text": _line,
+        "nominal": _line,
+        "pile_height": _length,
+    },
+    "media": _media,
+}
 
 
 def _without_gaps(entry: dict[str, Any]) -> dict[str, Any]:
@@ -97,131 +294,152 @@ def _without_gaps(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if value is not None and value != {}}
 
 
-def _product_checks(checker: _Checker) -> dict[str, Check]:
-    return {
-        **dict.fromkeys(("title", "brand", "collection", "gpc_brick"), values.line),
-        "description": values.body,
-        "category": values.category,
-        **dict.fromkeys(("category_path", "tags", "features"), values.lines),
-        "compliance": checker.nested(values.compliance_checks(), "product.compliance"),
-        "media": checker.media,
-    }
+class _Reader:
+    """Reads one record and collects its problems."""
 
+    def __init__(self, line: int | None, settings: FeedSettings) -> None:
+        self.line = line
+        self.settings = settings
+        self.key: str | None = None
+        self.problems: list[Problem] = []
 
-def _dimensions(checker: _Checker, path: str) -> Check:
-    return checker.nested(dict.fromkeys(DIMENSION_PARTS - {"length"}, values.length), path)
+    def report(self, field: str, problem: ProblemKind, detail: str) -> None:
+        """Note a problem of the record."""
+        self.problems.append(Problem(field, problem, detail, self.line, external_id=self.key))
 
+    def taken(self, field: str, parsed: Parsed[Any]) -> Any:
+        """The value of what was checked, its faults reported."""
+        for fault in parsed.faults:
+            self.report(field, fault.problem, fault.detail)
+        return parsed.value
 
-def _variant_checks(checker: _Checker, path: str) -> dict[str, Check]:
-    carton: dict[str, Check] = dict.fromkeys(CARTON_PARTS - {"dimensions"}, values.length)
-    component = {
-        "name": values.line,
-        "sku": values.code_text,
-        "quantity": values.count(1),
-        "dimensions": _dimensions(checker, f"{path}.components.dimensions"),
-        "weight": values.weight,
-    }
-    rug = {
-        "shape": values.one_of(frozenset(name for _, name in SHAPES)),
-        "construction": values.one_of(frozenset(name for _, name in CONSTRUCTIONS)),
-        "indoor_outdoor": values.one_of(frozenset(("indoor", "outdoor", "indoor_outdoor"))),
-        "size_text": values.line,
-        "nominal": values.line,
-        "pile_height": values.length,
-    }
-    return {
-        **dict.fromkeys(("sku", "mpn", "replacement_sku"), values.code_text),
-        **dict.fromkeys(("title", "colour", "finish"), values.line),
-        **dict.fromkeys(("assembly_required", "white_glove", "discontinued"), values.flag),
-        "gtin": values.gtin,
-        "axes": values.axes,
-        "materials": values.lines,
-        "dimensions": _dimensions(checker, f"{path}.dimensions"),
-        "weight": values.weight,
-        "components": checker.listed(component, f"{path}.components"),
-        "cartons": checker.listed({**carton, "weight": values.weight, "count": values.count(1)}, f"{path}.cartons"),
-        "freight_class": values.freight_class,
-        "rug": checker.nested(rug, f"{path}.rug"),
-        "media": checker.media,
-    }
+    def members(self, value: Mapping[str, Any], schema: Schema, path: str, *known: str) -> dict[str, Any]:
+        """The members of an object that pass their checks; the others, and unknown ones, are reported."""
+        out: dict[str, Any] = {}
+        for name, item in value.items():
+            field, told = f"{path}.{name}", len(self.problems)
+            if name in known:
+                continue
+            if name not in schema:
+                self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
+                continue
+            found = None if item is None else self._checked(item, schema[name], field)
+            if found is not None or len(self.problems) == told:
+                out[name] = found  # a value that says nothing is as good as null
+        return out
 
+    def _checked(self, value: Any, check: Any, field: str) -> Any:
+        """What passes a check, a schema of an object, or that of a list of objects."""
+        if isinstance(check, dict):
+            if not isinstance(value, Mapping):
+                return self.taken(field, unreadable(str(value), "is no object"))
+            found = self.members(value, check, field)
+            return found if found or not value else None
+        if not isinstance(check, list):
+            return self.taken(field, _media(value, self.settings.media_base_url) if check is _media else check(value))
+        if not isinstance(value, list):
+            return self.taken(field, unreadable(str(value), "is no list"))
+        if len(value) > ITEMS:
+            return self.taken(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
+        entries = []
+        for place, item in enumerate(value):
+            if isinstance(item, Mapping):
+                entries.append(_without_gaps(self.members(item, check[0], f"{field}.{place}")))
+            else:
+                self.report(f"{field}.{place}", ProblemKind.UNREADABLE, "This entry is no object.")
+        return [entry for entry in entries if entry] or None
 
-def _offer(checker: _Checker, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
-    beside = values.currency(given.get("currency"))
-    checker.taken(f"{path}.currency", beside)
-    checks: dict[str, Check] = {
-        **dict.fromkeys(PRICES, values.money(beside.value)),
-        "quantity": values.count(0),
-        "availability": values.availability,
-        "lead_time_days": values.count(0),
-        "incoming": checker.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
-    }
-    found = checker.members(given, checks, path, frozenset(("external_id", "location", "currency")))
-    for name in PRICES:
-        if found.get(name) is None:
-            continue
-        minor, currency = found[name]
-        if found.setdefault("currency", currency) == currency:
-            found[name] = minor
-        else:
-            del found[name]
-            checker.report(
-                f"{path}.{name}",
-                ProblemKind.CONFLICT,
-                f"One offer has one currency; {currency} is not {found['currency']}.",
-            )
-    return found
+    def _offer(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+        """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
+        beside = self.taken(f"{path}.currency", _currency(given.get("currency")))
+        schema: Schema = {
+            **dict.fromkeys(PRICES, partial(_money, beside=beside)),
+            "quantity": _from_0,
+            "availability": _availability,
+            "lead_time_days": _from_0,
+            "incoming": [{"quantity": _from_1, "eta": _eta}],
+        }
+        found = self.members(given, schema, path, "external_id", "location", "currency")
+        for name in PRICES:
+            if found.get(name) is None:
+                continue
+            minor, currency = found[name]
+            if found.setdefault("currency", currency) == currency:
+                found[name] = minor
+            else:
+                del found[name]
+                detail = f"One offer has one currency; {currency} is not {found['currency']}."
+                self.report(f"{path}.{name}", ProblemKind.CONFLICT, detail)
+        return found
 
+    def _offers(self, given: Any, path: str) -> list[OfferStatement]:
+        if given is None:
+            return []
+        if not isinstance(given, list):
+            self.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
+            return []
+        if len(given) > OFFERS:
+            left = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
+            self.report(path, ProblemKind.TOO_LONG, f"Too much for one product: {left}")
+        out: dict[str, OfferStatement] = {}
+        for place, item in enumerate(given[:OFFERS]):
+            field = f"{path}.{place}"
+            if not isinstance(item, Mapping):
+                self.report(field, ProblemKind.UNREADABLE, "This offer is no object.")
+                continue
+            location = _line(item.get("location", "")).value or self.settings.warehouse or "default"
+            data: Any = self._offer(item, field)
+            if location in out:
+                self.report(field, ProblemKind.DUPLICATE, f"A second offer at {location}; the first is kept.")
+            elif data:
+                out[location] = OfferStatement(location, data)
+        return list(out.values())
 
-def _offers(checker: _Checker, given: Any, settings: FeedSettings, path: str) -> list[OfferStatement]:
-    if given is None:
-        return []
-    if not isinstance(given, list):
-        checker.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
-        return []
-    out: dict[str, OfferStatement] = {}
-    if len(given) > OFFERS:
-        detail = (
-            f"Too much for one product: {len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
-        )
-        checker.report(path, ProblemKind.TOO_LONG, detail)
-    for place, item in enumerate(given[:OFFERS]):
-        if not isinstance(item, Mapping):
-            checker.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This offer is no object.")
-            continue
-        location = values.line(item.get("location", "")).value or settings.warehouse or "default"
-        data = _offer(checker, item, f"{path}.{place}")
-        if location in out:
-            checker.report(
-                f"{path}.{place}", ProblemKind.DUPLICATE, f"A second offer at {location}; the first is kept."
-            )
-        elif data:
-            out[location] = OfferStatement(location, data)  # type: ignore[arg-type]
-    return list(out.values())
+    def variants(self, given: Any) -> list[VariantStatement]:
+        """The variants of a record, each key once."""
+        if given is None:
+            return []
+        if not isinstance(given, list):
+            self.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
+            return []
+        found: dict[str, VariantStatement] = {}
+        for place, item in enumerate(given):
+            path = f"variants.{place}"
+            if not isinstance(item, Mapping):
+                self.report(path, ProblemKind.UNREADABLE, "This variant is no object.")
+                continue
+            key = _code(item.get("external_id", item.get("sku", ""))).value
+            if key is None:
+                self.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")
+            elif key in found:
+                detail = f"A second variant {key} in one record; the first is kept."
+                self.report(f"{path}.external_id", ProblemKind.DUPLICATE, detail)
+            else:
+                data: Any = self.members(item, _VARIANT, path, "external_id", "offers")
+                offers = self._offers(item.get("offers"), f"{path}.offers")
+                emptied = "offers" in item and item["offers"] is None
+                found[key] = VariantStatement(key, data, offers, restated=emptied)
+        return list(found.values())
 
+    def discontinued(self, product: Mapping[str, Any]) -> bool | None:
+        """Whether the product says that it is discontinued; None when it says nothing of that, False for null."""
+        if product.get("discontinued") is not None:
+            said: bool | None = self.taken("product.discontinued", _flag(product["discontinued"]))
+            return said
+        if product.get("status") is not None:
+            return str(product["status"]).lower() == "discontinued"
+        return False if "discontinued" in product or "status" in product else None
 
-def _variant(
-    checker: _Checker, given: Any, settings: FeedSettings, place: int, taken: set[str]
-) -> VariantStatement | None:
-    path = f"variants.{place}"
-    if not isinstance(given, Mapping):
-        checker.report(path, ProblemKind.UNREADABLE, "This variant is no object.")
-        return None
-    key = values.code_text(given.get("external_id", given.get("sku", ""))).value
-    if key is None:
-        checker.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")
-        return None
-    if key in taken:
-        checker.report(
-            f"{path}.external_id", ProblemKind.DUPLICATE, f"A second variant {key} in one record; the first is kept."
-        )
-        return None
-    taken.add(key)
-    data = checker.members(given, _variant_checks(checker, path), path, frozenset(("external_id", "offers")))
-    offers = _offers(checker, given.get("offers"), settings, f"{path}.offers")
-    emptied = "offers" in given and given["offers"] is None
-    return VariantStatement(key, data, offers, restated=emptied)  # type: ignore[arg-type]
+    def trim(self, data: dict[str, Any], variants: list[VariantStatement]) -> None:
+        """Leave out what is too much for one product (domain/kernel/bounds.py); one problem for each field."""
+        left_out = LeftOut()
+        left_out.add_all(trim_product(data), "product.", self.line)
+        if len(variants) > VARIANTS:
+            left_out.add("variants", len(variants) - VARIANTS, self.line)
+            del variants[VARIANTS:]
+        for variant in variants:
+            left_out.add_all(trim_variant(variant.data), "variants.", self.line)  # type: ignore[arg-type]
+        self.problems += [replace(problem, external_id=self.key) for problem in left_out.problems()]
 
 
 def from_record(
@@ -233,64 +451,24 @@ def from_record(
     `{amount, currency}` in major units; both may also be as the API answers them. A product without `external_id` cannot
     be kept; a bad value loses only itself, and what was there stays.
     """
-    checker = _Checker(line, settings)
+    reader = _Reader(line, settings)
     product = record.get("product") if isinstance(record, Mapping) else None
     if not isinstance(product, Mapping):
-        checker.report("product", ProblemKind.MISSING, "A record needs a product.")
-        return None, checker.problems
-    key = checker.key = values.code_text(product.get("external_id", "")).value
+        reader.report("product", ProblemKind.MISSING, "A record needs a product.")
+        return None, reader.problems
+    key = reader.key = _code(product.get("external_id", "")).value
     if key is None:
-        checker.report("product.external_id", ProblemKind.MISSING, "A product needs an external_id.")
-        return None, checker.problems
+        reader.report("product.external_id", ProblemKind.MISSING, "A product needs an external_id.")
+        return None, reader.problems
     for name in record:
         if name not in ("product", "variants"):
-            checker.report(str(name), ProblemKind.UNREADABLE, f"{name} is no part of a record.")
-    data = checker.members(
-        product, _product_checks(checker), "product", frozenset(("external_id", "discontinued", "status"))
-    )
-    variants = _variants(checker, record.get("variants", []), settings)
-    gone = _discontinued(checker, product)
-    checker.problems += _trimmed(data, variants, line, key)
-    emptied = "variants" in record and record["variants"] is None
-    statement = ProductStatement(key, data, variants, gone, emptied, _alone(product, record))  # type: ignore[arg-type]
-    return statement, checker.problems
-
-
-def _variants(checker: _Checker, given: Any, settings: FeedSettings) -> list[VariantStatement]:
-    if given is None:
-        return []
-    if not isinstance(given, list):
-        checker.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
-        return []
-    taken: set[str] = set()
-    found = [_variant(checker, item, settings, place, taken) for place, item in enumerate(given)]
-    return [variant for variant in found if variant is not None]
-
-
-def _alone(product: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether the record names offers, prices and stock, and nothing else of the product."""
-    variants = record.get("variants")
-    parts = [item for item in variants if isinstance(item, Mapping)] if isinstance(variants, list) else []
-    return len(product) == 1 and all(item.keys() <= {"external_id", "offers"} for item in parts)
-
-
-def _trimmed(data: dict[str, Any], variants: list[VariantStatement], line: int | None, key: str) -> list[Problem]:
-    """What is too much for one product (domain/kernel/bounds.py) leaves the record; one problem for each field."""
-    left_out = LeftOut()
-    left_out.add_all(trim_product(data), "product.", line)
-    if len(variants) > VARIANTS:
-        left_out.add("variants", len(variants) - VARIANTS, line)
-        del variants[VARIANTS:]
-    for variant in variants:
-        left_out.add_all(trim_variant(variant.data), "variants.", line)  # type: ignore[arg-type]
-    return [replace(problem, external_id=key) for problem in left_out.problems()]
-
-
-def _discontinued(checker: _Checker, product: Mapping[str, Any]) -> bool | None:
-    """Whether the product says that it is discontinued; None when it says nothing of that, False for null."""
-    if product.get("discontinued") is not None:
-        said: bool | None = checker.taken("product.discontinued", values.flag(product["discontinued"]))
-        return said
-    if product.get("status") is not None:
-        return str(product["status"]).lower() == "discontinued"
-    return False if "discontinued" in product or "status" in product else None
+            reader.report(str(name), ProblemKind.UNREADABLE, f"{name} is no part of a record.")
+    data: Any = reader.members(product, _PRODUCT, "product", "external_id", "discontinued", "status")
+    given = record.get("variants", [])
+    variants = reader.variants(given)
+    gone = reader.discontinued(product)
+    reader.trim(data, variants)
+    # Of offers, prices and stock alone, and of nothing else of the product.
+    parts = [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []
+    alone = len(product) == 1 and all(item.keys() <= {"external_id", "offers"} for item in parts)
+    return ProductStatement(key, data, variants, gone, given is None, alone), reader.problems

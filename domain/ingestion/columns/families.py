@@ -1,4 +1,7 @@
-"""Items without a common key that are one product by two evidences: titles that differ in size or colour alone, and one stem of their codes."""
+"""Items without a common key that are one product by two evidences, and how their rows become the variants of one.
+
+Their titles differ in size or colour alone, and their codes have one stem.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,6 +11,8 @@ from hashlib import blake2b
 from typing import Any, Final
 from zlib import crc32
 
+from domain.ingestion.data import pattern, words
+from domain.ingestion.drafts.draft import ProductDraft, RowDraft
 from domain.ingestion.drafts.pieces import with_subtitle
 from domain.ingestion.values.text import as_text, stated
 from domain.ingestion.vocabulary.headings import plain_words
@@ -19,28 +24,15 @@ _SIZE_WORD: Final = (
 )
 _LENGTH: Final = r"\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|')"
 _SIZES: Final = re.compile(
-    rf"\b{_SIZE_WORD}(?:\s?/\s?{_SIZE_WORD}){{0,3}}\b|(?<![\w.]){_LENGTH}(?:\s?x\s?{_LENGTH}){{0,2}}", re.I
+    rf"(?i)\b{_SIZE_WORD}(?:\s?/\s?{_SIZE_WORD}){{0,3}}\b|(?<![\w.]){_LENGTH}(?:\s?x\s?{_LENGTH}){{0,2}}"
 )
-_COLOURS: Final = (
-    "white|black|gray|grey|brown|beige|blue|navy|red|green|yellow|orange|pink|purple|ivory|cream|gold|silver|walnut|oak|cherry"
-    "|espresso|mahogany|natural|taupe|charcoal|champagne|teal|tan|sand|bronze|copper|chrome|mocha|chocolate|gunmetal|linen"
-    "|turquoise|burgundy|olive|camel|slate|ash|maple|pine|birch|teak|tawny|mustard|plum|amber|wenge|honey"
-)
-_SHADES: Final = (
-    "antique|dark|light|warm|cool|rustic|distressed|weathered|metallic|pearl|off|rose|matte|glossy|vintage|sea|medium"
-)
-_COLOUR: Final = re.compile(
-    rf"\b(?:(?:{_SHADES})[ -]){{0,2}}(?:{_COLOURS})(?:(?:\s?[/&]\s?|\s)(?:(?:{_SHADES})[ -]){{0,2}}(?:{_COLOURS}))*+\b",
-    re.I,
-)
+_SHADED: Final = rf"(?:(?:{pattern('colours', 'shades')})[ -]){{0,2}}(?:{pattern('colours', 'colours')})"
+_COLOUR: Final = re.compile(rf"(?i)\b{_SHADED}(?:(?:\s?[/&]\s?|\s){_SHADED})*+\b")
 _STEM: Final = re.compile(r"((?:[A-Z]{1,6}-)?[A-Z]{0,6}\d{2,10})([A-Z]{0,4})((?:[-_./ ][A-Z0-9]{1,10}){0,6})")
 _PARTS: Final = re.compile(r"[-_./ ]")
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _GAPS: Final = re.compile(r" ?,(?: ?,)*+ ?")
-_CODES: Final = frozenset(
-    "T F Q K EK CK TXL FXL TW FL QN KG CAL S M L XL BK WH GY BR BG IV NV LG DG DB NT SV GD BL RD GN TP BE PK "
-    "BLACK WHITE GRAY GREY BROWN BEIGE BLUE NAVY RED GREEN IVORY GOLD SILVER WALNUT OAK ESPRESSO NATURAL".split()
-)
+_CODES: Final = words("colours", "codes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,8 @@ class Member:
     @property
     def apart(self) -> int:
         """One number for size and colour."""
-        return _number(f"{plain_words(' '.join(self.sizes))}|{plain_words(self.colour)}")
+        text = f"{plain_words(' '.join(self.sizes))}|{plain_words(self.colour)}"
+        return int.from_bytes(blake2b(text.encode(), digest_size=7).digest())
 
 
 FamilyOf = Callable[[Sequence[Any]], "Member | None"]
@@ -71,15 +64,17 @@ def family_of(
         return None
 
     def read(cells: Sequence[Any]) -> Member | None:
-        title, sku = _first(cells, titles), _first(cells, codes[:1])
+        def first(positions: Sequence[int]) -> str | None:
+            texts = (stated(as_text(cells[at])[:_LONGEST]) for at in positions if at < len(cells))
+            return next(filter(None, texts), None)
+
+        title, sku = first(titles), first(codes[:1])
         stem = stem_of(sku) if title and sku else None
         if title is None or stem is None:
             return None
-        core, sizes, colour = parted(with_subtitle(title, _first(cells, subtitles)), _first(cells, colours))
-        words = plain_words(core)
-        if not _WORD.search(words) or not (sizes or colour):
-            return None
-        return Member(f"{stem} / {words}", sizes, colour)
+        core, sizes, colour = parted(with_subtitle(title, first(subtitles)), first(colours))
+        name = plain_words(core)
+        return Member(f"{stem} / {name}", sizes, colour) if _WORD.search(name) and (sizes or colour) else None
 
     return read
 
@@ -92,7 +87,7 @@ def stems_of(codes: Sequence[int], titles: Sequence[int]) -> Callable[[Sequence[
 
     def read(cells: Sequence[Any]) -> int:
         cell = cells[first] if first < len(cells) else None
-        stem = stem_of(cell) if cell.__class__ is str else None
+        stem = stem_of(cell) if isinstance(cell, str) else None
         return crc32(stem.encode()) if stem else 0
 
     return read
@@ -111,23 +106,11 @@ def own_sizes(members: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [tuple(size for size in sizes if size not in shared) for sizes in members]
 
 
-def _first(cells: Sequence[Any], positions: Sequence[int]) -> str | None:
-    return next(
-        (found for at in positions if at < len(cells) and (found := stated(as_text(cells[at])[:_LONGEST]))), None
-    )
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=7).digest())
-
-
 def stem_of(sku: str) -> str | None:
     """What the codes of one item in several sizes and colours share (`AB7864CK-BED` and `AB7864Q-BED`: `AB7864-BED`)."""
     found = _STEM.fullmatch(sku) or _STEM.fullmatch(sku[:60].strip(" '").upper())
     if found is None or len(found[1]) < 4:
         return None
-    if not found[3]:
-        return found[1]
     return "-".join([found[1], *(part for part in _PARTS.split(found[3]) if part and part not in _CODES)])
 
 
@@ -138,6 +121,36 @@ def parted(title: str, colour: str | None = None) -> tuple[str, tuple[str, ...],
     sizes = tuple(found[0] for found in _SIZES.finditer(shown))
     rest = _SIZES.sub(" ", shown)
     if colour:
-        rest = re.sub(re.escape(colour), " ", rest, flags=re.I)
-    words = " ".join(found[0] for found in _COLOUR.finditer(rest))
-    return _COLOUR.sub(" ", rest), sizes, colour or words
+        rest = re.sub(rf"(?i){re.escape(colour)}", " ", rest)
+    return _COLOUR.sub(" ", rest), sizes, colour or " ".join(found[0] for found in _COLOUR.finditer(rest))
+
+
+def join(row: RowDraft, key: str, member: Member | None) -> None:
+    """Note the sizes and colour of a family's row; its title is its variant's own."""
+    title = row.variant.get("title") or row.product.data.get("title")
+    if member is not None and title is not None:
+        row.variant["title"] = title
+        row.product.family[key] = member.sizes, member.colour
+
+
+def settle_family(product: ProductDraft) -> None:
+    """Make what a family's titles differ in its variants' axes, and what they share the product's title, in place."""
+    if len(product.family) < 2:
+        return
+    sizes = own_sizes([sizes for sizes, _ in product.family.values()])
+    colours = [colour for _, colour in product.family.values()]
+    apart: list[str] = []
+    for axis, other_name, values, told in (
+        ("Size", "", [" ".join(each) for each in sizes], sizes[0]),
+        ("Color", "colour", colours, colours[:1]),
+    ):
+        if len({value.lower() for value in values}) < 2:
+            continue
+        apart += told
+        for key, value in zip(product.family, values, strict=True):
+            variant = product.variants.get(key)
+            axes = variant.data.get("axes", {}) if variant else {}
+            if variant and value and {axis.lower(), other_name}.isdisjoint(name.lower() for name in axes):
+                variant.data["axes"] = {**axes, axis: value}
+    title = product.data.get("title", "")
+    product.data["title"] = shared_title(title, apart) or title

@@ -6,27 +6,19 @@ from typing import Any, Final
 
 from domain.catalogue.differences import CHECKED
 from domain.catalogue.statements import NO_LOCATION
-from domain.ingestion.columns import offer as offer_columns
-from domain.ingestion.columns import product as product_columns
-from domain.ingestion.columns import sizes
-from domain.ingestion.columns import variant as variant_columns
-from domain.ingestion.columns.attributes import with_attributes
+from domain.catalogue.trimming import Excess
 from domain.ingestion.columns.beside import RowTest, VolumeOf, broken, part_test, untracked_test, volume_of
 from domain.ingestion.columns.families import FamilyOf, family_of, stems_of
-from domain.ingestion.columns.readers import CellReader, ReaderFactory
-from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
+from domain.ingestion.columns.readers import CellReader, reader_of
+from domain.ingestion.drafts.draft import ProductDraft, RowDraft
+from domain.ingestion.model import Cell, Column, FeedSettings, Group, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
 from domain.ingestion.vocabulary.fields import KEYS, OFFER, blank_fields
 
 _FIRST: Final = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
-_LAST: Final = frozenset(("features", "availability"))
-_FACTORIES: Final[dict[str, ReaderFactory]] = {
-    **product_columns.FACTORIES,
-    **variant_columns.FACTORIES,
-    **offer_columns.FACTORIES,
-}
+_LAST: Final = ("features", "availability")
 _KEY_ORDER: Final = ("variant_key", "sku", "mpn", "gtin")
 Keyer = Callable[[Sequence[Cell]], "str | None"]
 
@@ -67,6 +59,10 @@ class ReadPlan:
     availability: tuple[int, ...] = ()
     cartons: tuple[tuple[int, int, frozenset[str]], ...] = ()
 
+    def header(self, position: int) -> str | None:
+        """Return the name of a column."""
+        return self.headers[position] if position < len(self.headers) else None
+
     def has_cell(self, cells: Sequence[Any], position: int) -> bool:
         """Return whether the row has a cell there, filled or blank."""
         return not self.sparse or (position < len(cells) and cells[position] is not None)
@@ -100,18 +96,6 @@ class ReadPlan:
         )
 
 
-def _factory(name: str) -> ReaderFactory:
-    if name == "dimensions":
-        return sizes.DIMENSIONS
-    if name.startswith("dimensions."):
-        return sizes.SIDE
-    if name == "cartons":
-        return variant_columns.PACKAGES
-    if name.startswith("cartons."):
-        return variant_columns.CARTON_PART
-    return _FACTORIES[name if name in _FACTORIES else name.partition(".")[0]]
-
-
 def _turn(column: Column) -> int:
     """The place of a column among those of one field: 0 for the first, higher for those that stand in for it."""
     given = str(column.settings.get("fallback", "0"))
@@ -120,97 +104,83 @@ def _turn(column: Column) -> int:
 
 def _order(column: Column) -> tuple[int, int, int]:
     head = column.field.partition(".")[0]
-    phase = 0 if head in _FIRST else 2 if head in _LAST else 1
-    return phase, _turn(column), column.position
+    return 0 if head in _FIRST else 2 if head in _LAST else 1, _turn(column), column.position
 
 
-def _positions(columns: Sequence[Column], name: str) -> list[int]:
-    found = sorted((_turn(column), column.position) for column in columns if column.field == name)
-    return [position for _, position in found]
-
-
-def _keyer(positions: Sequence[int]) -> Keyer:
-    """The first code that stands at one of the positions."""
+def _keyer(positions: Sequence[int], read: Callable[[str], str | None] = code) -> Keyer:
+    """The first code, or what `read` finds, that stands at one of the positions."""
 
     def key(cells: Sequence[Cell]) -> str | None:
         for position in positions:
             if position < len(cells):
                 cell = cells[position]
-                found = code(cell if cell.__class__ is str else as_text(cell))
-                if found:
+                if found := read(cell if isinstance(cell, str) else as_text(cell)):
                     return found
         return None
 
     return key
 
 
-def _titled(positions: Sequence[int]) -> Keyer:
-    def key(cells: Sequence[Cell]) -> str | None:
-        return next((found for at in positions if at < len(cells) and (found := stated(as_text(cells[at])))), None)
-
-    return key
-
-
-def _with_flags(columns: Sequence[Column]) -> list[Column]:
-    """Beside a column of quantities a 1 or 0 under availability is a yes or no, not a quantity."""
-    if not any(column.field == "quantity" for column in columns):
-        return list(columns)
-    return [
-        replace(column, settings={**column.settings, "flag": "yes"}) if column.field == "availability" else column
-        for column in columns
-    ]
-
-
 def _carton_columns(columns: Sequence[Column]) -> tuple[tuple[int, int, frozenset[str]], ...]:
     """The columns of numbered cartons with number and parts; none if one lists whole cartons."""
-    if any(column.field == "cartons" for column in columns):
-        return ()
     found = []
     for column in columns:
+        if column.field == "cartons":
+            return ()
         if column.field.startswith("cartons."):
             _, number, part = column.field.split(".")
-            parts = frozenset(("width", "depth", "height")) if part == "dimensions" else frozenset((part,))
+            parts = frozenset(("width", "depth", "height") if part == "dimensions" else (part,))
             found.append((column.position, int(number), parts))
     return tuple(found)
 
 
 def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool = False) -> ReadPlan:
     """The plan of a mapping under a source's settings."""
-    columns = _with_flags([column for column in mapping.columns if not column.is_alternative])
-    readers: list[tuple[int, CellReader]] = []
-    for column in sorted(columns, key=_order):
-        if column.field != "variant_key":
-            read = _factory(column.field)(column, settings)
-            if column.field == "features":
-                read = with_attributes(read, column, settings, _factory)
-            readers.append((column.position, read))
-    group = _positions(columns, "product_key")
-    own = [position for name in _KEY_ORDER for position in _positions(columns, name)]
-    options = any(column.field.startswith("option_value") for column in columns)
-    if group and options:
-        # Where options distinguish the variants of a product, a number of the maker's may stand for all of them.
-        own = [position for name in ("variant_key", "sku") for position in _positions(columns, name)]
+    columns = [column for column in mapping.columns if not column.is_alternative]
+
+    def positions(*names: str) -> list[int]:
+        """The places of the columns of fields, those that stand in for others last."""
+        found = sorted((names.index(one.field), _turn(one), one.position) for one in columns if one.field in names)
+        return [position for _, _, position in found]
+
+    if positions("quantity"):
+        # Beside a column of quantities a 1 or 0 under availability is a yes or no, not a quantity.
+        columns = [
+            replace(one, settings={**one.settings, "flag": "yes"}) if one.field == "availability" else one
+            for one in columns
+        ]
+    group, titles, options = (
+        positions("product_key"),
+        positions("title"),
+        any(column.field.startswith("option_value") for column in columns),
+    )
+    # Where options distinguish the variants of a product, a number of the maker's may stand for all of them.
+    own = positions(*(_KEY_ORDER[:2] if group and options else _KEY_ORDER))
     keyed = any(column.field in KEYS for column in columns)
-    titles = _positions(columns, "title")
     blank: dict[str, tuple[int, ...]] = {}
     for column in columns:
         for path in blank_fields(column.field):
             blank[path] = (*blank.get(path, ()), column.position)
     heads = {column.field.partition(".")[0] for column in columns}
     located = settings.warehouse or "location" in heads or any("location" in column.settings for column in columns)
+    title_of, codes = _keyer(titles, stated), positions("sku")
     return ReadPlan(
-        readers=tuple(readers),
-        product_key=_keyer([*group, *own]) if keyed else _titled(titles),
-        variant_key=_keyer(own) if own or options else _keyer(group) if group else _titled(titles),
+        readers=tuple(
+            (column.position, reader_of(column, settings))
+            for column in sorted(columns, key=_order)
+            if column.field != "variant_key"
+        ),
+        product_key=_keyer([*group, *own]) if keyed else title_of,
+        variant_key=_keyer(own) if own or options else _keyer(group) if group else title_of,
         grouped=bool(group),
         location=settings.warehouse or NO_LOCATION,
         headers=mapping.headers,
         keyed=keyed,
-        components=tuple(_positions(columns, "components")),
+        components=tuple(positions("components")),
         is_part=part_test(mapping),
         is_untracked=untracked_test(mapping),
         volume=volume_of(mapping),
-        title=_titled(titles) if titles else None,
+        title=title_of if titles else None,
         blank=blank,
         sparse=sparse,
         covers_locations=bool(heads.intersection(CHECKED) or (located and heads & OFFER)),
@@ -219,23 +189,15 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool
             for column in columns
             if column.field.partition(".")[0] in CHECKED or column.field == "location"
         ),
-        status=tuple(column.position for column in columns if column.field in ("status", "discontinued")),
-        availability=tuple(column.position for column in columns if column.field == "availability"),
+        status=tuple(positions("status", "discontinued")),
+        availability=tuple(positions("availability")),
         cartons=_carton_columns(columns),
-        stem=None if group else stems_of(_positions(columns, "sku"), titles),
-        family=None
-        if group
-        else family_of(
-            _positions(columns, "sku"), titles, *(_positions(columns, name) for name in ("colour", "description"))
-        ),
+        stem=None if group else stems_of(codes, titles),
+        family=None if group else family_of(codes, titles, positions("colour"), positions("description")),
     )
 
 
-def _header(plan: ReadPlan, position: int) -> str | None:
-    return plan.headers[position] if position < len(plan.headers) else None
-
-
-def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
+def read_row(plan: ReadPlan, cells: Sequence[Any], row: RowDraft) -> None:
     """Read every cell that says something into a row's draft."""
     width = len(cells)
     for position, read in plan.readers:
@@ -249,8 +211,52 @@ def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
                 read(row, cell, cell)
             elif not cell.isspace():
                 if cell[0] in "#=" and (fault := broken(cell)):
-                    row.report("cell", _header(plan, position), (fault,))
-                    continue
-                read(row, cell, cell)
+                    row.report("cell", plan.header(position), (fault,))
+                else:
+                    read(row, cell, cell)
         elif cell is not None and ((text := as_text(cell)) or cell):
             read(row, text, cell)
+
+
+def place_of(excess: Excess, group: Group, plan: ReadPlan) -> tuple[int, str | None]:
+    """Line and column of the first entry left out of a product's list; the first line, where no cell states it by itself."""
+    for line, cells in group.rows:
+        column = column_of(excess, line, cells, plan)
+        if column is not None:
+            return line, column
+    return group.rows[0][0], None
+
+
+def column_of(excess: Excess, line: int, cells: Sequence[Any], plan: ReadPlan) -> str | None:
+    """The column of one row that states the entry, found by reading it once more, a column at a time.
+
+    None where none does by itself.
+    """
+    for reader in plan.readers:
+        row = RowDraft(ProductDraft(None), line)
+        read_row(replace(plan, readers=(reader,)), cells, row)
+        if _states(row, excess):
+            return plan.header(reader[0])
+    return None
+
+
+def _states(row: RowDraft, excess: Excess) -> bool:
+    product, first = row.product, excess.first
+    match excess.field:
+        case "tags":
+            return first in product.tags
+        case "features":
+            return first in product.features
+        case "category_path":
+            return first in product.category_path()
+        case "prop65_chemicals":
+            return first in product.compliance.get("prop65_chemicals", ())
+        case "media":
+            return first["url"] in (*row.media_urls, *row.variant_media)
+        case "materials":
+            return first in row.materials
+        case "axes":
+            return first[0] in row.axes or first[1] in row.option_values.values()
+        case "components":
+            return first in row.components
+    return excess.field in ("cartons", "rug.size_text") and bool(row.cartons or row.rug or row.spread)

@@ -1,17 +1,649 @@
-"""What reading a column means: one function for each cell, made from the column and the settings of its source."""
+"""What a cell of a column adds to the draft of its row: one function for each kind of field."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
 
-from domain.ingestion.drafts.draft import RowDraft
+from domain.catalogue.categories import by_google
+from domain.catalogue.data import Component
+from domain.ingestion.data import load
+from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
+from domain.ingestion.drafts.pieces import is_rule, named_piece, of_several, sized_piece, title_of
 from domain.ingestion.model import Column, FeedSettings
+from domain.ingestion.values.cartons import parse_packages
+from domain.ingestion.values.dates import parse_date, parse_lead_time
+from domain.ingestion.values.dimensions import Spread, parse_dimensions
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.media import addresses, list_text
+from domain.ingestion.values.money import parse_money
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
+from domain.ingestion.values.quantities import METRIC, parse_length, parse_weight, unit_named, weight_unit_named
+from domain.ingestion.values.rugs import (
+    RugSize,
+    is_no_rug,
+    parse_construction,
+    parse_indoor_outdoor,
+    parse_rug_size,
+    parse_shape,
+)
+from domain.ingestion.values.sides import RUG
+from domain.ingestion.values.stock import parse_availability, parse_stock, stock_in_value
+from domain.ingestion.values.text import as_text, body_of_text, clean, code, line_of_text, stated
+from domain.ingestion.values.words import (
+    category_levels,
+    parse_assembly,
+    parse_boolean,
+    parse_brick,
+    parse_components,
+    parse_count,
+    parse_country,
+    parse_features,
+    parse_freight_class,
+    parse_materials,
+    parse_number,
+    parse_status,
+    parse_sturdy,
+    parse_tags,
+    parse_tsca,
+    parse_warning,
+)
+from domain.ingestion.vocabulary.fields import MONEY
+from domain.ingestion.vocabulary.senses import senses
+from domain.kernel.money import EXPONENTS
+from domain.kernel.problems import ProblemKind
 
 CellReader: TypeAlias = Callable[[RowDraft, str, Any], None]
 """Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
-ReaderFactory: TypeAlias = Callable[[Column, FeedSettings], CellReader]
+MAX_CODE: Final = 200
+_DEFAULT_TITLE: Final = "Default Title"
+_STARRED: Final = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
+"""A quantity that follows a code without a blank."""
+_MOST_EXTRAS: Final = 12
+_LONGEST_EXTRA: Final = 120
+_BARE: Final = re.compile(r"\s*+[\d.,]++\s*+")
+_FLAGS: Final = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
+_SIDES: Final = "width depth height length diameter seat_height seat_depth arm_height clearance".split()
 
 
-def decimal_mark(column: Column, settings: FeedSettings) -> Callable[[Any], str]:
-    """The decimal mark of a cell: the column's or the source's; a number of a spreadsheet or of JSON has its point."""
-    mark = column.setting("decimal") or settings.decimal
-    return lambda cell: mark if cell.__class__ is str else "dot"
+@dataclass(frozen=True, slots=True)
+class ReadColumn:
+    """A column made ready for reading its cells: its field's path and parts, and what its settings and its source's say."""
+
+    field: str
+    header: str
+    head: str
+    name: str
+    place: int
+    settings: FeedSettings
+    unit: str | None
+    order: str
+    location: str
+    currency: str | None
+    decimal: str
+    market_unit: bool
+    flag: bool
+    stands_in: bool
+
+    @classmethod
+    def of(cls, column: Column, settings: FeedSettings) -> "ReadColumn":
+        """Make a column ready."""
+        head, *parts = column.field.split(".")
+        number = next((int(part) for part in parts if part.isdecimal()), -1)
+        currency = column.setting("currency")
+        return cls(
+            column.field,
+            column.column,
+            head,
+            (column.field.partition(".")[2] if number < 0 else parts[-1]) or column.field,
+            number,
+            settings,
+            column.setting("unit"),
+            column.setting("order") or "",
+            column.setting("location") or NO_PLACE,
+            currency.lower() if currency else settings.currency,
+            column.setting("decimal") or settings.decimal,
+            column.setting("unit_by") == "market",
+            "flag" in column.settings,
+            "fallback" in column.settings,
+        )
+
+    def mark(self, cell: Any) -> str:
+        """The decimal mark of a cell: the column's or the source's; a number of a spreadsheet or of JSON has its point."""
+        return self.decimal if cell.__class__ is str else "dot"
+
+    def take(self, row: RowDraft, parsed: Parsed[Any], field: str = "") -> Any:
+        """The value of what was parsed, its faults reported."""
+        return row.taken(field or self.field, self.header, parsed) if parsed.faults else parsed.value
+
+
+def code_of(text: str) -> Parsed[str]:
+    """A vendor's code. Problem: too_long."""
+    found = code(text)
+    return overlong(found, MAX_CODE) if found and len(found) > MAX_CODE else Parsed(found)
+
+
+Parser: TypeAlias = Callable[[str], Parsed[Any]]
+_PRODUCT_TEXTS: Final[dict[str, Parser]] = {
+    **dict.fromkeys(("title", "brand", "collection"), line_of_text),
+    "description": body_of_text,
+    "gpc_brick": parse_brick,
+}
+_COMPLIANCE: Final[dict[str, Parser]] = {
+    "tsca_title_vi": parse_tsca,
+    "sturdy_act": parse_sturdy,
+    "stability_rating": parse_number,
+    "ca_tb117_2013": parse_boolean,
+    "prop65_warning": parse_warning,
+    "prop65_chemicals": parse_tags,
+    "country_of_origin": parse_country,
+}
+_VARIANT: Final[dict[str, Parser]] = {
+    **dict.fromkeys(("sku", "mpn", "replacement_sku"), code_of),
+    "gtin": parse_gtin,
+    "finish": line_of_text,
+    "assembly_required": parse_assembly,
+    "white_glove": parse_boolean,
+    "freight_class": parse_freight_class,
+    "discontinued": parse_boolean,
+}
+_RUG: Final[dict[str, Parser]] = {
+    "shape": parse_shape,
+    "construction": parse_construction,
+    "indoor_outdoor": parse_indoor_outdoor,
+    "nominal": line_of_text,
+}
+
+
+# The product.
+
+
+def _product_text(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    product, name, parse = row.product, column.field, _PRODUCT_TEXTS[column.field]
+    known = product.data.get(name)
+    if known is None:
+        if (value := column.take(row, parse(text))) is not None:
+            product.data[name] = value  # type: ignore[literal-required]
+            product.given_by[name] = row.line
+        return
+    if column.stands_in or product.given_by.get(name) == row.line:
+        return
+    if (other := parse(text).value) not in (None, known):
+        if name == "title" and product.grouped:
+            row.variant["title"] = other
+        else:
+            product.differs(name, row.line, column.header)
+
+
+def _category(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    product = row.product
+    levels = tuple(clean(as_text(level)) for level in cell) if isinstance(cell, list) else category_levels(text)
+    named = tuple(level for level in levels if not level.isdecimal())
+    known = product.levels.get(column.place) if column.place >= 0 else product.path
+    if not named:
+        if levels:
+            column.take(row, unreadable(text, "is a number, not the name of a category"), "category_path")
+    elif known:
+        if named != known:
+            # A further row files the item elsewhere, too.
+            product.tags[" > ".join(named)] = None
+    elif column.place >= 0:
+        product.levels[column.place] = named
+    else:
+        product.path = named
+
+
+def _google_category(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    # A bare number is Google's id of a category, not a path.
+    number = text.strip()
+    if number.isdecimal():
+        if len(number) < 9 and (category := by_google(int(number))):
+            row.product.data.setdefault("category", category)
+    elif not row.product.google_category:
+        row.product.google_category = category_levels(text)
+
+
+def _texts(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    tags = column.field == "tags"
+    values: Sequence[str]
+    if isinstance(cell, list):
+        values = [found for item in cell if (found := stated(as_text(item)))]
+    else:
+        values = column.take(row, parse_tags(text) if tags else parse_features(text)) or ()
+    (row.product.tags if tags else row.product.features).update(dict.fromkeys(values))
+
+
+def _compliance(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    known, name = row.product.compliance, column.name
+    if name not in known and (value := column.take(row, _COMPLIANCE[name](text))) is not None:
+        known[name] = list(value) if isinstance(value, tuple) else value
+
+
+def _media(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    base = column.settings.media_base_url
+    found = addresses(list_text(cell) if isinstance(cell, list | dict) else text, base)
+    if found.faults and not any(problem.field == "media" for problem in row.product.problems):
+        # One such problem says it for all the pictures of a product.
+        row.report("media", column.header, found.faults)
+    if not found.urls:
+        return
+    for item in cell if isinstance(cell, list) else ():
+        # A JSON list may give texts for its addresses.
+        if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := stated(item["alt"])):
+            address = list_text(item)
+            urls = (address,) if base is None else addresses(address, base).urls
+            row.media_alts.update(dict.fromkeys(urls, alt))
+    if column.field == "variant_media":
+        row.variant_media += found.urls
+        return
+    row.media_urls += found.urls
+    if column.field == "media.hero" and row.product.hero is None:
+        row.product.hero = found.urls[0]
+
+
+def _media_alt(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    row.media_alt = column.take(row, line_of_text(text), "media")
+
+
+def _media_position(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    row.media_position = column.take(row, parse_count(text), "media")
+
+
+def _status(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    gone = column.take(row, parse_status(text))
+    if gone is not None:
+        row.product.discontinued.add(gone)
+    if gone:
+        row.variant["discontinued"] = True
+
+
+def _option_name(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if name := stated(text):
+        row.product.option_names.setdefault(column.place, name)
+
+
+def _nothing(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    return
+
+
+# The variant.
+
+
+def _variant_fact(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    name = column.field
+    if name not in row.variant and (value := column.take(row, _VARIANT[name](text))) is not None:
+        row.variant[name] = value  # type: ignore[literal-required]
+
+
+def _variant_title(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if (value := column.take(row, line_of_text(text), "title")) not in (None, _DEFAULT_TITLE):
+        row.variant["title"] = value
+
+
+def _without_stock(row: RowDraft, value: str) -> str:
+    """A value without the stock word at its end, which is kept for the row's offers."""
+    plain, word = stock_in_value(value)
+    row.stock_word = row.stock_word or word
+    return plain
+
+
+def _colour(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if "colour" not in row.variant and (value := column.take(row, line_of_text(text))) is not None:
+        row.variant["colour"] = _without_stock(row, value)
+
+
+def _axis(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    pairs = []
+    if isinstance(cell, dict):
+        pairs = [(key, stated(str(value))) for key, value in cell.items()]
+    elif column.field != "axes":
+        pairs = [(column.field.partition(".")[2], column.take(row, line_of_text(text)))]
+    for key, value in pairs:
+        if value:
+            row.axes[key] = _without_stock(row, value)
+
+
+def _option_value(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if (value := column.take(row, line_of_text(text), "axes")) is not None:
+        row.option_values[column.place] = _without_stock(row, value)
+
+
+def _materials(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    for value in column.take(row, parse_materials(text)) or ():
+        (row.product.features if is_rule(value) else row.materials)[value] = None
+
+
+def _weight(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if "weight" in row.variant:
+        return
+    if isinstance(cell, dict):
+        text = f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
+    value = column.take(row, parse_weight(text, column.unit or row.weight_unit, column.mark(cell)))
+    if value is not None:
+        row.variant["weight"] = value
+
+
+def components_of(cell: Any) -> Parsed[tuple[Component, ...]]:
+    """The parts that a cell lists by their codes (`AB-1, AB-2 (x2)`, `AB-2*2`, a JSON list)."""
+    return parse_components(_STARRED.sub(r" x\1", as_text(cell)))
+
+
+def _components(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    row.components += column.take(row, components_of(cell)) or ()
+
+
+def _cartons(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    """Read a part of one numbered carton, or a list of whole ones."""
+    if column.place < 0:
+        _packages(column, row, text, cell)
+        return
+    mark, unit = column.mark(cell), column.unit or row.dimension_unit
+    carton: Any = row.cartons.get(column.place, {})
+    if column.name == "dimensions":
+        spread = column.take(row, parse_dimensions(text, unit, "", column.order or "lwh", mark))
+        if spread is None:
+            return
+        carton |= {side: spread.dimensions[side] for side in ("width", "depth", "height") if side in spread.dimensions}
+    elif column.name not in carton:
+        if column.name == "weight":
+            parsed: Parsed[Any] = parse_weight(text, column.unit or row.weight_unit, mark)
+        else:
+            parsed = parse_count(text) if column.name == "count" else parse_length(text, unit, mark)
+        value = column.take(row, parsed)
+        if value is None:
+            return
+        carton[column.name] = value
+    row.cartons[column.place] = carton
+
+
+def _packages(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    units = (column.unit or row.dimension_unit, row.weight_unit)
+    packages = column.take(row, parse_packages(text, *units, column.mark(cell)), "cartons") or ()
+    start = len(row.cartons)
+    row.cartons.update({start + place: package.carton for place, package in enumerate(packages) if package.carton})
+    if len({package.sku for package in packages}) > 1:
+        row.components += [
+            {"name": package.name, "sku": package.sku, "quantity": package.carton.get("count", 1)}
+            for package in packages
+        ]
+
+
+def _carton_count(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    row.carton_count = column.take(row, parse_count(text), "cartons")
+
+
+def _unit(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    unit = weight_unit_named(text) if column.field == "weight_unit" else unit_named(text)
+    if unit is None and stated(text) is not None:
+        column.take(row, refused(ProblemKind.UNKNOWN_UNIT, text, "is no unit that is known"))
+    elif column.field == "weight_unit":
+        row.weight_unit = row.weight_unit or unit
+    else:
+        row.dimension_unit = row.dimension_unit or unit
+
+
+# Sizes, and the facts of rugs.
+
+
+def _dimensions(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    """Read a side of its own column, or a whole size."""
+    if column.field != "dimensions":
+        _side(column, row, text, cell)
+    elif row.spread is not None:
+        return
+    elif isinstance(cell, dict):
+        _sides_of_object(column, row, cell)
+    elif row.kind() != RUG or not _is_of_a_rug(column, row, text):
+        row.spread = _sized(column, row, text, column.mark(cell))
+        # What a size says beside the sides (`Seat W 20 in`, `EXTENDED 65 in`) becomes features, in the vendor's words.
+        for extra in row.spread.extras if row.spread else ():
+            if len(row.product.extras) < _MOST_EXTRAS:
+                row.product.extras.setdefault(" ".join(extra.split())[:_LONGEST_EXTRA])
+
+
+def _side(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if column.name in row.dimensions:
+        return
+    value = column.take(row, parse_length(text, column.unit or row.dimension_unit, column.mark(cell)))
+    if value is not None:
+        row.dimensions[column.name] = value  # type: ignore[literal-required]
+        if column.market_unit and row.dimension_unit is None and _BARE.fullmatch(text):
+            row.presumed += (column.name,)
+
+
+def _sides_of_object(column: ReadColumn, row: RowDraft, cell: Mapping[str, Any]) -> None:
+    """A JSON object of sides (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
+    named = cell.get("unit") or cell.get("units")
+    shared = (unit_named(str(named)) if named else column.unit) or row.dimension_unit
+    for side in _SIDES:
+        given = cell.get(side)
+        if given is None:
+            continue
+        value, own = (given.get("value"), given.get("unit")) if isinstance(given, dict) else (given, None)
+        parsed = parse_length(str(value), unit_named(str(own)) if own else shared)
+        if (found := column.take(row, parsed, f"dimensions.{side}")) is not None:
+            row.dimensions.setdefault(side, found)  # type: ignore[misc]
+
+
+def _sized(column: ReadColumn, row: RowDraft, text: str, mark: str) -> Spread | None:
+    """A size; of a set of several pieces it is the piece's that it names, and told when it names none."""
+    title = title_of(row.product, row.variant)
+    name, kind = sized_piece(title, text, row.kind())
+    parsed = parse_dimensions(text, column.unit or row.dimension_unit, kind, column.order, mark)
+    spread: Spread | None = column.take(row, parsed)
+    if spread is None or not spread.dimensions or not of_several(title):
+        return spread
+    if name is not None:
+        return named_piece(spread, name)
+    if not spread.components:
+        reason = "is one size of a set of several pieces, and does not say whose; it is kept as the set's"
+        column.take(row, refused(ProblemKind.CONFLICT, text, reason))
+    return spread
+
+
+def _rug_unit(column: ReadColumn) -> str | None:
+    """The unit that a column of rug sizes names itself, or its market's; where that is inches the trade writes feet as well."""
+    return None if column.market_unit and column.unit not in METRIC else column.unit
+
+
+def _is_of_a_rug(column: ReadColumn, row: RowDraft, text: str) -> bool:
+    """Take a text as a rug's size; False where it is better read as any other piece's."""
+    parsed = parse_rug_size(text, _rug_unit(column))
+    # A conflict is a size, of which it is not sure in which unit.
+    is_doubtful = any(fault.problem == ProblemKind.CONFLICT for fault in parsed.faults)
+    if parsed.value is None and not is_no_rug(text) and not is_doubtful:
+        return False
+    _take_rug_size(row, text, column.take(row, parsed))
+    return True
+
+
+def _take_rug_size(row: RowDraft, text: str, size: RugSize | None) -> None:
+    if size is None:
+        return
+    row.rug.setdefault("shape", size.shape)
+    row.rug.setdefault("size_text", stated(text) or text)
+    if size.nominal:
+        row.rug.setdefault("nominal", size.nominal)
+    row.spread = row.spread or Spread(size.dimensions)
+
+
+def _rug(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if column.name == "size_text":
+        parsed = parse_rug_size(text, _rug_unit(column))
+        size = column.take(row, parsed)
+        if size is None and parsed is not NOTHING:
+            row.rug["size_text"] = stated(text) or text
+        _take_rug_size(row, text, size)
+        return
+    parse = _RUG.get(column.name)
+    value = column.take(
+        row, parse(text) if parse else parse_length(text, column.unit or row.dimension_unit, column.mark(cell))
+    )
+    if value is not None:
+        row.rug.setdefault(column.name, value)  # type: ignore[misc]
+
+
+# Offers.
+
+
+def _money(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if cell.__class__ is dict:
+        # A JSON price: `{"amount": "12.00", "currency": "USD"}`.
+        amount = next((cell[key] for key in ("amount", "value", "price") if cell.get(key) is not None), "")
+        currency = next((cell[key] for key in ("currency", "currencyCode", "currency_code") if cell.get(key)), "")
+        text = f"{amount} {currency}".strip()
+    price = column.take(row, parse_money(text, row.currency or column.currency, column.mark(cell)))
+    if price is None:
+        return
+    offer = row.offers.setdefault(column.location, {})
+    if offer.setdefault("currency", price.currency) == price.currency:
+        offer.setdefault(column.field, price.minor)  # type: ignore[misc]
+    else:
+        reason = f"is in {price.currency}, other prices of the offer in {offer['currency']}"
+        column.take(row, refused(ProblemKind.CONFLICT, text, reason))
+
+
+def _currency(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    given = (stated(text) or "").lower()
+    if given in EXPONENTS:
+        row.currency = given
+    elif given:
+        column.take(row, refused(ProblemKind.UNKNOWN_CURRENCY, text, "is no currency code"))
+
+
+def _location(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    row.location = column.take(row, line_of_text(text))
+
+
+def _stock(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if column.flag and (flag := _FLAGS.get(text.strip().lower())):
+        # A bare yes adds nothing to a quantity; without one it is all that is known.
+        offer = row.offers.setdefault(column.location, {})
+        if "quantity" not in offer:
+            offer["availability"] = flag
+        return
+    stock = column.take(row, (parse_stock if column.field == "quantity" else parse_availability)(text))
+    if stock is not None:
+        offer = row.offers.setdefault(column.location, {})
+        for name, value in (("quantity", stock.quantity), ("availability", stock.availability)):
+            if value is not None:
+                offer.setdefault(name, value)  # type: ignore[misc]
+
+
+def _lead_time(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    days = column.take(row, parse_lead_time(text, column.unit or "days"))
+    if days is not None:
+        row.offers.setdefault(column.location, {}).setdefault("lead_time_days", days)
+
+
+def _incoming(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    if column.name == "eta":
+        value: Any = column.take(row, parse_date(text, column.order or None))
+    else:
+        stock = column.take(row, parse_stock(text))
+        value = stock.quantity if stock else None
+    if value:
+        incoming = row.offers.setdefault(column.location, {}).setdefault("incoming", [])
+        while len(incoming) <= column.place:
+            incoming.append({})
+        incoming[column.place].setdefault(column.name, value)  # type: ignore[misc]
+
+
+# Attribute lists inside one cell (`color : oak | overallheight:31`): the facts among them that have a field.
+
+_LONGEST_NAME: Final = 80
+_MOST_READERS: Final = 2_000
+"""How many names of attributes one column remembers the readers of."""
+_FEWEST: Final = 3
+_HEADS: Final = frozenset(
+    "dimensions compliance rug weight colour finish materials assembly_required freight_class".split()
+)
+_ATTRIBUTES: Final[dict[str, str]] = load("attributes")
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Names and values of an attribute list; empty when the cell is no such list."""
+    pieces = [piece for piece in text.split("|") if piece.strip()]
+    found = []
+    for name, _, value in (piece.partition(":") for piece in pieces):
+        if name and value and len(name.strip()) <= _LONGEST_NAME:
+            found.append((name.strip().lower() or " ", value.strip() or " "))
+    return found if len(pieces) >= _FEWEST and len(found) * 4 > len(pieces) * 3 else []
+
+
+def _attribute_reader(name: str, column: Column, settings: FeedSettings) -> CellReader:
+    """The reader of an attribute; lengths and weights without unit are in that of the source's market, as in columns of their own."""
+    field = _ATTRIBUTES.get(name)
+    if field is None:
+        sense = next(iter(senses(name)), None)
+        if sense is None or sense.rank < 100 or sense.field.partition(".")[0] not in _HEADS:
+            return lambda row, text, cell: None
+        field = sense.field
+    measured = settings.currency == "usd" and field.startswith(("dimensions", "weight", "rug.pile"))
+    unit = {"unit": "lb" if field == "weight" else "in"} if measured else {}
+    return reader_of(Column(column.position, column.column, field, unit), settings)
+
+
+def _with_attributes(read: CellReader, column: Column, settings: FeedSettings) -> CellReader:
+    """`read`, and beside it the readers of the fields that an attribute list in the cell names."""
+    readers: dict[str, CellReader] = {}
+
+    def both(row: RowDraft, text: str, cell: Any) -> None:
+        read(row, text, cell)
+        values: dict[str, set[str]] = {}
+        for name, value in pairs(text) if "|" in text and ":" in text else ():
+            values.setdefault(name, set()).add(value)
+        for name, given in values.items():
+            # A name that has two values belongs to several variants and says nothing of this one.
+            if len(given) > 1:
+                continue
+            reader = readers.get(name) or _attribute_reader(name, column, settings)
+            if len(readers) < _MOST_READERS:
+                readers[name] = reader
+            value = given.pop()
+            if stated(value) is not None:
+                reader(row, value, value)
+
+    return both
+
+
+_READERS: Final[dict[str, Callable[[ReadColumn, RowDraft, str, Any], None]]] = {
+    **dict.fromkeys(_PRODUCT_TEXTS, _product_text),
+    **dict.fromkeys(_VARIANT, _variant_fact),
+    **dict.fromkeys(MONEY, _money),
+    **dict.fromkeys(("tags", "features"), _texts),
+    **dict.fromkeys(("media", "variant_media"), _media),
+    **dict.fromkeys(("dimension_unit", "weight_unit"), _unit),
+    **dict.fromkeys(("quantity", "availability"), _stock),
+    **dict.fromkeys(("product_key", "category"), _nothing),
+    "category_path": _category,
+    "google_category": _google_category,
+    "compliance": _compliance,
+    "media_alt": _media_alt,
+    "media_position": _media_position,
+    "status": _status,
+    "option_name": _option_name,
+    "variant_title": _variant_title,
+    "colour": _colour,
+    "axes": _axis,
+    "option_value": _option_value,
+    "materials": _materials,
+    "weight": _weight,
+    "components": _components,
+    "cartons": _cartons,
+    "carton_count": _carton_count,
+    "dimensions": _dimensions,
+    "rug": _rug,
+    "currency": _currency,
+    "location": _location,
+    "lead_time_days": _lead_time,
+    "incoming": _incoming,
+}
+
+
+def reader_of(column: Column, settings: FeedSettings) -> CellReader:
+    """The reader of a column's cells."""
+    ready = ReadColumn.of(column, settings)
+    read: CellReader = partial(_READERS[ready.head], ready)
+    return _with_attributes(read, column, settings) if column.field == "features" else read

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.ingestion.values.lengths import unit_named
-from domain.ingestion.values.weights import weight_unit_named
+from domain.ingestion.values.quantities import unit_named, weight_unit_named
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.kernel.money import EXPONENTS
 

@@ -1,31 +1,107 @@
-"""Boxes listed in one cell in IKEA's form or any other (`boxes`), and pieces counted by the box."""
+"""Boxes listed in one cell, in IKEA's form or in whatever words; a figure that is no size, weight or count is told.
+
+    cell    := article* | [heading] box ((";" | "," | "|" | "+" | newline) box)*
+    article := name "Article no:" sku (label ":" figure unit)* ["Package(s):" number]
+    box     := [mark [":" | "-"]] [name [":"]] fact*
+    mark    := boxword number ["of" number] | count ["x"] boxword      Box 1, Ctn 1 of 2, Karton 2/3, 2 cartons
+    fact    := size | weight | count | volume | pieces                 volumes and pieces to a box are told, not kept
+    size    := see `dimensions`; three figures without letters are L x W x H
+    weight  := [label] amount unit [each]                              gross before net; a weight of all boxes is told
+    count   := number "x" size | size "x" number | "qty" number | number "pcs"
+
+A cell without marks holds as many boxes as sizes; a size that only repeats the one before it in another unit is none.
+"""
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
 
 from domain.catalogue.data import Carton
-from domain.ingestion.values.boxes import BOX_WORDS, listed, rolled
-from domain.ingestion.values.labels import name_role
-from domain.ingestion.values.lengths import parse_length
-from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, unreadable
+from domain.ingestion.data import pattern
+from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.labels import label_of, name_role
+from domain.ingestion.values.parsed import Fault, Parsed, conflict, overlong, quoted, unreadable
+from domain.ingestion.values.quantities import folded, parse_length, parse_weight, unit_named
+from domain.ingestion.values.scan import WORDS, scanned
 from domain.ingestion.values.sides import side_of
-from domain.ingestion.values.text import clean, plain, stated
-from domain.ingestion.values.weights import parse_weight
+from domain.ingestion.values.text import cell_parser, clean, plain
+from domain.kernel.problems import ProblemKind
 
-_LONGEST: Final = 20000
-_ARTICLE: Final = re.compile(r"Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})", re.I)
-_COUNT: Final = re.compile(r"Package\(s\):\s*(?P<count>\d{1,4})", re.I)
-_FACT: Final = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[^\W\d_]+)", re.I)
-_PIECES: Final = re.compile(
-    r"\((\d{1,4})\s*+(?:pcs?\.?\s*+)?/\s*+(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b"
-    r"|(?<![\w.,])(\d{1,4})\s?(?:pcs?|pieces?|st(?:k|ück)|pi[eè]ces?|stuks?|piezas?|pz|pezzi)\.?\s?(?:/|per|pro|par|por|je)\s?"
-    rf"(?:{BOX_WORDS})(?![^\W\d_])",
-    re.I,
+_BOX: Final = pattern("boxes", "boxes")
+_PIECE: Final = pattern("boxes", "pieces")
+_UNIT: Final = pattern("boxes", "weight_units")
+_EACH_WORD: Final = pattern("boxes", "each")
+_LONGEST: Final = 4000
+_MOST: Final = 60
+"""Boxes of one item; a longer list is cut and told."""
+_AMOUNT: Final = r"\d(?:[\d.,]{0,12}\d)?(?:\s\d{1,2}/\d{1,2})?"
+_SIDE: Final = (
+    r"(?:[a-z]{1,2}[.:]?\s?)?\d[\d.,]{0,9}(?:[ -]\d{1,2}/\d{1,2})?\s?(?:[\"']|(?:cm|mm|in(?:ch(?:es)?)?|m)(?![a-wyz]))?\.?\s?"
+    r"(?:[wdhlbtp](?![a-wyz]))?"
 )
+_SIZE: Final = rf"{_SIDE}\s?[x*]\s?{_SIDE}\s?[x*]\s?{_SIDE}"
+_LETTERED: Final = r"[lwhbdt][:=]?\s{0,2}\d[\d.,]{0,10}"
+_MARK: Final = re.compile(
+    rf"(?i)(?<![^\W_])(?:(?<![.,])(?P<count>\d{{1,3}}) ?(?:x ?)?)?(?<![^\W\d_])(?P<word>{_BOX})(?![^\W\d_])\.?"
+    r"(?:\s{0,2}(?:\#|n[ro]?[.°º]{1,2}|no|nr)?\s{0,2}(?P<number>\d{1,3}(?![\d.,]*\d|[\"'%]|\s?(?:x|in|cm|mm|m|kg|lbs?)(?![^\W\d_])|/\d{1,2}\s?[\"x]))"
+    r"(?:\s?(?:of|von|de|di|van|sur|su|/)\s?(?P<of>\d{1,3}(?!\d)))?)?(?P<stop>\s{0,2}[:=])?"
+)
+_ONLY_OF: Final = re.compile(r"(?i)(?:/|\b(?:per|pro|par|por|je|each|cada))\s?$")
+"""Before a box word that only says of what something is: `2 pcs/ctn`, `12 kg per box`."""
+_SIZES: Final = (
+    re.compile(rf"(?i)(?<![\w.,]){_SIZE}"),
+    re.compile(rf"(?i)(?<![\w.,]){_LETTERED}[\s,x]{{1,3}}{_LETTERED}[\s,x]{{1,3}}{_LETTERED}"),
+)
+_AGAIN: Final = re.compile(r"[(/=~]\s{0,2}$")
+_WEIGHT: Final = re.compile(
+    r"(?i)(?P<net>\bnet(?:to|t)?\.?(?![^\W\d_])|\bn\.?\s?w\.?(?![^\W\d_]))?(?P<label>[^\W\d_]{1,14}(?:[ .][^\W\d_]{1,8})?)?[\s.:=(]{0,4}"
+    rf"(?P<text>(?<![\w.,]){_AMOUNT}(?:\s?-\s?{_AMOUNT})?\s?(?:{_UNIT})(?![^\W_])\.?(?:\s{{0,2}}\d{{1,3}}\s?(?:oz|ounces?|gr?)(?![^\W_]))?)"
+)
+_UNIT_AHEAD: Final = re.compile(
+    rf"(?i)(?<![\w.,])(?P<unit>kgs?|lbs?)[.:)]{{0,2}}[\s:=]{{1,3}}(?P<text>{_AMOUNT})(?![\w\"'])"
+)
+_BARE_WEIGHT: Final = re.compile(
+    rf"(?i)(?<![^\W\d_])(?:weight|wt|gewicht|poids|peso|вес)[.:=\s]{{1,4}}(?P<text>{_AMOUNT})(?![\w\"'])"
+)
+_NET: Final = re.compile(r"(?i)(?<![^\W\d_])(?:net(?:to|t)?|n\.?\s?w)(?![^\W\d_])")
+_WEIGHT_WORDS: Final = re.compile(
+    r"(?i)(?<![^\W\d_])(?:(?:gross|net|brutto|netto|bruttogewicht|nettogewicht|shipping|ship|g\.\s?w\.?|n\.\s?w\.?|gw|nw|gr)\s{0,2})?"
+    r"(?:g\.\s?w|n\.\s?w|weights?|wt|gewicht|poids|peso|gewichten|вес|brut|net|gross|brutto|netto|gw|nw)(?![^\W\d_])\.?(?:\s?\((?:kgs?|lbs?)\))?[:=]?"
+)
+_UNTAKEN: Final = {
+    "pieces to a box": re.compile(
+        rf"(?i)\(?(?P<text>(?<![\w.,])\d{{1,4}}\s?(?:{_PIECE})?\.?\s?(?:/|per|pro|par|por|je)\s?(?:{_BOX}))(?![^\W\d_])\.?\)?"
+    ),
+    "its volume": re.compile(
+        r"(?i)(?P<text>(?<![\w.,])\d[\d.,]{0,12}\s?(?:cbm|m3|m³|cu\.?\s?(?:ft|m|in)|cuft|cf|ft3|ft³|lit(?:er|re)s?|l)(?![^\W_])\.?)"
+    ),
+}
+"""What a box has no place for."""
+_EACH: Final = re.compile(rf"(?i)(?<![^\W\d_])(?:{_EACH_WORD}|(?:per|pro|par|por|je|a)\s(?:{_BOX}))(?![^\W\d_])\.?")
+_ALL: Final = re.compile(rf"(?i)(?<![^\W\d_])(?:{pattern('boxes', 'all')})(?![^\W\d_])")
+_COUNTS: Final = (
+    re.compile(
+        rf"(?i)(?P<cut>(?<![^\W\d_])(?:{_PIECE}|{pattern('boxes', 'counts')})\b[.:= ]{{1,3}}(?P<count>\d{{1,3}})(?![\w.,]*\d))"
+    ),
+    re.compile(rf"(?i)(?P<cut>[(,]?\s?(?<![\w.,])(?P<count>\d{{1,3}})\s?x?\s?(?:{_PIECE}|{_BOX})(?![^\W\d_])\.?\)?)"),
+    re.compile(r"(?i)(?P<cut>\(\s?x?\s?(?P<count>\d{1,3})\s?x?\s?\))"),
+    re.compile(rf"(?i){_SIZE}(?P<cut>(?<![\d\s])\s{{0,2}}x\s?(?P<count>\d{{1,3}}))\s{{0,2}}(?:$|[,;-])"),
+    re.compile(rf"(?i)(?P<cut>(?<![\w.,])(?P<count>\d{{1,2}})\s?x\s?)\(?\s?{_SIZE}"),
+)
+_ENUMERATED: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?(\d{1,2})[.)](?=\s)")
+_POUNDS: Final = re.compile(r"(?<=\d)\s?#(?!\d)")
+_COUNT_BEHIND: Final = re.compile(
+    rf"(?i)(?:(?:number|no\.?|anzahl|nombre|numero|número|aantal)\s(?:of|der|de|di)?\s?)?(?<![^\W\d_])(?P<word>{_BOX})\s?:\s?"
+    r"(?P<count>\d{1,3})\s{0,2}(?=[;,(\n]|$)[;,]?"
+)
+"""`Number of packages: 2; …` says what `2 packages: …` says."""
+_LENGTH_UNIT: Final = re.compile(r"(?i)\d\s?(cm|mm|in|inch|inches|\")(?![a-wyz])")
+_PACKING: Final = re.compile(rf"(?i)(?<![^\W\d_])(?:{_BOX}|{pattern('boxes', 'packing')})(?![^\W\d_])\.?")
+_HEAD: Final = re.compile(r"^(?:\(([^()\d]{2,60})\)|([^\d:]{2,60}):)")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _DIGIT: Final = re.compile(r"\d")
-_SIDES: Final = {"width": "width", "height": "height", "length": "depth", "depth": "depth"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,37 +113,218 @@ class Package:
     carton: Carton
 
 
+@dataclass(slots=True)
+class _Box:
+    """One kind of box while it is read: what is left of its text, its facts and what was wrong."""
+
+    text: str
+    rest: str
+    name: str = ""
+    count: int = 1
+    counted: bool = False
+    carton: Carton = field(default_factory=Carton)
+    faults: list[Fault] = field(default_factory=list)
+
+    def tell(self, problem: ProblemKind, what: str) -> None:
+        """Add a fault about this box."""
+        self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
+
+    def read(self, unit: str | None, weight_unit: str | None, decimal: str) -> "_Box":
+        """Take the facts out of the text, those first that look like parts of others."""
+        for what, untaken in _UNTAKEN.items():
+            for found in list(untaken.finditer(self.rest))[:3]:
+                self.tell(ProblemKind.UNREADABLE, f'gives {what}, "{found["text"].strip()}", which is not kept')
+            self.rest = untaken.sub(" ", self.rest)
+        self._count()
+        self._weigh(weight_unit, decimal)
+        self._take_name()
+        self._size(unit, decimal)
+        if self.carton:
+            self.carton["count"] = self.count
+        elif not self.faults:
+            self.tell(ProblemKind.UNREADABLE, "states neither size nor weight of a box")
+        return self
+
+    def _count(self) -> None:
+        """Take counts out of the text; two that differ are told."""
+        for counted in _COUNTS:
+            found = counted.search(self.rest)
+            if found is None:
+                continue
+            count = int(found["count"])
+            if self.counted and count != self.count:
+                self.tell(ProblemKind.CONFLICT, f"counts {self.count} boxes and {count}")
+            elif count:
+                self.count, self.counted = count, True
+            self.rest = f"{self.rest[: found.start('cut')]} {self.rest[found.end('cut') :]}"
+
+    def _weigh(self, unit: str | None, decimal: str) -> None:
+        """Take the weights out of the text: of the box where it is gross or not said, confirmed by a second one or told."""
+        gross: list[str] = []
+
+        def take(found: re.Match[str]) -> str:
+            before = found.string[found.start() : found.start("text")]
+            text = f"{found['text']} {found['unit']}" if found.re is _UNIT_AHEAD else found["text"]
+            if _NET.search(before):
+                self.tell(ProblemKind.CONFLICT, f"gives {text.strip()} as net weight, which is not the box's")
+            else:
+                gross.append(text)
+            return f" {_WEIGHT_WORDS.sub(' ', before)} " if found.re is _WEIGHT else "  "
+
+        for weight in (_WEIGHT, _UNIT_AHEAD, _BARE_WEIGHT):
+            self.rest = weight.sub(take, self.rest)
+        self.rest = _WEIGHT_WORDS.sub(" ", self.rest)
+        if not gross:
+            return
+        parsed = parse_weight(" / ".join(gross), unit, decimal)
+        self.faults.extend(parsed.faults)
+        if self.count > 1 and _ALL.search(self.text):
+            self.tell(ProblemKind.CONFLICT, "gives the weight of all boxes together")
+        elif parsed.value:
+            self.carton["weight"] = parsed.value
+
+    def _take_name(self) -> None:
+        """Take the name of what is in the box off the text: `Headboard: 30x20x10`."""
+        lead = self.rest.lstrip(" -.,;:")
+        head = _HEAD.match(lead)
+        words = _PACKING.sub(" ", head[1] or head[2]).strip(" -.,;()#") if head else ""
+        if head and _WORD.search(words) and not re.search(r"[x*/]", words) and not label_of(words).role:
+            self.name, self.rest = words, lead[head.end() :]
+
+    def _size(self, unit: str | None, decimal: str) -> None:
+        """The sides of a box from what is left of its text; every figure that is no side is told."""
+        text = _PACKING.sub(" ", _EACH.sub(" ", _ALL.sub(" ", self.rest))).strip(" -.,;:/|+&@")
+        if not _DIGIT.search(text):
+            return
+        parsed = parse_dimensions(text, unit, "", "lwh", decimal)
+        self.faults.extend(parsed.faults)
+        scan = scanned(text)
+        for token in scan.tokens:
+            if token.kind == WORDS and scan.text[token.start].isdigit() and not parsed.faults:
+                # What counts things beside a piece of furniture is a stray figure beside a box.
+                self.tell(ProblemKind.UNREADABLE, f'says "{scan.said(token, token)}", which is no fact of a box')
+        if parsed.value is None:
+            return
+        sides, components = dict[str, Any](parsed.value.dimensions), parsed.value.components
+        if not sides and len(components) == 1:
+            sides = dict(components[0]["dimensions"])
+        elif components:
+            self.tell(ProblemKind.CONFLICT, "names several sizes for one box")
+        for extra in parsed.value.extras:
+            self.tell(ProblemKind.UNREADABLE, f'says "{extra}", which is no fact of a box')
+        _roll(sides)
+        for side in sides.keys() - {"width", "depth", "height"}:
+            self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
+        self.carton.update({side: sides[side] for side in ("width", "depth", "height") if side in sides})  # type: ignore[typeddict-item]
+
+
+def _roll(sides: dict[str, Any]) -> None:
+    """Make of a round thing its box, in place: as wide as it is round, along the sides that are not stated.
+
+    A roll has a length, a drum a height; what the round runs across is its diameter.
+    """
+    if diameter := sides.pop("diameter", None):
+        for side in ("width", "depth") if "height" in sides else ("width", "height"):
+            sides.setdefault(side, diameter)
+
+
+def _starts(marks: list[re.Match[str]], flat: str) -> list[int]:
+    """Where each mark begins, and the text ends: a figure before a numbered one (`25 kg x 3 Box 2`) is none of its own."""
+    return [*(mark.start("word") if mark["number"] else mark.start() for mark in marks), len(flat)]
+
+
+def _parts(flat: str) -> Iterator[tuple[re.Match[str] | None, str]]:
+    """The text of each mark, with the mark; what stands before the first mark comes without one.
+
+    A box word begins a box if it has a number, a count before it, or a colon behind it.
+    """
+    marks = [
+        mark
+        for mark in _MARK.finditer(flat)
+        if any(mark[name] for name in ("number", "count", "stop"))
+        and not _ONLY_OF.search(flat[max(0, mark.start() - 6) : mark.start()])
+    ]
+    # `30x20x10 in, 2 boxes`: a count with no figure behind it belongs to what stands before it.
+    marks = [
+        mark
+        for mark, end in zip(marks, _starts(marks, flat)[1:], strict=True)
+        if not mark["count"] or mark["number"] or _DIGIT.search(flat[mark.end() : end])
+    ]
+    starts = _starts(marks, flat)
+    if _DIGIT.search(flat[: starts[0]]):
+        yield None, flat[: starts[0]]
+    for mark, end in zip(marks, starts[1:], strict=True):
+        yield mark, flat[mark.end() : end]
+
+
+def _cut(text: str) -> list[str]:
+    """A text at the sizes in it, each with what stands before it back to a separator."""
+    starts: list[int] = []
+    last = 0
+    for size in sorted((found for sizes in _SIZES for found in sizes.finditer(text)), key=re.Match.start):
+        if size.start() < last or (starts and _AGAIN.search(text, max(0, size.start() - 4), size.start())):
+            continue
+        back = max(text.rfind(sign, last, size.start()) for sign in ",;|\n+&")
+        starts.append(size.start() if back < 0 else back + 1)
+        last = size.end()
+    return [text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])]
+
+
+def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -> tuple[list[_Box], list[Fault]]:
+    """The boxes of a text in any order of facts, and what is wrong with the list as a whole."""
+    if len(text) > _LONGEST:
+        return [], list(overlong(text, _LONGEST).faults)
+    flat = _POUNDS.sub(" lb ", _COUNT_BEHIND.sub(r"\g<count> \g<word>: ", folded(text)))
+    numbers = [int(number) for number in _ENUMERATED.findall(flat)]
+    if len(numbers) > 1 and numbers == list(range(1, len(numbers) + 1)):
+        flat = _ENUMERATED.sub(r"Box \1: ", flat)  # `1) … 2) …`
+    units = {unit_named(word) for word in _LENGTH_UNIT.findall(flat)}
+    # A unit that the list names alone is that of all its boxes.
+    unit = units.pop() if len(units) == 1 else unit
+    boxes: list[_Box] = []
+    announced: list[int] = []
+    faults: list[Fault] = []
+    for mark, part in _parts(flat):
+        pieces = _cut(part)
+        if mark and mark["of"]:
+            announced.append(int(mark["of"]))
+        count = int(mark["count"]) if mark and mark["count"] and not mark["number"] else None
+        if count is not None and len(pieces) > 1:
+            announced.append(count)
+            count = None
+        for piece in pieces:
+            box = _Box(piece.strip(" ,;|"), piece, count=count or 1, counted=count is not None)
+            if len(boxes) < _MOST:
+                boxes.append(box.read(unit, weight_unit, decimal))
+            else:
+                faults = [Fault(ProblemKind.TOO_LONG, f"{quoted(text)} lists more than {_MOST} boxes.")]
+    listed = sum(box.count for box in boxes)
+    if announced and max(announced) != listed:
+        faults.append(conflict(text, f"speaks of {max(announced)} boxes and lists {listed}"))
+    return boxes, faults
+
+
+_ARTICLE: Final = re.compile(r"(?i)Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})")
+_COUNT: Final = re.compile(r"(?i)Package\(s\):\s*(?P<count>\d{1,4})")
+_FACT: Final = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[^\W\d_]+)")
+_ARTICLE_SIDES: Final = {
+    "width": "width",
+    "height": "height",
+    "length": "depth",
+    "depth": "depth",
+    "diameter": "diameter",
+}
+_PIECES: Final = re.compile(
+    r"(?i)\((\d{1,4})\s*+(?:pcs?\.?\s*+)?/\s*+(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b"
+    r"|(?<![\w.,])(\d{1,4})\s?(?:pcs?|pieces?|st(?:k|ück)|pi[eè]ces?|stuks?|piezas?|pz|pezzi)\.?\s?(?:/|per|pro|par|por|je)\s?"
+    rf"(?:{_BOX})(?![^\W\d_])"
+)
+
+
 def pieces_per_carton(text: str) -> int | None:
     """How many pieces a title or size says a box holds (`(2PC/CTN)`, `(6/CTN)`, `4 Stück je Karton`), or None."""
     match = _PIECES.search(text)
     return int(match[1] or match[2] or match[3]) if match else None
-
-
-def _facts(text: str) -> tuple[Carton, list[Fault], int]:
-    """The facts of one box, what was wrong with them, and where the last of them ends."""
-    carton: Carton = {}
-    faults: list[Fault] = []
-    sides: dict[str, object] = {}
-    end = 0
-    for match in _FACT.finditer(text):
-        label, value, end = match[1], match[2], match.end()
-        if label.lower() in ("weight", "gewicht", "peso", "poids", "vikt"):
-            weighed = parse_weight(value)
-            faults.extend(weighed.faults)
-            if weighed.value:
-                carton["weight"] = weighed.value
-            continue
-        side = side_of(label)
-        if side != "diameter" and side not in _SIDES:
-            faults.extend(unreadable(match[0], "is no fact of a box that is known").faults)
-            continue
-        parsed = parse_length(value)
-        faults.extend(parsed.faults)
-        if parsed.value:
-            sides[_SIDES.get(side, side)] = parsed.value
-    rolled(sides)
-    carton.update(sides)  # type: ignore[typeddict-item]
-    return carton, faults, end
 
 
 def _articles(text: str) -> Parsed[tuple[Package, ...]]:
@@ -76,47 +333,53 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
     found = list(_ARTICLE.finditer(flat))
     packages: list[Package] = []
     faults: list[Fault] = []
-    name_from = 0
+    start = 0
     for article, following in zip(found, [*found[1:], None], strict=True):
         until = following.start() if following else len(flat)
         count = _COUNT.search(flat, article.end(), until)
-        carton, wrong, last = _facts(flat[article.end() : count.start() if count else until])
-        faults.extend(wrong)
+        carton: dict[str, Any] = {}
+        end = article.end()
+        for fact in _FACT.finditer(flat, end, count.start() if count else until):
+            parsed: Parsed[Any]
+            side, end = _ARTICLE_SIDES.get(side_of(fact[1]) or ""), fact.end()
+            if fact[1].lower() in ("weight", "gewicht", "peso", "poids", "vikt"):
+                side, parsed = "weight", parse_weight(fact[2])
+            elif side is None:
+                parsed = unreadable(fact[0], "is no fact of a box that is known")
+            else:
+                parsed = parse_length(fact[2])
+            faults.extend(parsed.faults)
+            if side and parsed.value:
+                carton[side] = parsed.value
+        _roll(carton)
         if count and int(count["count"]):
             carton["count"] = int(count["count"])
-        packages.append(Package(flat[name_from : article.start()].strip(" ,;|"), article["sku"], carton))
-        name_from = count.end() if count else article.end() + last
-    rest = flat[name_from:].strip(" ,;|")
-    if rest:
+        packages.append(Package(flat[start : article.start()].strip(" ,;|"), article["sku"], carton))  # type: ignore[arg-type]
+        start = count.end() if count else end
+    if rest := flat[start:].strip(" ,;|"):
         faults.extend(unreadable(rest, "stands behind the last box").faults)
     return Parsed(tuple(packages), tuple(faults))
 
 
-def _named(name: str) -> str:
-    """The name of what is in a box; words for the box or for the order are none."""
-    return "" if name_role(name) == "inner" or name.strip().upper() in ("MOQ", "FOB") else name
-
-
-@lru_cache(maxsize=8192)
+@cell_parser(longest=20000, kept=8192)
 def parse_packages(
-    text: str, unit: str | None = None, weight_unit: str | None = None, decimal: str = "auto"
+    text: str, given: str, unit: str | None = None, weight_unit: str | None = None, decimal: str = "auto"
 ) -> Parsed[tuple[Package, ...]]:
-    """The boxes that a cell lists, in IKEA's form (name, article number, facts, count) or as `boxes` reads them.
+    """The boxes that a cell lists, in IKEA's form (name, article number, facts, count) or in any other.
 
     `unit` and `weight_unit` are the column's, of figures without one; `decimal` is the source's mark. Problems: unreadable
     (also for facts that a box has no place for), conflict, and those of the measures inside.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
-    if stated(text) is None:
-        return NOTHING
     if _ARTICLE.search(text):
         return _articles(text)
-    if not _DIGIT.search(text):
-        return unreadable(text, "lists no boxes")
-    boxes, faults = listed(plain(text), unit, weight_unit, decimal)
+    boxes, faults = _boxes(plain(text), unit, weight_unit, decimal) if _DIGIT.search(text) else ([], [])
     faults = [*(fault for box in boxes for fault in box.faults), *faults]
-    packages = tuple(Package(_named(box.name), "", box.carton) for box in boxes if box.carton)
+    packages = []
+    for box in boxes:
+        # Words for the box or for the order are no names of what is in it.
+        idle = name_role(box.name) == "inner" or box.name.strip().upper() in ("MOQ", "FOB")
+        if box.carton:
+            packages.append(Package("" if idle else box.name, "", box.carton))
     if not packages and not faults:
         return unreadable(text, "lists no boxes")
-    return Parsed(packages or None, tuple(dict.fromkeys(faults)))
+    return Parsed(tuple(packages) or None, tuple(dict.fromkeys(faults)))

@@ -1,34 +1,56 @@
 """Whole dimension strings: sides of a piece, seat measures, and the pieces of a set.
 
-`scan` finds the tokens, `clauses` says which words belong to which figure, and here each figure gets its side. No figure is
-left out in silence: it is a side, a seat measure, part of a component, in `extras` as of something else, or in a fault.
+    string   := scope*
+    scope    := [name [":"]] clause (stop clause)*
+    clause   := sequence | label [":" | "="] measure | measure label
+    sequence := sided (join sided)+                     `80 W x 60 D x 40 H`, `W 80 x D 60`, `30" x 20" x 40"`
+    sided    := axis measure | measure [axis]           axes stand before their figures or behind them, one way a scope
+    name     := words that are no label                 `Table:`, `OVERALL`, `Reclined:`; without a colon only between sizes
+
+`scan` finds the tokens. What stands between two figures is parted once: what ends the first, what joins them, what names or
+labels the second; then each figure gets its side. No figure is left out in silence: it is a side, a seat measure, part of
+a component, in `extras` as of something else, or in a fault.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from domain.catalogue.data import Component, Dimensions, Length
-from domain.ingestion.values.amounts import folded
-from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
-from domain.ingestion.values.labels import SEAT, Label, of_a_part, piece_name, seat_or_arm, words_in
-from domain.ingestion.values.lengths import METRIC, checked
-from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
-from domain.ingestion.values.plain_sizes import plain_size
-from domain.ingestion.values.scan import COUNT, Scan, scanned
-from domain.ingestion.values.shared_units import all_items, confirms, shared_unit, units_of
+from domain.ingestion.values.labels import (
+    ARM,
+    GENERAL_ENDS,
+    LETTERS,
+    NO_LABEL,
+    SEAT,
+    Label,
+    bound_of,
+    label_of,
+    name_role,
+    of_a_part,
+    only_parts,
+    piece_name,
+    seat_or_arm,
+    words_in,
+)
+from domain.ingestion.values.parsed import Fault, Parsed, not_said, quoted, unreadable
+from domain.ingestion.values.quantities import METRIC, Measure, checked, folded, length, same_length, unit_named
+from domain.ingestion.values.scan import COUNT, JOIN, ORDER, OTHER, UNREAD, WORDS, Scan, Token, scanned
 from domain.ingestion.values.sides import Sided, kind_of_part, place
-from domain.ingestion.values.text import plain, stated
+from domain.ingestion.values.text import cell_parser, plain
 from domain.kernel.problems import ProblemKind
 
-_LONGEST: Final = 2000
-_BLANKS: Final = re.compile(r"[ \t\r\f\v]+")
-_COUNT_IN_NAME: Final = re.compile(r"(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))", re.I)
-_COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
-_ROUNDED: Final = 60
-"""Hundredths of an inch by which two statements of one side may differ."""
-_LEAF: Final = re.compile(r"leaf|leaves", re.I)
+_HARD: Final = frozenset(";|\n()")
+_APART: Final = frozenset(";|\n")
+_COLONS: Final = (":", "=")
+_AND: Final = frozenset("et und and y og och ja oraz и".split())
+"""Words before a label of the next figure: `49 x 43 cm et hauteur 75 cm`."""
+_FIRST: Final = re.compile(r"[^\W\d_]+")
+_LAST: Final = re.compile(r"[^\W\d_]+$")
+_OTHER: Final = Label("other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +66,363 @@ class Spread:
 
 
 @dataclass(slots=True)
+class _Item:
+    """One measure with what its words say of it."""
+
+    measure: Measure
+    said: str
+    label: Label
+    joined: bool
+    """Whether it goes on the sequence of the one before it."""
+    at: int
+    """Its place among the figures of the text."""
+    blank: bool
+    """Whether nothing but a blank parts it from the figure before."""
+    bound: str
+    """`largest` behind `max` or `up to`, `least` behind `min` or `from`."""
+
+    @property
+    def side(self) -> str | None:
+        return self.label.side
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The figures below one name: sequences of sides, seat measures, largest figures, and what is of something else."""
+
+    name: str = ""
+    role: str = "whole"
+    order: str = ""
+    start: int = 0
+    sequences: list[list[_Item]] = field(default_factory=list)
+    extras: list[_Item] = field(default_factory=list)
+    largest: list[_Item] = field(default_factory=list)
+    nouns: list[_Item] = field(default_factory=list)
+    seen: list[str | None] = field(default_factory=list)
+    """The sides that stood before its figures so far, None for those behind them."""
+
+    def placed(self) -> list[_Item]:
+        """The figures of all sequences."""
+        return [item for items in self.sequences for item in items]
+
+    def items(self) -> list[_Item]:
+        """Every figure, whatever it is of."""
+        return self.placed() + self.extras + self.largest + self.nouns
+
+    def put(self, item: _Item) -> None:
+        """Put a measure where its label says it belongs."""
+        role, side = item.label.role, item.side or ""
+        if role in ("other", "largest", "noun") or "_" in side or side == "clearance":
+            {"largest": self.largest, "noun": self.nouns}.get(role, self.extras).append(item)
+            return
+        target = self.sequences[-1] if item.joined and self.sequences else None
+        if target is None and side:
+            free = (items for items in self.sequences if all(one.side not in (None, side) for one in items))
+            target = next(free, None)
+        if target is None:
+            self.sequences.append([item])
+        else:
+            target.append(item)
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Words between two stops; `closed` is the stop behind them, blank at the end of the gap."""
+
+    text: str
+    start: int
+    closed: str = ""
+
+
+@dataclass(slots=True)
+class _Gap:
+    """What stands between two measures: the words of the first, those of the second, and the name of what it is of."""
+
+    left: str = ""
+    right: str = ""
+    name: str = ""
+    colon: bool = False
+    joined: bool = False
+    missing: bool = False
+    start: int = 0
+
+
+def _segments(scan: Scan, gap: list[Token]) -> list[_Segment]:
+    found: list[_Segment] = []
+    for at, token in enumerate(gap):
+        if token.kind != WORDS:
+            if found and not found[-1].closed:
+                found[-1].closed = token.kind
+        elif found and gap[at - 1].kind == WORDS:
+            found[-1].text = scan.text[found[-1].start : token.end]
+        else:
+            found.append(_Segment(scan.said(token, token), token.start))
+    return found
+
+
+def _parted(text: str, behind: bool) -> tuple[str, str]:
+    """Words that stand between two figures, as what belongs to the first and what to the second; `behind`: axes follow."""
+    head = _FIRST.match(text)
+    rest = text[head.end() :].strip() if head else ""
+    if head and rest and head[0].lower() in _AND:
+        return "", rest
+    label, rest = label_of(text), rest.strip(" .-_")
+    if not behind:
+        return "", text
+    if head and rest and len(head[0]) <= 3 and label_of(head[0]).role == "side" and label.role != "side":
+        return head[0], rest
+    return (text, "") if label.role else ("", text)
+
+
+def _gap_of(scan: Scan, gap: list[Token], previous: _Item | None, last: bool, behind: bool) -> _Gap:
+    """Part what stands between two measures; `behind`: the axes of the scope follow their figures."""
+    if joins := [at for at, token in enumerate(gap) if token.kind == JOIN]:
+        # The sign between two sides: axes stand on either side of it. In `80 x x 40`, `x 40` and `80 x` a figure is missing.
+        first = previous is None
+        before, after = _segments(scan, gap[: joins[0]]), _segments(scan, gap[joins[-1] + 1 :])
+        left = before[0].text if before and not first else ""
+        right = after[-1].text if after and not last else ""
+        right = right if label_of(right).role else ""
+        return _Gap(left, right, joined=not first, missing=len(joins) > 1 or first or last)
+    figure = max((at for at, token in enumerate(gap) if token.kind in (OTHER, UNREAD)), default=-1)
+    if figure >= 0:
+        # What stands before a weight or a power belongs to it.
+        left = ""
+        if previous is not None and gap[0].kind == WORDS and (before := _segments(scan, gap[:figure])):
+            left = before[0].text
+            left = _parted(left, behind)[0] if before[0].closed in _COLONS else left
+        return replace(_gap_of(scan, gap[figure + 1 :], None, last, behind), joined=False, left=left)
+    segments, kinds = _segments(scan, gap), {token.kind for token in gap}
+    if not segments:
+        return _Gap(joined=previous is not None and kinds.isdisjoint((*_HARD, *_COLONS)))
+    return _worded(gap, segments, kinds, previous, behind)
+
+
+def _worded(gap: list[Token], segments: list[_Segment], kinds: set[str], previous: _Item | None, behind: bool) -> _Gap:
+    """Part the words between two measures that no sign joins."""
+    colon, words = gap[-1].kind in _COLONS, segments[-1].text
+    out = _Gap(start=gap[-1].start, colon=colon)
+    touching = colon or not segments[-1].closed
+    adjacent = previous is not None and gap[0].kind == WORDS
+    side = label_of(segments[0].text).side
+    # `88 x 84 x 74 cm. Seat height 41`: words behind a sequence without axes may speak of the figure that follows.
+    next_one = previous is not None and previous.joined and len(segments) == 1 and side is not None and "_" in side
+    open_side = behind and previous is not None and not previous.label.role and not next_one
+    if adjacent and len(segments) == 1 and touching:
+        out.left, out.right = ("", words) if colon and not open_side else _parted(words, open_side)
+        if colon and not out.right:
+            out.left, out.right = "", words
+    else:
+        out.left = segments[0].text if adjacent else ""
+        out.right = words if touching else ""
+    out.joined = not out.right and previous is not None and kinds.isdisjoint(_HARD)
+    before = segments[-2] if len(segments) > 1 and touching else None
+    _name(out, segments, before, labelled=not open_side)
+    return out
+
+
+def _name(out: _Gap, segments: list[_Segment], before: _Segment | None, *, labelled: bool) -> None:
+    """Sort what stands before a figure into its label and the name of the thing it belongs to.
+
+    `labelled`: the figure before has its label, so that all the words are the next one's.
+    """
+    label, both = label_of(out.right), label_of(f"{before.text} {out.right}") if before else NO_LABEL
+    if not label.role:
+        if out.right and before and labelled and out.colon and before.closed == "," and both.role:
+            out.right, out.left = f"{before.text} {out.right}", ""  # `Seat depth, chaise longue:`
+        elif out.right:
+            out.name, out.right, out.start = out.right, "", segments[-1].start
+        return
+    if before is not None and not label_of(before.text).role:
+        listed = before.closed == "," and out.colon and both.role == "other" and only_parts(before.text)
+        of_seat = before.closed in (":", ",") and both.role == "side" and both.side != label.side
+        if listed or of_seat:
+            out.right = f"{before.text} {out.right}"
+            out.left = "" if before is segments[0] else out.left
+            return
+        if before.closed == ":":
+            out.name, out.start, out.colon = before.text, before.start, True
+            out.left = "" if before is segments[0] and not label_of(out.left).role else out.left
+            return
+    # `TV bench W`: the letter is the axis, the words before it a name.
+    last = _LAST.search(out.right)
+    if last is not None and len(last[0]) == 1 and last.start():
+        head = out.right[: last.start()].rstrip(" -.,")
+        words = words_in(head)
+        if words and words[-1] not in SEAT | ARM | GENERAL_ENDS:
+            out.name, out.right, out.start = head, last[0], segments[-1].start
+
+
+def _end(item: _Item, left: str) -> None:
+    """Give a measure the words behind it: its axis, a unit that stands behind the axis, or whose measure it is."""
+    words = words_in(left)
+    if item.measure.unit is None and (unit := next(filter(None, map(unit_named, words)), None)):
+        item.measure = item.measure._replace(unit=unit)
+    if item.label.role or not left:
+        return
+    label = label_of(left)
+    if label.role == "noun":
+        head = _FIRST.match(left)
+        first = label_of(head[0]) if head else NO_LABEL
+        label = first if first.role == "side" else label
+    elif not label.role and name_role(left) in ("part", "inner", "pose"):
+        label = _OTHER
+    elif not label.role and words and words[0] in ("round", "rond", "rund", "redondo"):
+        label = Label("side", "diameter")
+    if label.role:
+        item.label, item.said = label, f"{item.said} {left}"
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """All scopes of a string, and what of it nobody can understand."""
+
+    scopes: list[_Scope] = field(default_factory=lambda: [_Scope()])
+    missing: bool = False
+    description: str = ""
+    order: str = ""
+
+    def enter(self, gap: _Gap, fresh: bool, apart: bool) -> _Scope:
+        """The scope that a measure stands in, a new one when a name begins it; `apart`: a stop parts it from what was before."""
+        scope, role = self.scopes[-1], name_role(gap.name)
+        if not gap.name:
+            side = label_of(gap.right).side
+            complete = bool({side, None} & set(scope.seen)) if side else len(scope.seen) > 2
+            if apart and complete and scope.role in ("pose", "inner") and not gap.joined:
+                self.scopes.append(_Scope())
+        elif fresh and not gap.colon and role in ("whole", "piece", "part"):
+            self.description = self.description or gap.name
+        elif not (fresh and role == "whole"):
+            self.scopes.append(_Scope(gap.name, role, start=gap.start))
+        return self.scopes[-1]
+
+
+def _order_in(scan: Scan, tokens: list[Token], last: bool) -> tuple[str, bool, bool]:
+    """An order of sides between two figures, whether it is the second's, and whether no name stands before it."""
+    for at, token in enumerate(tokens):
+        if token.kind == ORDER:
+            ahead = not last and all(behind.kind in ("(", ")", *_COLONS) for behind in tokens[at + 1 :])
+            words = [before for before in tokens[:at] if before.kind == WORDS]
+            general = not words or name_role(scan.said(words[0], words[-1])) == "whole"
+            return scan.said(token, token).strip(ORDER), ahead, general
+    return "", False, False
+
+
+def _clauses(scan: Scan) -> _Clauses:
+    """The scopes of a scanned string."""
+    found, tokens = _Clauses(), scan.without_repeats()
+    items: list[_Item] = []
+    scoped: list[tuple[_Scope, _Item]] = []
+    behind, begin = True, 0
+    for place_, token in [*((at, token) for at, token in enumerate(tokens) if token.measure), (len(tokens), None)]:
+        between, last = tokens[begin:place_], token is None
+        order, ahead, general = _order_in(scan, between, last)
+        between = [one for one in between if one.kind != ORDER]
+        begin = place_ + 1
+        gap = _gap_of(scan, between, items[-1] if items else None, last, behind)
+        if gap.missing:
+            found.missing = True
+        if items:
+            _end(items[-1], gap.left or (gap.right if last and not gap.colon else ""))
+        if order and not ahead and scoped:
+            scoped[-1][0].order = scoped[-1][0].order or order
+        kinds = [one.kind for one in between]
+        if token is None or token.measure is None:
+            # A string may end in a label whose figure is missing (`… Height:`).
+            dangling = bool(kinds) and kinds[-1] in _COLONS and OTHER not in kinds and UNREAD not in kinds
+            found.missing = found.missing or dangling
+            break
+        bound = "" if gap.colon else bound_of(gap.name)
+        said = gap.right or gap.name
+        gap.name = "" if bound else gap.name
+        item = _Item(token.measure, said, label_of(gap.right), gap.joined, len(items), not between, bound)
+        scope = found.enter(gap, not items, not _APART.isdisjoint(kinds))
+        if order and (ahead or not items):
+            # An order stated before any name holds for all.
+            scope.order = order
+            found.order = order if not items and general else found.order
+        behind = behind if gap.joined else not item.label.role
+        items.append(item)
+        scope.seen.append(item.side)
+        scoped.append((scope, item))
+    _distribute(scoped)
+    if found.description and any(scope.role == "piece" for scope in found.scopes[1:]):
+        # Beside other things with their sizes, the words before the first size name the first thing.
+        found.scopes[0].name, found.scopes[0].role = found.description, name_role(found.description)
+    return found
+
+
+def _distribute(scoped: list[tuple[_Scope, _Item]]) -> None:
+    """Put every measure into its scope, once the words behind it are known.
+
+    Seat measures behind a pose are of the piece; `min. 65 max. 85 cm height` says its side once.
+    """
+    previous = owner = None
+    for at, (scope, item) in enumerate(scoped):
+        item.joined = item.joined and scope is previous
+        if item.bound == "largest" and item.label.role == "side":
+            item.label = replace(item.label, role="largest")
+        beyond, following = scoped[at + 1] if at + 1 < len(scoped) else (None, None)
+        if following is not None:
+            if item.bound == "least" and not item.label.role and following.bound == "largest":
+                item.label = replace(following.label, role="side" if following.label.role else "")
+            if item.label.role == "noun" and following.joined and beyond is scope:
+                # `Table width 30 x depth 20`: the words before a sequence only say what it is of.
+                item.label = Label("side", item.side)
+        owner = scope if scope.role not in ("pose", "inner") else owner
+        seat = item.label.role == "side" and item.side in ("seat_height", "seat_depth", "arm_height")
+        (owner if seat and owner is not None else scope).put(item)
+        previous = scope
+
+
+def _units_of(items: Sequence[_Item], shared: str | None) -> list[str | None]:
+    """The unit of each measure: its own, else the next one's, else that of the last before, else the one they share."""
+    last = next((item.measure.unit for item in reversed(items) if item.measure.unit), shared)
+    units: list[str | None] = []
+    for item in reversed(items):
+        last = item.measure.unit or last
+        units.append(last)
+    return units[::-1]
+
+
+def _confirms(first: Sequence[_Item], second: Sequence[_Item], unit: str | None, other: str | None) -> bool:
+    """Whether a sequence states the one before it once more, in another unit or in the same words.
+
+    `unit` is that of the first's figures that name none, `other` that of the second's.
+    """
+    if len(first) != len(second):
+        return False
+    for a, b, unit_a, unit_b in zip(first, second, _units_of(first, unit), _units_of(second, other), strict=True):
+        if b.side not in (None, a.side) or unit_a is None or unit_b is None:
+            return False
+        one, two = a.measure._replace(unit=unit_a), b.measure._replace(unit=unit_b)
+        if not (one.value == two.value if unit_a == unit_b else same_length(one, two, None)):
+            return False
+    return True
+
+
+def _shared_unit(clauses: _Clauses, column: str | None) -> str | None:
+    """The unit of figures without one: the only one that is named, unless it is of a second statement of the same size."""
+    sequences = [items for scope in clauses.scopes for items in scope.sequences]
+    if len(sequences) == 2 and not any(item.measure.unit for item in sequences[0]):
+        first, second = sequences
+        for unit in (column, "cm", "mm", "in"):
+            if unit and _confirms(first, second, unit, column):
+                return unit
+    named = {item.measure.unit for scope in clauses.scopes for item in scope.items() if item.measure.unit}
+    return named.pop() if len(named) == 1 else None
+
+
+_COUNT_IN_NAME: Final = re.compile(r"(?i)(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))")
+_COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
+_ROUNDED: Final = 60
+"""Hundredths of an inch by which two statements of one side may differ."""
+_METRES: Final = 12
+
+
+@dataclass(slots=True)
 class _Reading:
-    """One string while it is read. `text` is what was given, for the sentences."""
+    """One string while it is read. `text` is what was given, for the sentences; `column` is the column's unit."""
 
     text: str
     scan: Scan
@@ -53,7 +430,7 @@ class _Reading:
     kind: str
     order: str
     decimal: str
-    column: str | None = None
+    column: str | None
     faults: list[Fault] = field(default_factory=list)
     extras: list[str] = field(default_factory=list)
 
@@ -61,264 +438,251 @@ class _Reading:
         """Add a fault about the whole text."""
         self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
 
-    def set_aside(self, items: list[Item]) -> None:
+    def _several(self) -> None:
+        self.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
+
+    def set_aside(self, items: Sequence[_Item]) -> None:
         """Keep figures that are of something else as the vendor wrote them."""
         for item in items:
             upper = "" if item.measure.upper is None else f"-{item.measure.upper}"
-            self.extras.append(
-                f"{item.said} {item.measure.value}{upper} {item.measure.unit or self.unit or ''}".strip()
-            )
+            unit = item.measure.unit or self.unit or ""
+            self.extras.append(f"{item.said} {item.measure.value}{upper} {unit}".strip())
+
+    def _length(self, item: _Item, unit: str | None) -> Length | None:
+        """One figure as a length; a missing unit and what is beyond reason are told."""
+        if unit == "m" and item.measure.unit is None and item.measure.value > _METRES:
+            # `183 x 0.91 m`: the metre is the other figure's alone.
+            unit = self.column if self.column in METRIC else "cm"
+        if unit is None and item.measure.value:
+            fault = Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length.")
+            self.faults.extend([] if fault in self.faults else [fault])
+            return None
+        parsed = checked(item.measure, unit or "in", self.text, self.decimal)
+        self.faults.extend(parsed.faults)
+        if item.measure.upper is not None:
+            # The further end of a range is no side, yet it is said.
+            self.set_aside([item])
+        return parsed.value
+
+    def _placed(self, items: list[_Item], kind: str, order: str) -> dict[str, Length]:
+        """The sides of a sequence."""
+        own = {item.measure.unit for item in items if item.measure.unit}
+        if own & set(METRIC) and not own <= set(METRIC):
+            self.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
+        if own == {"ft"} and any(item.measure.unit is None and item.measure.value for item in items):
+            self.tell(ProblemKind.CONFLICT, "has figures beside feet that may be feet or inches")
+        if any(item.blank and item.side is None for item in items[1:]):
+            self.tell(ProblemKind.CONFLICT, "parts its figures by blanks alone")
+        units = _units_of(items, self.unit)
+        lengths = [self._length(item, unit) for item, unit in zip(items, units, strict=True)]
+        if None in lengths and all(item.side is None for item in items):
+            # Without letters the place says the side, and one place is empty.
+            if not self.faults:
+                self.tell(ProblemKind.UNREADABLE, "lacks a figure")
+            return {}
+        found: list[Sided] = [
+            (length, item.side) for length, item in zip(lengths, items, strict=True) if length is not None
+        ]
+        if not found:
+            return {}
+        *others, final = (item.measure.unit for item in items)
+        is_usual = final is not None and not any(others) and self.scan.slashes
+        sides: Parsed[Any] = place(found, self.text, kind, order or self.order, is_usual)
+        self.faults.extend(sides.faults)
+        return sides.value or {}
+
+    def of_scope(self, scope: _Scope) -> dict[str, Length]:
+        """All sides of one scope: its first sequence, what later ones add, its seat measures and largest figures."""
+        target: dict[str, Length] = {}
+        self._extras(scope, target)
+        self._sequences(scope, target)
+        for item in scope.largest:
+            # `Max. height` stands for the height only where nothing else does, and that is told.
+            side = "width" if item.side == "length" else item.side or ""
+            if side in target:
+                self.set_aside([item])
+            elif (length := self._length(item, item.measure.unit or self.unit)) is not None:
+                self.tell(ProblemKind.CONFLICT, f"states only the largest {side}")
+                target[side] = length
+        if "width" not in target and any(_is_one_end(item) for item in scope.extras):
+            self.tell(ProblemKind.CONFLICT, "states its width left and right apart")
+        return target
+
+    def _sequences(self, scope: _Scope, target: dict[str, Length]) -> None:
+        """Sides of the first sequence; a later one confirms it or fills sides still free, or is in conflict with it."""
+        kind = kind_of_part(scope.name, self.kind) if scope.role in ("piece", "part") else self.kind
+        of_part, sequences = of_a_part(scope.name), scope.sequences
+        if of_part and len(sequences) == 1 and len(sequences[0]) == 1:
+            self.set_aside(sequences.pop())
+        lone = [items for items in sequences if len(items) == 1 and items[0].side is None]
+        for items in lone if len(lone) < len(sequences) else ():
+            sequences.remove(items)
+            if of_part:
+                self.set_aside(items)
+            else:
+                self.tell(ProblemKind.UNREADABLE, f"does not say what {items[0].measure.value} measures")
+        for at, items in enumerate(sequences):
+            if at == 0:
+                target.update(self._placed(items, kind, scope.order))
+            elif _confirms(sequences[0], items, self.unit, self.unit):
+                self.set_aside([item for item in items if item.measure.upper is not None])
+            elif all(item.side is None for item in items):
+                self._several()
+            else:
+                self._add(target, self._placed(items, kind, scope.order))
+
+    def _extras(self, scope: _Scope, target: dict[str, Length]) -> None:
+        """Seat measures and clearances of a scope; what is of something else is set aside."""
+        unit = next((item.measure.unit for item in scope.placed() if item.measure.unit), self.unit)
+        for item in scope.extras:
+            if item.label.role != "side" or item.side is None:
+                self.set_aside([item])
+                continue
+            length = self._length(item, item.measure.unit or unit)
+            if length is not None and target.setdefault(item.side, length) != length:
+                side = item.side.replace("_", " ")
+                self.tell(ProblemKind.CONFLICT, f"states more than one {side}; the first is kept")
+
+    def _add(self, target: dict[str, Length], found: dict[str, Length]) -> None:
+        """Fill the sides still free from a later sequence; another figure for one side is a conflict."""
+        apart = any(
+            abs(target[side]["hundredths_in"] - value["hundredths_in"]) > _ROUNDED
+            for side, value in found.items()
+            if side in target
+        )
+        named = target.keys() | found.keys()
+        if apart or ("diameter" in named and named & {"width", "depth"}):
+            self._several()
+        else:
+            for side, value in found.items():
+                target.setdefault(side, value)
+
+    def _component(self, scope: _Scope, dimensions: Any) -> Component:
+        """A named piece, with the count beside its name (`CHAIR (4)`, `4 x CHAIR`, `(2) chairs`)."""
+        near = _COUNT_NEAR.search(self.scan.text, max(0, scope.start - 8), scope.start + len(scope.name) + 8)
+        name = piece_name(_COUNT_NEAR.sub("", scope.name).strip(" .,:-"), self.text)
+        in_name = _COUNT_IN_NAME.fullmatch(name)
+        if in_name:
+            name = (in_name[2] or in_name[3]).strip()
+        count = near[1] if near else (in_name[1] or in_name[4]) if in_name else "1"
+        return {"name": " ".join(name.split()), "quantity": int(count) or 1, "dimensions": dimensions}
+
+    def spread(self, clauses: _Clauses) -> Spread:
+        """Say which scope is the piece itself, and which are pieces of a set."""
+        for scope in clauses.scopes:
+            if kind := seat_or_arm(scope.name):
+                # Below `Seat:` or `Arm:` the sides are those of the seat or the arm.
+                for item in scope.placed():
+                    side = f"{kind}_{item.side}"
+                    item.label = Label("side", side) if side in ("seat_height", "seat_depth", "arm_height") else _OTHER
+                    scope.extras.append(item)
+                scope.sequences.clear()
+                scope.role = "whole"
+        whole, pieces, aside = _ranked(_by_noun(clauses.scopes))
+        dimensions: dict[str, Length] = {}
+        for scope in whole:
+            found = self.of_scope(scope)
+            if any(dimensions.get(side, value) != value for side, value in found.items()):
+                self._several()
+            for side, value in found.items():
+                dimensions.setdefault(side, value)
+        components = [self._component(scope, found) for scope in pieces if (found := self.of_scope(scope))]
+        for scope in aside:
+            self.set_aside(scope.items())
+        if aside and not dimensions and not components and not self.faults:
+            self.tell(ProblemKind.UNREADABLE, "states no size of the piece itself")
+        sides: Any = dimensions
+        return Spread(sides, tuple(components), (*self.scan.asides, *self.extras))
 
 
-def _length(reading: _Reading, item: Item, unit: str | None) -> Length | None:
-    """One figure as a length; a missing unit and what is beyond reason are told."""
-    if unit == "m" and item.measure.unit is None and item.measure.value > _METRES:
-        # `183 x 0.91 m`: the metre is the other figure's alone.
-        unit = reading.column if reading.column in METRIC else "cm"
-    if unit is None and item.measure.value:
-        fault = Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(reading.text)} names no unit of length.")
-        reading.faults.extend([] if fault in reading.faults else [fault])
-        return None
-    parsed = checked(item.measure, unit or "in", reading.text, reading.decimal)
-    reading.faults.extend(parsed.faults)
-    if item.measure.upper is not None:
-        # The further end of a range is no side, yet it is said.
-        reading.set_aside([item])
-    return parsed.value
-
-
-def _sided(reading: _Reading, items: list[Item]) -> list[Sided]:
-    """The lengths of a sequence, with the axes written beside them."""
-    units = units_of(items, reading.unit)
-    own = {item.measure.unit for item in items if item.measure.unit}
-    if own & set(METRIC) and not own <= set(METRIC):
-        reading.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
-    if own == {"ft"} and any(item.measure.unit is None and item.measure.value for item in items):
-        reading.tell(ProblemKind.CONFLICT, "has figures beside feet that may be feet or inches")
-    if any(item.blank and item.label.side is None for item in items[1:]):
-        reading.tell(ProblemKind.CONFLICT, "parts its figures by blanks alone")
-    lengths = [_length(reading, item, unit) for item, unit in zip(items, units, strict=True)]
-    if None in lengths and all(item.label.side is None for item in items):
-        # Without letters the place says the side, and one place is empty.
-        if not reading.faults:
-            reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
-        return []
-    return [Sided(length, item.label.side) for length, item in zip(lengths, items, strict=True) if length is not None]
-
-
-def _in_trade_order(items: list[Item]) -> bool:
-    """Whether figures without letters are written the trade's way: one unit, after the last."""
-    units = [item.measure.unit for item in items]
-    return units[-1] is not None and not any(units[:-1])
-
-
-def _placed(reading: _Reading, items: list[Item], kind: str, order: str) -> Dimensions:
-    lengths = _sided(reading, items)
-    if not lengths:
-        return {}
-    usual = _in_trade_order(items) and reading.scan.slashes
-    sides = place(lengths, reading.text, kind, order or reading.order, usual)
-    reading.faults.extend(sides.faults)
-    return sides.dimensions
-
-
-def _seat_or_arm(scope: Scope) -> None:
-    """Below `Seat:` or `Arm:` the sides are those of the seat or the arm."""
-    kind = seat_or_arm(scope.name)
-    if not kind:
-        return
-    for item in [item for items in scope.sequences for item in items]:
-        side = f"{kind}_{item.label.side}"
-        known = side in ("seat_height", "seat_depth", "arm_height")
-        item.label = Label("side", side) if known else Label("other")
-        scope.extras.append(item)
-    scope.sequences.clear()
-    scope.role = "whole"
-
-
-def _extras(reading: _Reading, scope: Scope, target: Dimensions) -> None:
-    """Seat measures and clearances of a scope; what is of something else is set aside."""
-    unit = next((i.measure.unit for items in scope.sequences for i in items if i.measure.unit), reading.unit)
-    for item in scope.extras:
-        if item.label.role != "side":
-            reading.set_aside([item])
-            continue
-        length = _length(reading, item, item.measure.unit or unit)
-        side = item.label.side or ""
-        if length is None:
-            continue
-        if target.get(side, length) != length:
-            reading.tell(ProblemKind.CONFLICT, f"states more than one {side.replace('_', ' ')}; the first is kept")
-        target.setdefault(side, length)  # type: ignore[misc]
-
-
-def _largest(reading: _Reading, scope: Scope, target: Dimensions) -> None:
-    """`Max. height` stands for the height only where nothing else does, and that is told."""
-    for item in scope.largest:
-        side = "width" if item.label.side == "length" else item.label.side
-        if side in target or (item.label.side == "length" and "width" in target):
-            reading.set_aside([item])
-        elif (length := _length(reading, item, item.measure.unit or reading.unit)) is not None:
-            reading.tell(ProblemKind.CONFLICT, f"states only the largest {side}")
-            target.setdefault(side or "", length)  # type: ignore[misc]
-
-
-def _of_scope(reading: _Reading, scope: Scope, kind: str) -> Dimensions:
-    """All sides of one scope: its first sequence, what later ones add, its seat measures and largest figures."""
-    target: Dimensions = {}
-    _extras(reading, scope, target)
-    if scope.name and of_a_part(scope.name) and len(scope.sequences) == 1 and len(scope.sequences[0]) == 1:
-        reading.set_aside(scope.sequences.pop())
-    lone = [items for items in scope.sequences if len(items) == 1 and items[0].label.side is None]
-    sequences = scope.sequences if len(lone) == len(scope.sequences) else [s for s in scope.sequences if s not in lone]
-    for items in scope.sequences:
-        if items not in sequences:
-            reading.set_aside(items) if of_a_part(scope.name) else _unread(reading, items)
-    if sequences:
-        target.update(_placed(reading, sequences[0], kind, scope.order))
-    for items in sequences[1:]:
-        _further(reading, sequences[0], items, target, (kind, scope.order))
-    _largest(reading, scope, target)
-    if "width" not in target and any(_of_one_end(item) for item in scope.extras):
-        reading.tell(ProblemKind.CONFLICT, "states its width left and right apart")
-    return target
-
-
-def _of_one_end(item: Item) -> bool:
+def _is_one_end(item: _Item) -> bool:
     words = set(words_in(item.said))
     return bool(words & {"left", "right", "links", "rechts"}) and bool(words & {"width", "breite"}) and not words & SEAT
 
 
-def _unread(reading: _Reading, items: list[Item]) -> None:
-    figures = ", ".join(str(item.measure.value) for item in items)
-    reading.tell(ProblemKind.UNREADABLE, f"does not say what {figures} measures")
-
-
-def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, how: tuple[str, str]) -> None:
-    """A later sequence confirms the first or fills sides still free; another figure for one side is a conflict."""
-    if confirms(first, items, reading.unit):
-        reading.set_aside([item for item in items if item.measure.upper is not None])
-        return
-    if all(item.label.side is None for item in items):
-        reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
-        return
-    found = _placed(reading, items, *how)
-    before: dict[str, Length] = dict(target)  # type: ignore[arg-type]
-    later: dict[str, Length] = dict(found)  # type: ignore[arg-type]
-    apart = any(
-        abs(before[s]["hundredths_in"] - v["hundredths_in"]) > _ROUNDED for s, v in later.items() if s in before
-    )
-    named = before.keys() | later.keys()
-    if apart or ("diameter" in named and named & {"width", "depth"}):
-        reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
-        return
-    for side, value in found.items():
-        target.setdefault(side, value)  # type: ignore[misc]
-
-
-def _component(reading: _Reading, scope: Scope, dimensions: Dimensions) -> Component:
-    """A named piece, with the count beside its name (`CHAIR (4)`, `4 x CHAIR`, `(2) chairs`)."""
-    text = reading.scan.text
-    near = _COUNT_NEAR.search(text, max(0, scope.start - 8), scope.start + len(scope.name) + 8)
-    name = piece_name(_COUNT_NEAR.sub("", scope.name).strip(" .,:-"), reading.text)
-    in_name = _COUNT_IN_NAME.fullmatch(name)
-    if in_name:
-        name = (in_name[2] or in_name[3]).strip()
-    count = near[1] if near else (in_name[1] or in_name[4]) if in_name else "1"
-    return {"name": " ".join(name.split()), "quantity": int(count) or 1, "dimensions": dimensions}
-
-
-def _by_noun(scopes: list[Scope]) -> list[Scope]:
+def _by_noun(scopes: list[_Scope]) -> list[_Scope]:
     """Sides labelled with the thing they are of (`Table width`): the piece's where one thing is named, else pieces."""
-    out: list[Scope] = []
+    out: list[_Scope] = []
     for scope in scopes:
         out.append(scope)
-        nouns = list(dict.fromkeys(item.label.noun for item in scope.nouns))
-        if len(nouns) == 1 and scope.sequences and _lead(scope):
+        things: dict[str, list[_Item]] = {}
+        for item in scope.nouns:
+            things.setdefault(item.label.noun, []).append(item)
+            item.label = Label("side", item.side)
+        placed = scope.placed()
+        leads = placed and scope.nouns and max(item.at for item in scope.nouns) < min(item.at for item in placed)
+        if len(things) == 1 and leads and not {item.side for item in scope.nouns} & {item.side for item in placed}:
             # `Sofa width: 84, depth: 38`: the thing is named once.
-            scope.sequences[0][:0] = [replace(item, label=Label("side", item.label.side)) for item in scope.nouns]
-            continue
-        if not nouns or scope.sequences:
-            scope.extras.extend(_no_side(item) for item in scope.nouns)
-            continue
-        for noun in nouns:
-            items = [item for item in scope.nouns if item.label.noun == noun]
-            for item in items:
-                item.label = Label("side", item.label.side)
-            if len(nouns) == 1:
-                scope.sequences.append(items)
-            else:
-                out.append(Scope(noun, "piece", sequences=[items]))
+            scope.sequences[0][:0] = scope.nouns
+        elif scope.sequences:
+            for item in scope.nouns:
+                item.label = _OTHER  # of something else after all
+            scope.extras.extend(scope.nouns)
+        elif len(things) == 1:
+            scope.sequences.extend(things.values())
+        else:
+            out.extend(_Scope(noun, "piece", sequences=[items]) for noun, items in things.items())
+        scope.nouns = []
     return out
 
 
-def _lead(scope: Scope) -> bool:
-    """Whether the labels that name a thing stand before all plain ones and say other sides."""
-    plain = [item for items in scope.sequences for item in items]
-    sides = {item.label.side for item in scope.nouns}
-    return max(i.at for i in scope.nouns) < min(i.at for i in plain) and not sides & {i.label.side for i in plain}
-
-
-def _no_side(item: Item) -> Item:
-    """An item that is of something else after all."""
-    item.label = Label("other")
-    return item
-
-
-def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]:
+def _ranked(scopes: list[_Scope]) -> tuple[list[_Scope], list[_Scope], list[_Scope]]:
     """The scopes of the piece itself, those of its pieces, and those set aside."""
-    by_role = {
-        role: [s for s in scopes if s.role == role and (s.sequences or s.extras or s.largest)]
+    whole, rest, pieces, parts, poses, inner = (
+        [scope for scope in scopes if scope.role == role and (scope.sequences or scope.extras or scope.largest)]
         for role in ("whole", "rest", "piece", "part", "pose", "inner")
-    }
-    whole, rest, pieces, parts = by_role["whole"], by_role["rest"], by_role["piece"], by_role["part"]
-    aside = by_role["pose"] + by_role["inner"]
+    )
+    aside = poses + inner
     sized = [scope for scope in whole if scope.sequences]
     if rest and (not sized or scopes.index(rest[0]) < scopes.index(sized[0])):
         return rest[:1] + whole, pieces, parts + rest[1:] + aside
     if not sized and len(pieces) == 1:
         return whole + pieces, [], parts + aside
-    if not sized and not pieces and len(parts) == 1:
-        return whole + parts, [], aside
     if not sized and not pieces and parts:
-        return whole, parts, aside
-    leaves = [scope for scope in by_role["pose"] if _LEAF.search(scope.name) and scope.sequences]
+        return (whole + parts, [], aside) if len(parts) == 1 else (whole, parts, aside)
+    leaves = [scope for scope in poses if {"leaf", "leaves"} & set(words_in(scope.name)) and scope.sequences]
     if not sized and not pieces and leaves:
-        return whole + leaves[:1], [], [scope for scope in parts + aside if scope is not leaves[0]]
+        return whole + leaves[:1], [], [scope for scope in aside if scope is not leaves[0]]
     return whole, pieces, parts + rest + aside
 
 
-def _kind_of_piece(reading: _Reading, scope: Scope) -> str:
-    return kind_of_part(scope.name, reading.kind) if scope.role in ("piece", "part") else reading.kind
+_FIGURE: Final = r'([1-9]\d{0,3}(?:\.\d{1,2})?)(?: ([1-9]\d?)/(2|4|8|16))? ?("|in|cm|mm)? ?([WDHL])'
+_PLAIN: Final = re.compile(rf'{_FIGURE} ?[xX] ?{_FIGURE}(?: ?[xX] ?{_FIGURE})?(?: ("|in|cm|mm))?')
+_LONGEST_PLAIN: Final = 60
 
 
-def _settled(reading: _Reading, clauses: Clauses) -> Spread:
-    """Which scope is the piece itself, and which are pieces of a set."""
-    for scope in clauses.scopes:
-        _seat_or_arm(scope)
-    whole, pieces, aside = _ranked(_by_noun(clauses.scopes))
-    dimensions: Dimensions = {}
-    for scope in whole:
-        _joined(reading, dimensions, _of_scope(reading, scope, _kind_of_piece(reading, scope)))
-    components = []
-    for scope in pieces:
-        found = _of_scope(reading, scope, _kind_of_piece(reading, scope))
-        if found:
-            components.append(_component(reading, scope, found))
-    for scope in aside:
-        reading.set_aside(all_items(scope))
-    if aside and not dimensions and not components and not reading.faults:
-        reading.tell(ProblemKind.UNREADABLE, "states no size of the piece itself")
-    return Spread(dimensions, tuple(components), (*reading.scan.asides, *reading.extras))
+def plain_size(text: str, kind: str) -> Dimensions | None:
+    """The sides of a size that is written the commonest way and leaves no doubt; None for all others.
+
+        size := number unit axis join number unit axis [join number unit axis]     30 1/2"W X 20"D X 40"H, 80W x 60D x 40H cm
+
+    Axes are W, D, H and L, each once; the unit stands on each figure or once behind the last. It gives what the grammar gives.
+    """
+    found = _PLAIN.fullmatch(text) if len(text) <= _LONGEST_PLAIN else None
+    if found is None:
+        return None
+    *groups, last = found.groups()
+    figures = [groups[at : at + 5] for at in (0, 5, 10) if groups[at + 4]]
+    units = {figure[3] for figure in figures}
+    if len({figure[4] for figure in figures}) < len(figures) or len(units) > 1 or (None in units) != bool(last):
+        return None
+    items: list[Sided] = []
+    for whole, over, under, mark, axis in figures:
+        value = Decimal(whole)
+        if over:
+            if "." in whole or int(over) >= int(under):
+                return None  # `17.5 1/2`, `5 9/8`
+            value += Decimal(over) / Decimal(under)
+        items.append((length(value, unit_named(mark or last) or "in"), LETTERS[axis.lower()]))
+    sides = place(items, text, kind)
+    return None if sides.faults else sides.value
 
 
-def _joined(reading: _Reading, target: Dimensions, found: Dimensions) -> None:
-    """Add what a further scope of the piece says; another figure for one side is a conflict."""
-    clash = [side for side, value in found.items() if side in target and target[side] != value]  # type: ignore[literal-required]
-    if clash:
-        reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
-    for side, value in found.items():
-        target.setdefault(side, value)  # type: ignore[misc]
+_BLANKS: Final = re.compile(r"[ \t\r\f\v]+")
+_HYPHENED: Final = re.compile(
+    r"(?<![\d.,/-])\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?![\d/-])"
+)
+_NEGATIVE: Final = re.compile(r"(?i)(?:^|[\s:=x(,;])-\d")
 
 
 @lru_cache(maxsize=32768)
@@ -327,43 +691,42 @@ def parse_dimensions(
 ) -> Parsed[Spread]:
     """The sides, seat measures and pieces of a dimension string.
 
-    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`) or `TRADE` where the
-    trade's order may be taken for granted, `decimal` the source's mark. W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades
-    and leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
+    W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades and
+    leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
     all, units that are mixed), out_of_range.
+
+    Args:
+        text: The cell.
+        unit: The column's unit.
+        kind: What `sides.kind_of` says of the piece.
+        order: The letters a header names (`BHT`), or `TRADE` where the trade's order may be taken for granted.
+        decimal: The source's decimal mark.
     """
-    if (plain := plain_size(text, kind)) is not None:
-        return Parsed(Spread(plain))
-    return _by_grammar(text, unit, kind, order, decimal)
+    plain_one = plain_size(text, kind)
+    return Parsed(Spread(plain_one)) if plain_one is not None else read_grammar(text, unit, kind, order, decimal)
 
 
-def _by_grammar(text: str, unit: str | None, kind: str, order: str, decimal: str) -> Parsed[Spread]:
-    if too_long := overlong(text, _LONGEST):
-        return too_long
-    given = stated(text)
-    if given is None:
-        return not_said(text)
+@cell_parser(longest=2000, kept=0, blank=not_said)
+def read_grammar(
+    text: str, given: str, unit: str | None = None, kind: str = "", order: str = "", decimal: str = "auto"
+) -> Parsed[Spread]:
+    """Read a dimension string by the whole grammar."""
     scan = scanned(_BLANKS.sub(" ", folded(plain(text) if "<" in text else text)), unit)
     reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal, unit)
     if _HYPHENED.search(scan.text):
         reading.tell(ProblemKind.CONFLICT, "joins three figures by hyphens, which may be sides or a range")
     if _NEGATIVE.search(scan.text):
         reading.tell(ProblemKind.OUT_OF_RANGE, "has a figure below zero")
-    clauses = parted(scan)
+    clauses = _clauses(scan)
     reading.order = clauses.order or reading.order
-    reading.unit = shared_unit(clauses, unit) or reading.unit if scan.unit == unit else scan.unit
-    spread = _settled(reading, clauses)
+    if scan.unit == unit:
+        reading.unit = _shared_unit(clauses, unit) or unit
+    spread = reading.spread(clauses)
     if clauses.missing:
         reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
-    if clauses.unread:
-        reading.tell(ProblemKind.UNREADABLE, f"holds {', '.join(clauses.unread[:3])}, which is no measure")
+    if scan.unread:
+        reading.tell(ProblemKind.UNREADABLE, f"holds {', '.join(scan.unread[:3])}, which is no measure")
+    faults = tuple(reading.faults)
     if not spread.dimensions and not spread.components:
-        return Parsed(None, tuple(reading.faults)) if reading.faults else unreadable(text, "holds no size")
-    return Parsed(spread, tuple(dict.fromkeys(reading.faults)))
-
-
-_METRES: Final = 12
-_HYPHENED: Final = re.compile(
-    r"(?<![\d.,/-])\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?![\d/-])"
-)
-_NEGATIVE: Final = re.compile(r"(?:^|[\s:=x(,;])-\d", re.I)
+        return Parsed(None, faults) if faults else unreadable(text, "holds no size")
+    return Parsed(spread, tuple(dict.fromkeys(faults)))

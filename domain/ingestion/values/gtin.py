@@ -9,8 +9,7 @@ from domain.ingestion.values.text import code
 from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 100
-_LENGTHS: Final = (8, 12, 13, 14)
-_NONE: Final = frozenset(("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt", "pending"))
+_NONE: Final = ("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt", "pending")
 
 
 def check_digit(payload: str) -> int:
@@ -30,8 +29,8 @@ def parse_gtin(text: str) -> Parsed[str]:
     Problems: unreadable (a number cut by a spreadsheet to `4.25109E+12`, a wrong length, one digit repeated),
     bad_check_digit. Eleven digits whose check digit fits are a GTIN-12 whose leading zero a spreadsheet dropped.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
     given = code(text.strip("`"))
     if given is None or given.lower() in _NONE:
         return NOTHING
@@ -44,6 +43,6 @@ def parse_gtin(text: str) -> Parsed[str]:
         return unreadable(text, "is no GTIN: one digit repeated") if digits.strip("0") else NOTHING
     if len(digits) == 11 and valid("0" + digits):
         return Parsed("0" + digits)
-    if len(digits) not in _LENGTHS:
+    if len(digits) not in (8, 12, 13, 14):
         return unreadable(text, "is no GTIN: it has neither 8, 12, 13 nor 14 digits")
     return Parsed(digits) if valid(digits) else refused(ProblemKind.BAD_CHECK_DIGIT, text, "has a wrong check digit")

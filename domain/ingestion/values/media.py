@@ -1,29 +1,27 @@
-"""Addresses of pictures: lists split, unsafe ones refused, each once."""
+"""Addresses of pictures: lists split, unsafe ones refused, each once; file names get the address below a place that settings name."""
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from domain.catalogue.data import Media
-from domain.ingestion.values.file_names import address_below
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
 _SPLIT: Final = re.compile(
-    r"\||[,;](?=\s*+(?:https?://|//))|,\s++|[\r\n\t]+|;\s++|(?<=\s)(?=https?://)|(?<=\.jpg)[,;](?=\S)"
-    r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)",
-    re.I,
+    r"(?i)\||[,;](?=\s*+(?:https?://|//))|,\s++|[\r\n\t]+|;\s++|(?<=\s)(?=https?://)|(?<=\.jpg)[,;](?=\S)"
+    r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)"
 )
 _QUOTED: Final = re.compile(r"[\"']([^\"'\s]+)[\"']")
 _BLANKS: Final = re.compile(r"[ \t]+")
 _EDGES: Final = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
-_ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
+_ONE: Final = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
 _MAX_URL: Final = 2048
 _NO_PICTURE: Final = re.compile(
-    r"(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/", re.I
+    r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/"
 )
 """Endings of documents, as a group, and of videos."""
 ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
@@ -34,6 +32,9 @@ _REASONS: Final = {
     ProblemKind.UNREADABLE: "is a file name, not a web address",
     ProblemKind.TOO_LONG: "is longer than an address may be",
 }
+_ENDING: Final = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
+_BARE_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_OF_PATHS: Final = "%!$&'()*+,;=@-._~/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +45,46 @@ class Addresses:
     faults: tuple[Fault, ...] = ()
 
 
-def _judged(url: str) -> tuple[str | None, ProblemKind | None]:
-    """The address when it can be fetched, else the kind of problem."""
-    if url.startswith("//"):
-        url = f"https:{url}"
+def address_below(base: str, name: str) -> str | None:
+    """The address of a file below `base` (http or https), percent-encoded; None for what is no name of one file there.
+
+    A name has one ending of a picture, film or document, and perhaps folders before it and a query behind it. What could lead
+    elsewhere is no such name: an absolute path, `..` however written, what may begin with a host. Escapes (`%20`) stay.
+    """
+    if not base.lower().startswith(("http://", "https://")):
+        return None
+    path, mark, query = name.strip().replace("\\", "/").removeprefix("./").partition("?")
+    endings = [found.end() for found in _ENDING.finditer(path)]
+    first, *others = path.split("/")
+    if endings != [len(path)] or (others and "." in first) or not all(map(_is_plain, (first, *others))):
+        return None
+    try:
+        file = quote(_BARE_PERCENT.sub("%25", path), safe=_OF_PATHS)
+        return f"{base.rstrip('/')}/{file}{mark}{quote(_BARE_PERCENT.sub('%25', query), safe=f'{_OF_PATHS}:?')}"
+    except UnicodeEncodeError:
+        return None
+
+
+def _is_plain(part: str) -> bool:
+    """Whether a part of a path names something in its folder, also for who unescapes it, once or twice."""
+    return all(
+        read.strip() not in ("", ".", "..") and "/" not in read and "\\" not in read and read.isprintable()
+        for read in (part, unquote(part), unquote(unquote(part)))
+    )
+
+
+def _judged(url: str) -> ProblemKind | None:
+    """Why an address cannot be fetched, None for one that can."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        return None, ProblemKind.UNSAFE_URL
+        return ProblemKind.UNSAFE_URL
     if not parts.scheme or (not parts.netloc and "." in parts.scheme):
-        return None, ProblemKind.UNREADABLE
+        return ProblemKind.UNREADABLE
     if parts.scheme.lower() not in ("http", "https") or not host or parts.username is not None or port == 0:
-        return None, ProblemKind.UNSAFE_URL
-    return (url, None) if len(url) <= _MAX_URL else (None, ProblemKind.TOO_LONG)
-
-
-def _below(base: str | None, name: str) -> str | None:
-    return address_below(base, name) if base else None
+        return ProblemKind.UNSAFE_URL
+    return None if len(url) <= _MAX_URL else ProblemKind.TOO_LONG
 
 
 def addresses(text: str, base: str | None = None) -> Addresses:
@@ -92,12 +115,14 @@ def _split_up(text: str, base: str | None) -> Addresses:
         item = piece.strip(_EDGES)
         if not item:
             continue
-        url, problem = _judged(item.replace(" ", "%20"))
-        if problem == ProblemKind.UNREADABLE and (below := _below(base, item)):
-            url, problem = _judged(below)
-        if url:
+        url = item.replace(" ", "%20")
+        url = f"https:{url}" if url.startswith("//") else url
+        problem = _judged(url)
+        if problem == ProblemKind.UNREADABLE and base and (below := address_below(base, item)):
+            url, problem = below, _judged(below)
+        if problem is None:
             urls[url] = None
-        elif problem:
+        else:
             faults.setdefault(problem, Fault(problem, f"{quoted(item)} {_REASONS[problem]}."))
     return Addresses(tuple(urls), tuple(faults.values()))
 

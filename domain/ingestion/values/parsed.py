@@ -40,6 +40,11 @@ def quoted(text: str) -> str:
     return f'"{flat}"' if len(flat) <= _SHOWN else f'"{flat[:_SHOWN]}…"'
 
 
+def conflict(text: str, reason: str) -> Fault:
+    """Return the fault of what was read all the same: `text` `reason`."""
+    return Fault(ProblemKind.CONFLICT, f"{quoted(text)} {reason}.")
+
+
 def refused(problem: ProblemKind, text: str, reason: str) -> Parsed[Any]:
     """A result without value whose fault says that `text` `reason`."""
     return Parsed(None, (Fault(problem, f"{quoted(text)} {reason}."),))
@@ -55,6 +60,6 @@ def not_said(text: str) -> Parsed[Any]:
     return unreadable(text, "stands where a measure belongs") if text.strip() and not text.strip(" ?.-–—") else NOTHING
 
 
-def overlong(text: str, most: int) -> Parsed[Any] | None:
-    """A refusal when a text is longer than any value of its kind; what is read by trial takes time with length."""
-    return refused(ProblemKind.TOO_LONG, text, f"is longer than {most} characters") if len(text) > most else None
+def overlong(text: str, most: int) -> Parsed[Any]:
+    """The refusal of a text that is longer than `most` characters."""
+    return refused(ProblemKind.TOO_LONG, text, f"is longer than {most} characters")

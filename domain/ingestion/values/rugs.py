@@ -1,4 +1,4 @@
-"""Sizes of rugs: in feet and inches, as the trade writes them, and in metres and their parts.
+"""Rugs: their sizes in feet and inches, as the trade writes them, and in metres; their shapes, and how they are made.
 
 size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
 side     := feet ["-"] inches | feet "." inches | inches | metric | bare
@@ -8,285 +8,325 @@ metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the las
            | number join number | one number of a round or square rug, in a metric column; labelled sides (`dimensions`)
 confirm  := the same size in another unit, in brackets, beside it or behind a slash; another size is told
 amid     := digits join digits            the only one amid other words: feet, or inches where the words name a rug or a mat
-shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are no size of the rug: told
+shape    := a word of `shapes` in data/rugs.toml, in six languages; samples and made to measure are no size of the rug: told
 """
 
 import re
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from domain.catalogue.data import Length
-from domain.ingestion.values.amounts import folded
+from domain.catalogue.data import Dimensions, Length
+from domain.ingestion.data import load, pattern
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.lengths import METRIC, length, unit_named
-from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
-from domain.ingestion.values.rug_sizes import RugSize, likely, one_side, sized
-from domain.ingestion.values.rug_words import shape_in
+from domain.ingestion.values.parsed import Parsed, conflict, refused, unreadable
+from domain.ingestion.values.quantities import METRIC, folded, length, unit_named
 from domain.ingestion.values.sides import RUG
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.text import cell_parser
 from domain.kernel.problems import ProblemKind
 
-_LONGEST: Final = 500
-_INCH_PART: Final = r"\d{1,2}(?:\.\d{1,3})?(?:\s+\d{1,2}/\d{1,2})?"
-_ESCAPED_INCHES: Final = _INCH_PART.replace("{", "{{").replace("}", "}}")
-_SIDE: Final = (
-    rf"(?P<ft{{n}}>\d{{{{1,2}}}})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<in{{n}}>{_ESCAPED_INCHES})"
-    r"\s*(?:\"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$)|(?=\s+[^\W\d_]{{2}}))"
-    r"|(?P<dot{n}>\d{{1,2}}\.\d{{1,2}})\s*(?:'|ft\b\.?|feet\b)"
-    r"|(?P<feet{n}>\d{{1,2}})\s*(?:'|ft\b\.?|feet\b|foot\b)"
-    r"|(?P<inch{n}>\d{{1,3}}(?:\.\d{{1,3}})?(?:\s+\d/\d{{1,2}})?)\s*(?:\"|in\b\.?|inch(?:es)?\b)"
-    r"|(?P<metric{n}>\d{{1,4}}(?:[.,]\d{{1,2}})?)\s*(?P<unit{n}>cm|mm|m)\b"
+Patterns = dict[str, re.Pattern[str]]
+SHAPES: Final[Patterns] = {n: re.compile("(?i)" + "|".join(forms)) for n, forms in load("rugs")["shapes"].items()}
+CONSTRUCTIONS: Final[Patterns] = {
+    name: re.compile("(?i)" + "|".join(forms)) for name, forms in load("rugs")["constructions"].items()
+}
+_NOMINALS: Final = {(w, d): nominal for nominal, pairs in load("rugs")["nominals"].items() for w, d in pairs}
+_RUNNER_WIDTH: Final = 4200
+_SMALLEST: Final = 1500
+_LARGEST: Final = 47_300
+"""Hundredths of an inch: what is smaller on all sides is no rug, nor what is longer than twelve metres."""
+
+
+def _named(patterns: Patterns, text: str) -> str | None:
+    return next((name for name, found in patterns.items() if found.search(text)), None)
+
+
+@cell_parser(kept=4096)
+def parse_construction(text: str, given: str) -> Parsed[str]:
+    """How a rug was made (one of CONSTRUCTIONS). Problem: unreadable."""
+    found = _named(CONSTRUCTIONS, given.replace("_", " "))
+    return Parsed(found) if found else unreadable(text, "is no construction of rugs that is known")
+
+
+@cell_parser(kept=4096)
+def parse_shape(text: str, given: str) -> Parsed[str]:
+    """A rug's shape from its own column (one of SHAPES). Problem: unreadable."""
+    found = _named(SHAPES, given.replace("_", " "))
+    return Parsed(found) if found else unreadable(text, "is no shape of rugs that is known")
+
+
+@cell_parser(kept=4096)
+def parse_indoor_outdoor(text: str, given: str) -> Parsed[str]:
+    """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
+    low = given.lower()
+    inside = "indoor" in low or "innen" in low
+    outside = "outdoor" in low or "außen" in low or "aussen" in low
+    said = "_".join(["indoor"] * inside + ["outdoor"] * outside)
+    return Parsed(said) if said else unreadable(text, "says neither indoor nor outdoor")
+
+
+@dataclass(frozen=True, slots=True)
+class RugSize:
+    """A rug's shape and sides (`width` and `depth`, or `diameter`), with its nominal size where the trade has one."""
+
+    shape: str
+    dimensions: Dimensions
+    nominal: str | None = None
+
+
+def _sized(first: Length, second: Length, shape: str | None) -> Parsed[RugSize]:
+    """The size of two sides, as they stand; a shape that is not named is told by their lengths."""
+    short, tall = sorted((first["hundredths_in"], second["hundredths_in"]))
+    if shape == "round" and short == tall:
+        return Parsed(RugSize("round", {"diameter": first}))
+    is_runner = short <= _RUNNER_WIDTH and 2 * tall >= 5 * short
+    found = shape or ("square" if short == tall else "runner" if is_runner else "rectangle")
+    has_nominal = short % 100 == 0 == tall % 100 and found in ("rectangle", "runner")
+    nominal = _NOMINALS.get((short // 100, tall // 100)) if has_nominal else None
+    return Parsed(RugSize(found, {"width": first, "depth": second}, nominal))
+
+
+_SIDE: Final = re.compile(
+    r"""(?xi)(?P<feet>\d{1,2})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<inches>\d{1,2}(?:\.\d{1,3})?(?:\s+\d{1,2}/\d{1,2})?)
+        \s*(?:"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$)|(?=\s+[^\W\d_]{2}))
+      | (?P<dotted>\d{1,2}\.\d{1,2})\s*(?:'|ft\b\.?|feet\b)
+      | (?P<whole>\d{1,2})\s*(?:'|ft\b\.?|feet\b|foot\b)
+      | (?P<inch>\d{1,3}(?:\.\d{1,3})?(?:\s+\d/\d{1,2})?)\s*(?:"|in\b\.?|inch(?:es)?\b)
+      | (?P<metric>\d{1,4}(?:[.,]\d{1,2})?)\s*(?P<unit>cm|mm|m)\b
+      | (?P<dashed>\d{1,2}-\d{1,2})(?![\d'])
+      | (?P<bare>\d{1,3}(?:\.\d{0,2})?)"""
 )
-_BARE: Final = r"|(?P<dash{n}>\d{{1,2}}-\d{{1,2}})(?![\d'])|(?P<bare{n}>\d{{1,3}}(?:\.\d{{0,2}})?)"
-_MID: Final = r"\s*-?\s*[wl]?\s*x\s*"
-_MARKED: Final = re.compile(f"(?<![\\d.])(?:{_SIDE.format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
-_PLAIN: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
-_PAIR: Final = re.compile(f"(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
-_MARKED_ONE: Final = re.compile(f"(?<![\\d.x])(?:{_SIDE.format(n=1)})", re.I)
-_SINGLE: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)})", re.I)
-_LENGTH_FIRST: Final = re.compile(r"[^x]*\d\s?['\"]?\s?-?\s?l\b[^x]*x[^x]*\d\s?['\"]?\s?-?\s?w\b", re.I)
+_MID: Final = re.compile(r"(?i)\s*-?\s*[wl]?\s*x\s*")
+_START: Final = re.compile(r"(?<![\d.])\d")
+_ONE_START: Final = re.compile(r"(?i)(?<![\d.x])\d")
+_WORD: Final = re.compile(r"\w")
+_LENGTH_FIRST: Final = re.compile(r"(?i)[^x]*\d\s?['\"]?\s?-?\s?l\b[^x]*x[^x]*\d\s?['\"]?\s?-?\s?w\b")
 _LETTER_ROOM: Final = 4
-_CUT: Final = re.compile(r"\d['\"]?\s*\d*['\"]?\s*x\s*$", re.I)
+_CUT: Final = re.compile(r"(?i)\d['\"]?\s*\d*['\"]?\s*x\s*$")
 _FEET_MOST: Final = 15
 _FEET_NEVER: Final = 20
 _NARROW: Final = 4
 _WIDE: Final = 12
 """Sides to 20 feet are those of runners and of large rugs; in inches no rug is 3 x 18 or 12 x 16."""
-
-
-def _feet_and_inches(feet: str, inches: str) -> Length | None:
-    whole, _, fraction = inches.strip().partition(" ")
-    value = Decimal(whole or "0")
-    if fraction:
-        over, under = map(int, fraction.strip().split("/"))
-        if not 0 < over < under:
-            return None
-        value += Decimal(over) / Decimal(under)
-    return length(Decimal(feet) * 12 + value, "in") if value < 12 else None
-
-
-def _dotted(text: str) -> Length | None:
-    """Feet and inches with a dot between: `5.3` is 5'3", `1.10` is 1'10"; beyond eleven inches it is neither."""
-    feet, _, inches = text.partition(".")
-    return _feet_and_inches(feet, inches or "0")
-
-
-def _bare(text: str, feet: bool) -> Length | None:
-    return _dotted(text) if feet else length(Decimal(text.rstrip(".")), "in")
-
-
-def _side(match: re.Match[str], n: int, bare_feet: bool) -> Length | None:
-    """One side of a match; bare numbers are feet or inches as `bare_feet` says. None when it cannot be."""
-    part = match.groupdict()
-    if part[f"ft{n}"]:
-        return _feet_and_inches(part[f"ft{n}"], part[f"in{n}"])
-    if part[f"dot{n}"]:
-        return _dotted(part[f"dot{n}"])
-    if part[f"feet{n}"]:
-        return length(Decimal(part[f"feet{n}"]), "ft")
-    if part[f"inch{n}"]:
-        return _feet_and_inches("0", "0") if not part[f"inch{n}"] else _inches(part[f"inch{n}"])
-    if part[f"metric{n}"]:
-        return length(Decimal(part[f"metric{n}"].replace(",", ".")), unit_named(part[f"unit{n}"]) or "cm")
-    if part.get(f"dash{n}"):
-        feet, inches = part[f"dash{n}"].split("-")
-        return _feet_and_inches(feet, inches)
-    bare = part.get(f"bare{n}")
-    return _bare(bare, bare_feet) if bare else None
-
-
-def _inches(text: str) -> Length | None:
-    whole, _, fraction = text.partition(" ")
-    if not fraction:
-        return length(Decimal(whole), "in")
-    over, under = fraction.strip().split("/")
-    return length(Decimal(whole) + Decimal(over) / Decimal(under), "in") if int(under) in (2, 4, 8, 16, 32) else None
-
-
-def _bare_are_feet(match: re.Match[str]) -> bool | None:
-    """Whether bare numbers are feet: beside marked feet yes; small ones yes, large ones no; between them None."""
-    part = match.groupdict()
-    bare = [Decimal(part[key].rstrip(".")) for key in ("bare1", "bare2") if part.get(key)]
-    if not bare:
-        return True
-    if any(part.get(key) for key in ("ft1", "feet1", "dot1", "dash1", "ft2", "feet2", "dot2", "dash2")):
-        return True
-    if part.get("inch1") or part.get("inch2"):
-        return False
-    if max(bare) <= _FEET_MOST or (max(bare) <= _FEET_NEVER and not _NARROW < min(bare) < _WIDE):
-        return min(bare) <= _FEET_MOST or None
-    return False if max(bare) > _FEET_NEVER else None
-
-
-def _two_sides(text: str, match: re.Match[str], shape: str | None) -> Parsed[RugSize]:
-    feet = _bare_are_feet(match)
-    if feet is None:
-        return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
-    bare = [Decimal(match.groupdict()[key].rstrip(".")) for key in ("bare1", "bare2") if match.groupdict().get(key)]
-    if len(bare) == 2 and max(bare) > _METRIC_LIKELY:
-        return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
-    first, second = _side(match, 1, feet), _side(match, 2, feet)
-    if not (first and second and first["hundredths_in"] and second["hundredths_in"]):
-        return unreadable(text, "is no size of a rug")
-    if _LENGTH_FIRST.match(match.string[match.start() : match.end() + _LETTER_ROOM]):
-        first, second = second, first
-    return Parsed(sized(first, second, shape))
-
-
-_METRIC_PAIR: Final = re.compile(
-    r"(?<![\d.,/-])(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)?\s*+x\s*+(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)\b", re.I
-)
-_METRIC_ONE: Final = re.compile(r"(?<![\d.,/x-])(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)\b", re.I)
-_CENTIMETRES: Final = re.compile(r"(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?![\d.,'\"])", re.I)
-_NO_RUG: Final = re.compile(
-    r"\b(?:sample|swatch|strike ?off|custom|made[ -]to[ -]measure|cut[ -]to[ -]size|bespoke|muster|maßanfertigung|wunschmaß|échantillon|sur mesure|muestra"
-    r"|a medida|staal|maatwerk|campione|su misura)s?\b",
-    re.I,
-)
-_JOINED_PAIR: Final = re.compile(r"\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d", re.I)
-_SAME_WITHIN: Final = 150
 _METRIC_LIKELY: Final = 144
 _ROUND_LIKELY: Final = 100
-_ABROAD: Final = re.compile(r"[øØ]|\b(?:rund\w{0,2}|ronde?|redond[ao]|rotond[ao]|rond)\b", re.I)
+_SAME_WITHIN: Final = 150
+_NUMBER: Final = r"(\d{1,4}(?:[.,]\d{1,2})?)"
+_METRIC_PAIR: Final = re.compile(rf"(?i)(?<![\d.,/-]){_NUMBER}\s*+(cm|mm|m)?\s*+x\s*+{_NUMBER}\s*+(cm|mm|m)\b")
+_METRIC_ONE: Final = re.compile(rf"(?i)(?<![\d.,/x-]){_NUMBER}\s*+(cm|mm|m)\b")
+_CENTIMETRES: Final = re.compile(r"(?i)(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?![\d.,'\"])")
+_NO_RUG: Final = re.compile(rf"(?i)\b(?:{pattern('rugs', 'no_rug')})s?\b")
+_JOINED_PAIR: Final = re.compile(r"(?i)\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d")
+_STRAY: Final = re.compile(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))")
+_ABROAD: Final = re.compile(r"(?i)[øØ]|\b(?:rund\w{0,2}|ronde?|redond[ao]|rotond[ao]|rond)\b")
 """How round rugs are called where they are measured in centimetres."""
+_BARE_PAIR: Final = re.compile(rf"(?i){_NUMBER}\s*x\s*{_NUMBER}(?:\s*([^\W\d_]+)\.?)?")
+_BARE_ONE: Final = re.compile(rf"(?i)\D*?{_NUMBER}\s*([^\W\d_]+)?\W*")
+_METRIC_UNIT: Final = re.compile(r"(?i)\d\s?(?:cm|mm|m|см|мм|м)\b")
+_METRES: Final = re.compile(r"(?i)(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b")
+_SLUG: Final = re.compile(r"(?i)(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)")
+_SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
+_TWICE_JOINED: Final = re.compile(r"(?i)\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)")
+_THICKEST: Final = 400
+_LETTER_D: Final = re.compile(r"(?i)\W{0,4}d\W{0,4}\d")
+_PILE: Final = re.compile(
+    r"(?i)(?<=[\d'\"m])[\s,;(]{1,3}(?:h(?:öhe)?\.?\s?)?\d{1,2}(?:[.,]\d)?\s?mm\b(?:\s?[^\W\d_]{2,12}){0,2}\)?$"
+)
+_NO_TITLE: Final = re.compile(r"(?i)\b(?:inch(?:es)?|in\.|pack|set of|pcs?|cm|mm)\b")
+_AMID: Final = re.compile(
+    r"(?i)(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?"
+)
+_OF_RUGS: Final = re.compile(r"(?i)\b(?:rugs?|\w*mats?|carpets?|runners?)\b")
+_AMID_METRIC: Final = re.compile(r"(?i)(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)")
+_ONE_SIDED: Final = ("round", "square", "octagon")
+_AHEAD: Final = re.compile(r"(?i)^\W*(?:dia(?:m|meter)?|round|rund|rond|redonda?|rotondo|square|quadrat\w*)\b[\s.:]*")
+
+Side = re.Match[str]
+_Found = tuple[Length, Length, int, int]
+"""Two sides, and where their text begins and ends."""
 
 
-def _metric_length(number: str, unit: str) -> Length:
-    return length(Decimal(number.replace(",", ".")), unit_named(unit) or "cm")
+def _metric(number: str, unit: str | None) -> Length:
+    return length(Decimal(number.replace(",", ".")), unit_named(unit or "cm") or "cm")
 
 
-def _metric_pair(flat: str) -> tuple[Length, Length, int, int] | None:
-    match = _METRIC_PAIR.search(flat)
-    if match is None:
+def _length_of(side: Side, bare_feet: bool) -> Length | None:
+    """One side; bare numbers are feet or inches as `bare_feet` says. None when it cannot be."""
+    written = side[side.lastgroup or 0]
+    match side.lastgroup:
+        case "inches":
+            feet, inches = side["feet"], written
+        case "whole":
+            return length(Decimal(written), "ft")
+        case "inch":
+            feet, inches = "0", written
+        case "unit":
+            return _metric(side["metric"], written)
+        case "dashed":
+            feet, _, inches = written.partition("-")
+        case "bare" if not bare_feet:
+            return length(Decimal(written.rstrip(".")), "in")
+        case _:
+            # Feet and inches with a dot between: `5.3` is 5'3", `1.10` is 1'10"; beyond eleven inches it is neither.
+            feet, _, inches = written.partition(".")
+    part, _, fraction = inches.partition(" ")
+    inch = Decimal(part or 0)
+    if fraction:
+        over, under = map(int, fraction.split("/"))
+        if not 0 < over < under or (side.lastgroup == "inch" and under not in (2, 4, 8, 16, 32)):
+            return None
+        inch += Decimal(over) / under
+    return length(Decimal(feet) * 12 + inch, "in") if inch < 12 or side.lastgroup == "inch" else None
+
+
+def _sides_at(flat: str, at: int, *, marked: bool = False) -> tuple[Side, Side] | None:
+    """Two sides with the sign between them at a place; `marked`: the first has a mark."""
+    first = _SIDE.match(flat, at)
+    if first is None or (marked and first.lastgroup in ("dashed", "bare")):
         return None
-    first, second = _metric_length(match[1], match[2] or match[4]), _metric_length(match[3], match[4])
-    sound = first["hundredths_in"] and second["hundredths_in"]
-    return (first, second, match.start(), match.end()) if sound else None
+    mid = _MID.match(flat, first.end())
+    second = _SIDE.match(flat, mid.end()) if mid else None
+    return (first, second) if second else None
 
 
-def _said_again(rest: str, found: list[int]) -> tuple[int, int] | None:
-    """Where a size stands that is the same one in another unit; figures without one are centimetres."""
-    pairs = []
-    if metric := _metric_pair(rest):
-        pairs.append(metric)
-    if marked := _MARKED.search(rest):
-        first, second = _side(marked, 1, True), _side(marked, 2, True)
-        if first and second:
-            pairs.append((first, second, marked.start(), marked.end()))
-    if bare := _CENTIMETRES.search(rest):
-        pairs.append((length(Decimal(bare[1]), "cm"), length(Decimal(bare[2]), "cm"), bare.start(), bare.end()))
-    for first, second, start, end in pairs:
-        said = (first["hundredths_in"], second["hundredths_in"])
-        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(found, said, strict=True)):
-            return start, end
+def _marked_sides(flat: str) -> tuple[Side, Side] | None:
+    places = (_sides_at(flat, start.start(), marked=True) for start in _START.finditer(flat))
+    return next(filter(None, places), None)
+
+
+def _bare_figures(sides: tuple[Side, ...]) -> list[Decimal]:
+    return [Decimal(side["bare"].rstrip(".")) for side in sides if side["bare"]]
+
+
+def _bare_are_feet(*sides: Side) -> bool | None:
+    """Whether bare numbers are feet: beside marked feet yes; small ones yes, large ones no; between them None."""
+    bare, kinds = _bare_figures(sides), {side.lastgroup for side in sides}
+    if not bare or kinds & {"inches", "whole", "dotted", "dashed"}:
+        return True
+    if "inch" in kinds or max(bare) > _FEET_NEVER:
+        return False
+    if max(bare) <= _FEET_MOST or not _NARROW < min(bare) < _WIDE:
+        return min(bare) <= _FEET_MOST or None
     return None
 
 
-def _told_rest(text: str, flat: str, read: Parsed[RugSize], start: int, end: int) -> Parsed[RugSize]:
+def _two_sides(text: str, first: Side, second: Side, shape: str | None) -> Parsed[RugSize]:
+    feet, bare = _bare_are_feet(first, second), _bare_figures((first, second))
+    if feet is None:
+        return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
+    if len(bare) == 2 and max(bare) > _METRIC_LIKELY:
+        return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+    one, two = _length_of(first, feet), _length_of(second, feet)
+    if not (one and two and one["hundredths_in"] and two["hundredths_in"]):
+        return unreadable(text, "is no size of a rug")
+    if _LENGTH_FIRST.match(first.string[first.start() : second.end() + _LETTER_ROOM]):
+        one, two = two, one
+    return _sized(one, two, shape)
+
+
+def _metric_pair(flat: str) -> _Found | None:
+    found = _METRIC_PAIR.search(flat)
+    if found is None:
+        return None
+    first, second = _metric(found[1], found[2] or found[4]), _metric(found[3], found[4])
+    return (first, second, *found.span()) if first["hundredths_in"] and second["hundredths_in"] else None
+
+
+def _without_repeat(rest: str, sides: list[int]) -> str:
+    """A text without the same size in another unit; figures without one are centimetres."""
+    pairs = [_metric_pair(rest)]
+    if marked := _marked_sides(rest):
+        first, second = (_length_of(side, bare_feet=True) for side in marked)
+        pairs.append((first, second, marked[0].start(), marked[1].end()) if first and second else None)
+    if bare := _CENTIMETRES.search(rest):
+        pairs.append((_metric(bare[1], "cm"), _metric(bare[2], "cm"), *bare.span()))
+    for first, second, start, end in filter(None, pairs):
+        said = (first["hundredths_in"], second["hundredths_in"])
+        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(sides, said, strict=True)):
+            return rest[:start] + rest[end:]
+    return rest
+
+
+def _alone(text: str, flat: str, read: Parsed[RugSize], start: int, end: int) -> Parsed[RugSize]:
     """A size read, and whether what stands around it states another one."""
     if read.value is None or read.faults:
         return read
-    rest = f"{flat[:start]} | {flat[end:]}"
-    found = [
-        read.value.dimensions[side]["hundredths_in"] for side in ("width", "depth") if side in read.value.dimensions
-    ]
-    again = _said_again(rest, found) if len(found) == 2 else None
-    if again:
-        rest = rest[: again[0]] + rest[again[1] :]
-    stray = not flat[:start].strip(" -(") and re.search(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))", rest)
-    if _JOINED_PAIR.search(rest) or stray:
-        fault = Fault(ProblemKind.CONFLICT, f"{quoted(text)} states more than one size; the first is kept.")
-        return Parsed(read.value, (fault,))
+    rest, sides = f"{flat[:start]} | {flat[end:]}", read.value.dimensions
+    if "width" in sides and "depth" in sides:
+        rest = _without_repeat(rest, [sides["width"]["hundredths_in"], sides["depth"]["hundredths_in"]])
+    if _JOINED_PAIR.search(rest) or (not _WORD.search(flat[:start]) and _STRAY.search(rest)):
+        return replace(read, faults=(conflict(text, "states more than one size; the first is kept"),))
     return read
 
 
 def is_no_rug(text: str) -> bool:
     """Whether a text says that its size is a sample's, or made to measure."""
-    return bool(_NO_RUG.search(text[:_LONGEST]))
+    return bool(_NO_RUG.search(text[:500]))
 
 
-@lru_cache(maxsize=16384)
-def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
+@cell_parser(longest=500)
+def parse_rug_size(text: str, given: str, unit: str | None = None) -> Parsed[RugSize]:
     """A rug's size and shape from a size cell or a title; `unit` is the column's, of numbers without one.
 
     A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers to 15
     are feet, above 20 inches, between them conflict. A runner is known by its width (3'6" at most) and 2.5 times the
     length. Problems: unreadable (also for a size cut off, for samples and made to measure), conflict.
     """
-    if too_long := overlong(text, _LONGEST):
-        return too_long
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    flat = re.sub(r"^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given)), flags=re.I).strip()
+    flat = re.sub(r"(?i)^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given))).strip()
     flat = _METRES.sub(" m", _SLUG.sub(lambda match: match[1] or " ", _TWICE_JOINED.sub("x", flat)))
     if _NO_RUG.search(flat):
         return unreadable(text, "is a sample or made to measure, not the size of a rug")
-    return likely(_read(text, flat, unit), text)
-
-
-def _read(text: str, flat: str, unit: str | None) -> Parsed[RugSize]:
-    shape = shape_in(flat)
+    shape = _named(SHAPES, flat)
     if (pile := _PILE.search(flat)) and _JOINED_PAIR.search(flat, 0, pile.start()):
         # How thick a rug is says nothing of the unit of its sides, but where it is bought.
         flat = flat[: pile.start()]
         bare = _BARE_PAIR.fullmatch(flat.strip())
-        unit = (
-            "cm" if unit is None and bare and not bare[3] and Decimal(bare[1].replace(",", ".")) > _FEET_NEVER else unit
-        )
+        if unit is None and bare and not bare[3] and Decimal(bare[1].replace(",", ".")) > _FEET_NEVER:
+            unit = "cm"
     if unit in METRIC or _METRIC_UNIT.search(flat):
-        return _of_metric(text, flat, unit, shape)
-    if unit == "in" and (bare := _BARE_PAIR.fullmatch(flat)) and not unit_named(bare[3] or ""):
-        return _pair_in(text, bare, unit, shape)
-    return _found_size(text, flat, shape)
+        found = _of_metric(text, flat, unit, shape)
+    else:
+        found = (_pair_in(text, flat, unit, shape) if unit == "in" else None) or _found_size(text, flat, shape)
+    sides: Any = found.value.dimensions if found.value else {}
+    figures = [side["hundredths_in"] for side in sides.values()]
+    if figures and not (_SMALLEST <= max(figures) <= _LARGEST):
+        reason = "is no size that a rug has, as its unit is written or that of its column"
+        return refused(ProblemKind.CONFLICT, text, reason)
+    return found
 
 
-_BARE_PAIR: Final = re.compile(r"(\d{1,4}(?:[.,]\d{1,2})?)\s*x\s*(\d{1,4}(?:[.,]\d{1,2})?)(?:\s*([^\W\d_]+)\.?)?", re.I)
-_BARE_ONE: Final = re.compile(r"\D*?(\d{1,4}(?:[.,]\d{1,2})?)\s*([^\W\d_]+)?\W*", re.I)
-_METRIC_UNIT: Final = re.compile(r"\d\s?(?:cm|mm|m|см|мм|м)\b", re.I)
-_METRES: Final = re.compile(r"(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b", re.I)
-_SLUG: Final = re.compile(r"(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)", re.I)
-_SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
-_THICKEST: Final = 400
-_LETTER_D: Final = re.compile(r"\W{0,4}d\W{0,4}\d", re.I)
-_PILE: Final = re.compile(
-    r"(?<=[\d'\"m])[\s,;(]{1,3}(?:h(?:öhe)?\.?\s?)?\d{1,2}(?:[.,]\d)?\s?mm\b(?:\s?[^\W\d_]{2,12}){0,2}\)?$", re.I
-)
-
-
-def _is_thick(size: RugSize) -> bool:
-    """Whether the second of a round rug's figures is how thick it is (`Ø 200 cm x 12 mm`)."""
-    sides = size.dimensions
-    return (
-        size.shape == "round"
-        and "depth" in sides
-        and 4 * sides["depth"]["hundredths_in"] < sides["width"]["hundredths_in"]
-    )
-
-
-def _pair_in(text: str, bare: re.Match[str], unit: str, shape: str | None) -> Parsed[RugSize]:
-    """Two numbers in the unit of their column."""
-    first, second = (length(Decimal(bare[place].replace(",", ".")), unit) for place in (1, 2))
-    if not (first["hundredths_in"] and second["hundredths_in"]):
-        return unreadable(text, "is no size of a rug")
-    return Parsed(sized(first, second, shape))
+def _pair_in(text: str, flat: str, unit: str, shape: str | None) -> Parsed[RugSize] | None:
+    """Two numbers in the unit of their column; None for what names a unit or is no such pair."""
+    bare = _BARE_PAIR.fullmatch(flat)
+    if bare is None or unit_named(bare[3] or ""):
+        return None
+    first, second = _metric(bare[1], unit), _metric(bare[2], unit)
+    sound = first["hundredths_in"] and second["hundredths_in"]
+    return _sized(first, second, shape) if sound else unreadable(text, "is no size of a rug")
 
 
 def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Parsed[RugSize]:
     """A size where metres or their parts are in use: by the column's unit, as rugs' sizes are written, else by labels of sides."""
-    if unit in METRIC:
+    if unit is not None and unit in METRIC:
         flat = _SLASHED.sub(r"\1x\2", flat)
-        if (bare := _BARE_PAIR.fullmatch(flat)) and not unit_named(bare[3] or ""):
-            return _pair_in(text, bare, str(unit), shape)
+        if pair := _pair_in(text, flat, unit, shape):
+            return pair
         amid = None if _METRIC_UNIT.search(flat) else _AMID_METRIC.search(flat)
-        if amid and (bare := _BARE_PAIR.fullmatch(amid[0])):
-            return _told_rest(text, flat, _pair_in(text, bare, str(unit), shape), amid.start(), amid.end())
-        if shape in _ONE_SIDED and (one := _BARE_ONE.fullmatch(flat)) and not unit_named(one[2] or ""):
-            side = length(Decimal(one[1].replace(",", ".")), str(unit))
-            return Parsed(one_side(side, str(shape)))
+        if amid and (pair := _pair_in(text, amid[0], unit, shape)):
+            return _alone(text, flat, pair, *amid.span())
+        one = _BARE_ONE.fullmatch(flat)
+        if shape in _ONE_SIDED and one and not unit_named(one[2] or ""):
+            return _one_sided(_metric(one[1], unit), str(shape))
     found = _found_size(text, flat, shape)
-    if found.value is not None and not _is_thick(found.value):
+    size: Any = found.value and found.value.dimensions
+    # The second of a round rug's figures may be how thick it is (`Ø 200 cm x 12 mm`).
+    is_thick = (
+        shape == "round"
+        and size
+        and "depth" in size
+        and 4 * size["depth"]["hundredths_in"] < size["width"]["hundredths_in"]
+    )
+    if size and not is_thick:
         return found
     parsed = parse_dimensions(flat, unit, RUG)
     sides = parsed.value.dimensions if parsed.value else {}
@@ -296,68 +336,54 @@ def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Par
     if across and set(sides) <= {"diameter", "depth", "height"}:
         return Parsed(RugSize("round", {"diameter": across}), faults)
     if {"width", "depth"} <= set(sides) <= {"width", "depth", "height"}:
-        return Parsed(sized(sides["width"], sides["depth"], shape), faults)
+        return replace(_sized(sides["width"], sides["depth"], shape), faults=faults)
     return found
 
 
-_TWICE_JOINED: Final = re.compile(r"\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)", re.I)
-
-
-_NO_TITLE: Final = re.compile(r"\b(?:inch(?:es)?|in\.|pack|set of|pcs?|cm|mm)\b", re.I)
-_AMID: Final = re.compile(
-    r"(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?",
-    re.I,
-)
-_OF_RUGS: Final = re.compile(r"\b(?:rugs?|\w*mats?|carpets?|runners?)\b", re.I)
-_AMID_METRIC: Final = re.compile(r"(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)", re.I)
-
-
-def _amid_words(flat: str) -> re.Match[str] | None:
-    """The one size in feet that stands without marks in a title (`Woven Rug 5 x 8 - Acme`)."""
-    found = list(_AMID.finditer(flat))
-    match = _PAIR.match(flat, found[0].start()) if len(found) == 1 else None
-    if match is None or _NO_TITLE.search(flat):
-        return None
-    feet = _bare_are_feet(match)
-    return match if feet or (feet is False and _OF_RUGS.search(flat)) else None
-
-
 def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
-    match = _MARKED.search(flat) or _PLAIN.match(flat) or _amid_words(flat)
+    """The first size in a text; the one in feet that stands without marks in a title (`Woven Rug 5 x 8 - Acme`) as well."""
+    start = _WORD.search(flat)
+    sides = _marked_sides(flat) or (_sides_at(flat, start.start()) if start else None)
+    if sides is None and len(amid := list(_AMID.finditer(flat))) == 1 and not _NO_TITLE.search(flat):
+        sides = _sides_at(flat, amid[0].start())
+        feet = _bare_are_feet(*sides) if sides else None
+        sides = sides if feet or (feet is False and _OF_RUGS.search(flat)) else None
     metric = _metric_pair(flat)
-    if metric and (match is None or metric[2] <= match.start() or match.groupdict().get("metric2")):
-        return _told_rest(text, flat, Parsed(sized(metric[0], metric[1], shape)), metric[2], metric[3])
-    if match:
-        return _told_rest(text, flat, _two_sides(text, match, shape), match.start(), match.end())
+    if metric and (sides is None or metric[2] <= sides[0].start() or sides[1].lastgroup == "unit"):
+        return _alone(text, flat, _sized(metric[0], metric[1], shape), metric[2], metric[3])
+    if sides:
+        return _alone(text, flat, _two_sides(text, *sides, shape), sides[0].start(), sides[1].end())
     if _CUT.search(flat):
         return unreadable(text, "is cut off after its first side")
-    return _from_one_side(text, flat, shape)
+    return _from_one_side(text, flat, shape) if shape in _ONE_SIDED else unreadable(text, "is no size of a rug")
 
 
-_ONE_SIDED: Final = ("round", "square", "octagon")
-_NO_SIZE: Final = "is no size of a rug"
-_AHEAD: Final = re.compile(r"^\W*(?:dia(?:m|meter)?|round|rund|rond|redonda?|rotondo|square|quadrat\w*)\b[\s.:]*", re.I)
+def _one_sided(side: Length, shape: str) -> Parsed[RugSize]:
+    """The size of a rug that is as long as it is wide."""
+    return Parsed(RugSize(shape, {"diameter": side} if shape == "round" else {"width": side, "depth": side}))
 
 
 def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
     """Round and square rugs have one side to state."""
-    nothing: Parsed[RugSize] = Parsed(None, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is no size of a rug."),))
-    if shape not in _ONE_SIDED:
-        return nothing
+    side: Length | None = None
+    end = 0
     if metric := _METRIC_ONE.search(flat):
-        side: Length | None = _metric_length(metric[1], metric[2])
-        found, end = True, metric.end()
+        side, end = _metric(metric[1], metric[2]), metric.end()
     else:
         flat = _AHEAD.sub("", flat)
-        marked = list(_MARKED_ONE.finditer(flat))
-        flat = flat[marked[0].start() :] if len(marked) == 1 else flat
-        single = _SINGLE.match(flat)
-        bare = single.groupdict().get("bare1") if single else None
-        if bare and Decimal(bare.rstrip(".")) > (_FEET_NEVER if _ABROAD.search(text) else _ROUND_LIKELY):
-            return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
-        feet = _bare_are_feet(single) if single and bare else True
-        side = _side(single, 1, bool(feet)) if single and feet is not None else None
-        found, end = single is not None, single.end() if single else 0
-    if not found or not side or not side["hundredths_in"]:
-        return nothing
-    return _told_rest(text, flat, Parsed(one_side(side, shape)), 0, end)
+        marked: list[Side] = []
+        for place in _ONE_START.finditer(flat):
+            found = _SIDE.match(flat, place.start()) if not marked or place.start() >= marked[-1].end() else None
+            if found and found.lastgroup not in ("dashed", "bare"):
+                marked.append(found)
+        start = _WORD.search(flat)
+        single = marked[0] if len(marked) == 1 else _SIDE.match(flat, start.start()) if start else None
+        if single:
+            bare = _bare_figures((single,))
+            if bare and bare[0] > (_FEET_NEVER if _ABROAD.search(text) else _ROUND_LIKELY):
+                return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+            feet = _bare_are_feet(single)
+            side, end = _length_of(single, bool(feet)) if feet is not None else None, single.end()
+    if not side or not side["hundredths_in"]:
+        return unreadable(text, "is no size of a rug")
+    return _alone(text, flat, _one_sided(side, str(shape)), 0, end)

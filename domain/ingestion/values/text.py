@@ -1,31 +1,18 @@
 """Text as vendors type it, freed of what their tools left behind: guards, control characters, double encoding, markup."""
 
+import html
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from domain.ingestion.values.markup import flattened, has_markup
-from domain.ingestion.values.parsed import NOTHING, Parsed, refused
-from domain.kernel.problems import ProblemKind
+from domain.ingestion.data import words
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong
 
-PLACEHOLDERS: Final = frozenset(
-    (
-        "",
-        *(". .. ... ? ?? - -- --- – — _ / \\ * n/a #n/a na n.a. n.a none null nil nan tbd tba tbc undefined".split()),
-        *("#ref! #value! #name? #div/0! #null! (blank) [blank] blank".split()),
-        "no old price",
-        "not applicable",
-        "not available yet",
-        "please select",
-        "to be determined",
-        "to be announced",
-        "k.a.",
-        "keine angabe",
-        "sin datos",
-        "no aplica",
-    )
-)
+T = TypeVar("T")
+P = ParamSpec("P")
+PLACEHOLDERS: Final = words("texts", "placeholders")
 """Lower-case texts that stand for "nothing stated"."""
 
 _LONGEST_PLACEHOLDER: Final = max(map(len, PLACEHOLDERS))
@@ -42,34 +29,21 @@ MAX_TITLE: Final = 1000
 MAX_TEXT: Final = 65536
 
 
-def _cp1252_bytes(text: str) -> bytes | None:
-    """The bytes a Windows-1252 reader would have taken for `text`; C1 controls stand for themselves."""
-    out = bytearray()
-    for char in text:
-        if "\x80" <= char <= "\x9f":
-            out.append(ord(char))
-            continue
-        try:
-            out += char.encode("cp1252")
-        except UnicodeEncodeError:
-            return None
-    return bytes(out)
+_LATIN: Final = {ord(char): byte for byte in range(128, 160) for char in bytes([byte]).decode("cp1252", "ignore")}
+"""The characters of Windows-1252 that have other places in Latin-1; C1 controls stand for themselves."""
 
 
 def _decoded(text: str) -> str | None:
-    raw = _cp1252_bytes(text)
+    """`text` as what its bytes in Windows-1252 mean in UTF-8, None where they mean nothing."""
     try:
-        return None if raw is None else raw.decode("utf-8")
-    except UnicodeDecodeError:
+        return text.translate(_LATIN).encode("latin-1").decode()
+    except UnicodeError:
         return None
 
 
 def _repaired_run(match: re.Match[str]) -> str:
-    run = match.group()
     # Inside a cell that also holds sound accents only the plainest signatures prove a second encoding.
-    if run[0] not in "ÂÃâ":
-        return run
-    return _decoded(run) or run
+    return (_decoded(match[0]) if match[0][0] in "ÂÃâ" else None) or match[0]
 
 
 def repair(text: str) -> str:
@@ -77,29 +51,58 @@ def repair(text: str) -> str:
     if not _SUSPECT.search(text):
         return text
     whole = _decoded(text)
-    return whole if whole is not None else _RUN.sub(_repaired_run, text)
+    return _RUN.sub(_repaired_run, text) if whole is None else whole
+
+
+def _legible(text: str) -> str:
+    """`text` repaired, without control characters."""
+    return _CONTROL.sub("", repair(text)).replace("\xa0", " ") if _NOT_PLAIN.search(text) else text
 
 
 def clean(text: str) -> str:
     """`text` on one line: repaired, without control characters, blanks made single, trimmed. Wording stays."""
-    if _CLEAN.fullmatch(text):
-        return text
-    if _NOT_PLAIN.search(text):
-        text = _CONTROL.sub("", repair(text)).replace("\xa0", " ")
-    return _SPACES.sub(" ", text).strip()
+    return text if _CLEAN.fullmatch(text) else _SPACES.sub(" ", _legible(text)).strip()
 
 
 def stated(text: str) -> str | None:
     """`text` cleaned, or None when it is blank or a placeholder for nothing."""
-    cleaned = text if _CLEAN.fullmatch(text) else clean(text)
+    cleaned = clean(text)
     return None if len(cleaned) <= _LONGEST_PLACEHOLDER and cleaned.lower() in PLACEHOLDERS else cleaned
+
+
+def _nothing(text: str) -> Parsed[Any]:
+    return NOTHING
+
+
+def cell_parser(
+    longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = _nothing
+) -> Callable[[Callable[Concatenate[str, str, P], Parsed[T]]], Callable[Concatenate[str, P], Parsed[T]]]:
+    """Make a parser of cells from one that is given a cell's text as it is and cleaned.
+
+    Args:
+        longest: Longer texts are refused: what is read by trial takes time with length.
+        kept: How many results are kept, by text and arguments.
+        blank: The result for blanks and placeholders.
+    """
+
+    def decorate(parse: Callable[Concatenate[str, str, P], Parsed[T]]) -> Callable[Concatenate[str, P], Parsed[T]]:
+        def read(text: str, *args: P.args, **kwargs: P.kwargs) -> Parsed[T]:
+            if longest is not None and len(text) > longest:
+                return overlong(text, longest)
+            given = stated(text)
+            return blank(text) if given is None else parse(text, given, *args, **kwargs)
+
+        # Not functools.wraps, which would show the signature of `parse`.
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            setattr(read, name, getattr(parse, name))
+        return lru_cache(maxsize=kept)(read)  # type: ignore[return-value]  # functools forgets the parameters
+
+    return decorate
 
 
 def paragraphs(text: str) -> str:
     """`text` repaired and trimmed line by line; lines are kept, runs of blank lines are not."""
-    if _NOT_PLAIN.search(text):
-        text = _CONTROL.sub("", repair(text)).replace("\xa0", " ")
-    lines = [_SPACES.sub(" ", line).strip() for line in text.splitlines()]
+    lines = [_SPACES.sub(" ", line).strip() for line in _legible(text).splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
@@ -118,13 +121,6 @@ def code(text: str) -> str | None:
     return None if cleaned.lower() in PLACEHOLDERS else cleaned
 
 
-def _number_text(cell: float | Decimal) -> str:
-    if isinstance(cell, float):
-        return repr(cell)
-    plain = format(cell, "f") if isinstance(cell, Decimal) else str(cell)
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
-
-
 def as_text(cell: Any) -> str:
     """A cell as text: numbers plain and without trailing zeros, yes/no as true/false, lists joined with `, `.
 
@@ -136,8 +132,11 @@ def as_text(cell: Any) -> str:
         return ""
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    if isinstance(cell, int | float | Decimal):
-        return _number_text(cell)
+    if isinstance(cell, float):
+        return repr(cell)
+    if isinstance(cell, int | Decimal):
+        plain = format(cell, "f")
+        return plain.rstrip("0").rstrip(".") if "." in plain else plain
     if isinstance(cell, dict):
         return next((as_text(cell[key]) for key in _NAMING if cell.get(key) is not None), "")
     if isinstance(cell, list | tuple):
@@ -145,42 +144,97 @@ def as_text(cell: Any) -> str:
     return ""
 
 
+_ENTITY: Final = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]\w*);")
+# No character has a number this long, and making a number of it takes time and is refused beyond 4,300 digits.
+_ENDLESS: Final = re.compile(r"&#\d{100,};?")
+_OPENING: Final = re.compile(r"<[a-zA-Z/!]")
+_TAG: Final = re.compile(r"<(?:(/)\s*+)?([a-zA-Z][^\s/>\x00]*+)")
+_REST: Final = re.compile(r"""(?:=\s*+(?:"[^"]*+"|'[^']*+')|[^>])*+>""")
+_ASIDE: Final = re.compile(r"<(?:!--|!\[CDATA\[|[!?/])")
+_ASIDE_ENDS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
+_SCRIPT_ENDS: Final = {name: re.compile(rf"(?i)</\s*+{name}\s*+>") for name in ("script", "style")}
+_BLOCKS: Final = frozenset(
+    "p div br li ul ol tr table h1 h2 h3 h4 h5 h6 section article header footer hr dd dt dl blockquote pre".split()
+)
+_SILENT: Final = frozenset("script style template noscript head iframe svg".split())
+
+
+def _has_markup(text: str) -> bool:
+    """Whether a text holds a tag or an entity."""
+    opening = _OPENING.search(text) if "<" in text else None
+    if opening is not None and text.find(">", opening.end()) >= 0:
+        return True
+    return "&" in text and _ENTITY.search(text) is not None
+
+
+def _flattened(text: str) -> str:
+    """The text outside tags, entities resolved, with a line break at each block; scripts and comments say nothing.
+
+    One pass looks at each character a bounded number of times, whatever is left open; what is left open at the end is
+    text, for nothing proves it to be a tag.
+    """
+    parts: list[str] = []
+    at = silent = 0
+    quoting, last = True, text.rfind(">") + 1
+
+    def behind(end: str, start: int) -> int:
+        """Behind the next `end`; behind all of the text where there is none, so that nobody looks for it twice."""
+        found = text.find(end, start)
+        return len(text) if found < 0 else found + len(end)
+
+    while True:
+        start = text.find("<", at, last)
+        if not silent:
+            said = text[at:] if start < 0 else text[at:start]
+            parts.append(html.unescape(_ENDLESS.sub("\ufffd", said)))
+        if start < 0:
+            return "".join(parts)
+        tag = _TAG.match(text, start)
+        if tag is None:
+            aside = _ASIDE.match(text, start)
+            at = behind(_ASIDE_ENDS.get(aside[0], ">"), aside.end()) if aside else start + 1
+            if aside is None and not silent:
+                parts.append("<")  # it begins nothing: a sign like any other
+            continue
+        # A tag ends at the next `>` outside quoted values, and at the very next once quotes do not close.
+        rest = _REST.match(text, tag.end()) if quoting else None
+        quoting = rest is not None
+        at = rest.end() if rest else behind(">", tag.end())
+        name, closed = tag[2].lower(), tag[1] or text[at - 2] == "/"
+        if name in _SILENT:
+            silent = max(0, silent + (not tag[1]) - bool(closed))
+        elif name in _BLOCKS:
+            parts.append(
+                "\n- " if name == "li" and not tag[1] else "\n" if not tag[1] or name not in ("br", "hr") else ""
+            )
+        if not closed and name in _SCRIPT_ENDS:
+            ending = _SCRIPT_ENDS[name].search(text, at)
+            at = ending.start() if ending else len(text)
+
+
 @lru_cache(maxsize=128)
 def plain(text: str) -> str:
     """`text` without markup and entities, as lines; text without markup keeps its wording."""
-    if not has_markup(text):
+    if not _has_markup(text):
         return paragraphs(text)
-    return re.sub(r"\n- *\n", "\n- ", re.sub(r"\n{2,}", "\n", paragraphs(flattened(text))))
+    return re.sub(r"\n- *\n", "\n- ", re.sub(r"\n{2,}", "\n", paragraphs(_flattened(text))))
 
 
 @lru_cache(maxsize=16384)
 def unescaped(text: str) -> str:
     """A one-line text whose entities (`&amp;`) and stray tags are resolved."""
-    return " ".join(flattened(text).split()) if has_markup(text) else text
+    return " ".join(_flattened(text).split()) if _has_markup(text) else text
 
 
-@lru_cache(maxsize=65536)
-def line_of_text(text: str) -> Parsed[str]:
+@cell_parser(kept=65536)
+def line_of_text(text: str, given: str) -> Parsed[str]:
     """A one-line text without markup, or nothing for a placeholder. Problem: too_long."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
     found = unescaped(given)
-    return (
-        Parsed(found or None)
-        if len(found) <= MAX_TITLE
-        else refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_TITLE} characters")
-    )
+    return overlong(found, MAX_TITLE) if len(found) > MAX_TITLE else Parsed(found or None)
 
 
-@lru_cache(maxsize=128)
-def body_of_text(text: str) -> Parsed[str]:
+@cell_parser(kept=128)
+def body_of_text(text: str, given: str) -> Parsed[str]:
     """A longer text as plain lines. Problem: too_long."""
-    if stated(text) is None:
-        return NOTHING
     found = plain(text)
-    return (
-        Parsed(found or None)
-        if len(found) <= MAX_TEXT
-        else refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_TEXT} characters")
-    )
+    return overlong(found, MAX_TEXT) if len(found) > MAX_TEXT else Parsed(found or None)

@@ -1,29 +1,28 @@
-"""Words with a fixed meaning: yes and no, states, freight classes; and lists: materials, tags, levels, codes of parts."""
+"""Words with a fixed meaning: yes and no, states, countries, freight classes; and lists: materials, tags, levels, codes of parts."""
 
 import re
+import unicodedata
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
 from domain.catalogue.data import Component
-from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
+from domain.ingestion.data import load, meanings, words
+from domain.ingestion.values.parsed import NOTHING, Parsed, refused, unreadable
 from domain.ingestion.values.stock import word_meaning
-from domain.ingestion.values.text import stated, unescaped
+from domain.ingestion.values.text import cell_parser, stated, unescaped
 from domain.kernel.problems import ProblemKind
 
-_LONGEST: Final = 5000
-_YES: Final = frozenset(
-    "yes y true 1 x ja j si sí oui required ✓ ✔ compliant certified wahr verdadero included yep t".split()
-)
-_NO: Final = frozenset("no n false 0 nein non not f falsch falso never".split()) | {"not required", "none required"}
+_YES: Final = words("yes_no", "yes")
+_NO: Final = words("yes_no", "no")
 FREIGHT_CLASSES: Final = frozenset("50 55 60 65 70 77.5 85 92.5 100 110 125 150 175 200 250 300 400 500".split())
-_FILLER: Final = frozenset(("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros"))
+_FILLER: Final = ("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros")
 _LIST: Final = re.compile(r"[,;|\n]\s*+")
 _TAGS: Final = re.compile(r"[,|\n]\s*+")
 _DIGIT_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
 _PART_SPLIT: Final = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
 _PART: Final = re.compile(
-    r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I
+    r"(?i)(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?"
 )
 _SHORTEST_CODE: Final = 3
 """Digits of a code that has nothing else: fewer are somebody's way of writing a quantity."""
@@ -31,18 +30,19 @@ _TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
 _LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
 _TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
 _ASSEMBLY_YES: Final = re.compile(
-    r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I
+    r"(?i)k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta"
 )
-_ASSEMBLY_NO: Final = re.compile(r"^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled", re.I)
+_ASSEMBLY_NO: Final = re.compile(r"(?i)^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled")
 # Blanks before a separator stay with the level, which is trimmed: looked for in the pattern they cost their number squared.
 _PATH: Final = re.compile(r"[>»|]\s*+|\s/\s++|\n")
-_ACTIVE: Final = frozenset(
-    "active inactive current new live published enabled disabled open available sellable normal regular ok "
-    "draft standard aktiv activo visible hidden unlisted publish private pending instock closeout clearance "
-    "a y yes true".split()
+_ACTIVE: Final = words("statuses", "active")
+_GONE: Final = words("statuses", "gone")
+_WARNING: Final = re.compile(r"(?i)cancer|reproductive|p65warnings|proposition 65|prop\.? ?65")
+CODES: Final = frozenset(load("countries"))
+_COUNTRIES: Final = meanings(load("countries"))
+_MADE_IN: Final = re.compile(
+    r"^(?:made|assembled|manufactured|produced|handmade|hergestellt|hecho|fabricado|imported)\s+(?:in|from|en)\s+"
 )
-_GONE: Final = frozenset(("archived", "archive", "inactive discontinued", "end of life", "eol", "deleted"))
-_WARNING: Final = re.compile(r"cancer|reproductive|p65warnings|proposition 65|prop\.? ?65", re.I)
 
 
 @lru_cache(maxsize=4096)
@@ -50,10 +50,8 @@ def parse_boolean(text: str) -> Parsed[bool]:
     """Yes or no in the languages vendors write. Problem: unreadable."""
     given = stated(text)
     low = text.strip().lower() if given is None else given.lower().strip(" .!")
-    if low in _YES:
-        return Parsed(True)
-    if low in _NO:
-        return Parsed(False)
+    if low in _YES or low in _NO:
+        return Parsed(low in _YES)
     return NOTHING if given is None else unreadable(text, "is neither yes nor no")
 
 
@@ -66,68 +64,53 @@ def parse_assembly(text: str) -> Parsed[bool]:
     return Parsed(True) if _ASSEMBLY_YES.search(given) else parse_boolean(text)
 
 
-@lru_cache(maxsize=1024)
-def parse_freight_class(text: str) -> Parsed[str]:
+@cell_parser(kept=1024)
+def parse_freight_class(text: str, given: str) -> Parsed[str]:
     """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
-    given = stated(text)
-    if given is None or given == "0":
-        return NOTHING
-    match = re.fullmatch(r"(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given, re.I)
+    match = re.fullmatch(r"(?i)(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given)
     if match is None:
-        return unreadable(text, "is no freight class")
+        return NOTHING if given == "0" else unreadable(text, "is no freight class")
     found = match[1].replace(",", ".")
     found = found.rstrip("0").rstrip(".") if "." in found else found
-    return (
-        Parsed(found)
-        if found in FREIGHT_CLASSES
-        else refused(ProblemKind.OUT_OF_RANGE, text, "is none of the freight classes")
-    )
+    if found not in FREIGHT_CLASSES:
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is none of the freight classes")
+    return Parsed(found)
 
 
-def _listed(given: str, split: re.Pattern[str], filler: frozenset[str]) -> tuple[str, ...]:
-    pieces = (piece.strip(" .;,") for piece in split.split(_DIGIT_COMMA.sub("\x00", given)))
-    kept = (piece.replace("\x00", ",") for piece in pieces if piece and piece.lower() not in filler)
-    return tuple({piece.lower(): piece for piece in reversed(list(kept))}.values())[::-1]
+def _listed(given: str, split: re.Pattern[str], filler: tuple[str, ...] = ()) -> Parsed[tuple[str, ...]]:
+    kept: dict[str, str] = {}
+    for piece in split.split(_DIGIT_COMMA.sub("\x00", given)):
+        entry = piece.strip(" .;,").replace("\x00", ",")
+        if entry and entry.lower() not in filler:
+            kept[entry.lower()] = kept.pop(entry.lower(), entry)  # as first written, where it stands last
+    return Parsed(tuple(kept.values()) or None)
 
 
-@lru_cache(maxsize=16384)
-def parse_materials(text: str) -> Parsed[tuple[str, ...]]:
+@cell_parser()
+def parse_materials(text: str, given: str) -> Parsed[tuple[str, ...]]:
     """A list of materials in the vendor's words, without fillers such as `Others`. A slash parts materials as well."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
     parted = re.sub(r"(?<![\s\d/])\s*+/\s*+(?=[^\W\d])", ", ", given) if "w/" not in given.lower() else given
-    return Parsed(_listed(parted, _LIST, _FILLER) or None)
+    return _listed(parted, _LIST, _FILLER)
 
 
-@lru_cache(maxsize=16384)
-def parse_tags(text: str) -> Parsed[tuple[str, ...]]:
+@cell_parser()
+def parse_tags(text: str, given: str) -> Parsed[tuple[str, ...]]:
     """A list of tags, in order, each once."""
-    given = stated(text)
-    return NOTHING if given is None else Parsed(_listed(given, _TAGS, frozenset()) or None)
+    return _listed(given, _TAGS)
 
 
-@lru_cache(maxsize=16384)
-def parse_features(text: str) -> Parsed[tuple[str, ...]]:
+@cell_parser()
+def parse_features(text: str, given: str) -> Parsed[tuple[str, ...]]:
     """Selling points: one, or several parted by `|`, bullets or line breaks; commas belong to the sentence."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
     # Commas without a blank part a list whose own commas have one: `Walnut,Solid Wood, Others,Felt-lined drawer`.
     split = _TIGHT if len(_TIGHT_COMMA.findall(text)) > 1 else _LOOSE
-    pieces = (piece.strip(" -*\t") for piece in split.split(text))
-    kept = [cleaned for piece in pieces if (cleaned := stated(piece))]
-    return Parsed(tuple(dict.fromkeys(kept)) or None)
+    pieces = (stated(piece.strip(" -*\t")) for piece in split.split(text))
+    return Parsed(tuple(dict.fromkeys(filter(None, pieces))) or None)
 
 
-@lru_cache(maxsize=16384)
-def parse_components(text: str) -> Parsed[tuple[Component, ...]]:
+@cell_parser(longest=5000)
+def parse_components(text: str, given: str) -> Parsed[tuple[Component, ...]]:
     """The parts of a set by their codes (`AB-1, AB-2 (x2)`); a code named twice counts twice. Problem: unreadable."""
-    if too_long := overlong(text, _LONGEST):
-        return too_long
-    given = stated(text)
-    if given is None:
-        return NOTHING
     counts: dict[str, int] = {}
     for piece in filter(None, _PART_SPLIT.split(given)):
         match = _PART.fullmatch(piece.strip())
@@ -137,45 +120,36 @@ def parse_components(text: str) -> Parsed[tuple[Component, ...]]:
     return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
 
 
-@lru_cache(maxsize=4096)
-def parse_number(text: str) -> Parsed[Decimal]:
+@cell_parser(kept=4096)
+def parse_number(text: str, given: str) -> Parsed[Decimal]:
     """A plain number. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    if re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given):
-        return Parsed(Decimal(given))
-    return unreadable(text, "is no number")
+    is_number = re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given)
+    return Parsed(Decimal(given)) if is_number else unreadable(text, "is no number")
 
 
-@lru_cache(maxsize=4096)
-def parse_count(text: str) -> Parsed[int]:
+@cell_parser(kept=4096)
+def parse_count(text: str, given: str) -> Parsed[int]:
     """A whole number from 1. Problems: unreadable, out_of_range."""
-    given = stated(text)
-    if given is None or given == "0":
-        return NOTHING
     match = re.fullmatch(
-        r"(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given, re.I
+        r"(?i)(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given
     )
     if match is None:
-        return refused(
-            ProblemKind.OUT_OF_RANGE if given.startswith("-") else ProblemKind.UNREADABLE, text, "is no count"
-        )
-    return Parsed(int(match[1])) if int(match[1]) else NOTHING
+        problem = ProblemKind.OUT_OF_RANGE if given.startswith("-") else ProblemKind.UNREADABLE
+        return refused(problem, text, "is no count")
+    return Parsed(int(match[1]) or None)
 
 
 @lru_cache(maxsize=16384)
 def category_levels(text: str) -> tuple[str, ...]:
     """The levels of a category path, top first."""
-    if stated(text) is None:
-        return ()
-    return tuple(level for piece in _PATH.split(unescaped(text)) if (level := stated(piece)))
+    levels = _PATH.split(unescaped(text)) if stated(text) else ()
+    return tuple(level for piece in levels if (level := stated(piece)))
 
 
 @lru_cache(maxsize=4096)
 def parse_sturdy(text: str) -> Parsed[bool]:
     """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
-    if edition := re.search(r"f2057\s*[-–]\s*(\d{2,4})", text, re.I):
+    if edition := re.search(r"(?i)f2057\s*[-–]\s*(\d{2,4})", text):
         return Parsed(True) if edition[1][-2:] == "23" else unreadable(text, "names an edition that STURDY left behind")
     return parse_boolean(text)
 
@@ -194,24 +168,32 @@ def parse_warning(text: str) -> Parsed[bool]:
     return Parsed(True) if _WARNING.search(text) else parse_boolean(text)
 
 
-@lru_cache(maxsize=4096)
-def parse_brick(text: str) -> Parsed[str]:
+@cell_parser(kept=4096)
+def parse_brick(text: str, given: str) -> Parsed[str]:
     """A GPC brick code of eight digits. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
     match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
     return Parsed(match[1]) if match else unreadable(text, "is no GPC brick code")
 
 
-@lru_cache(maxsize=4096)
-def parse_status(text: str) -> Parsed[bool]:
+@cell_parser(kept=4096)
+def parse_status(text: str, given: str) -> Parsed[bool]:
     """Whether a status says that the item is discontinued. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
     low = given.lower()
     meaning = word_meaning(low)
     if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
         return Parsed(True)
     return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is no status that is known")
+
+
+@cell_parser(longest=500, kept=4096)
+def parse_country(text: str, given: str) -> Parsed[str]:
+    """The ISO 3166-1 alpha-2 code that a code or name means.
+
+    `made in usa of imported materials` says where work was done, not the origin: unreadable, as is any unknown name.
+    """
+    if given.upper() in CODES:
+        return Parsed(given.upper())
+    decomposed = unicodedata.normalize("NFKD", given.lower())
+    letters = "".join(char for char in decomposed if not unicodedata.combining(char))
+    found = _COUNTRIES.get(_MADE_IN.sub("", re.sub(r"[^a-zß]+", " ", letters).strip()))
+    return Parsed(found) if found else unreadable(text, "names no country that is known")

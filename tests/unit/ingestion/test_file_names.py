@@ -1,4 +1,4 @@
-"""File names of pictures below the place that a source's settings name (domain/ingestion/values/file_names.py)."""
+"""File names of pictures below the place that a source's settings name (domain/ingestion/values/media.py)."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -10,8 +10,7 @@ from domain.catalogue.model import Stream
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.records import from_record
-from domain.ingestion.values.file_names import address_below
-from domain.ingestion.values.media import addresses
+from domain.ingestion.values.media import address_below, addresses
 from domain.runs.sheets import context_of, salt_of
 from tests.support import builders
 

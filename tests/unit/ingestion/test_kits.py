@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from domain.catalogue.data import VariantData
 from domain.ingestion.drafts.pieces import pieces_named
 from domain.ingestion.kits import PartFacts, complete
-from domain.ingestion.values.weights import parse_weight
+from domain.ingestion.values.quantities import parse_weight
 
 
 def _weight(pounds: str) -> Any:

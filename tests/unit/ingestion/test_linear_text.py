@@ -68,8 +68,8 @@ SAMPLES: dict[Any, Any] = {
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""
-NO_READERS = frozenset(("check_digit", "valid", "plain_number"))
-"""Functions of a text that another one has judged already."""
+NO_READERS = frozenset(("check_digit", "valid", "plain_number", "load", "words", "pattern"))
+"""Functions of a text that another one has judged already, or of names of our own files."""
 FIELDS = sorted(
     {
         *fields.PRODUCT, *fields.VARIANT, *fields.OFFER, "category_path.0", "option_name.0", "option_value.0", "axes.Size",
@@ -78,6 +78,7 @@ FIELDS = sorted(
     }
 )  # fmt: skip
 
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Read = Callable[[str], object]
 
 
@@ -103,7 +104,8 @@ def _functions() -> Iterator[tuple[str, Read]]:
             first, *others = parameters
             many = first.annotation in (Sequence[str], list[str])
             if first.annotation is str or many:
-                rest = [_sample(name, other) for other in others if other.default is other.empty]
+                needed = (other for other in others if other.default is other.empty and other.kind not in VARIADIC)
+                rest = [_sample(name, other) for other in needed]
                 yield f"{module.__name__}.{name}", _bound(found, rest, many)
 
 

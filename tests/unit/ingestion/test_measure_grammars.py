@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import label_of, name_role
-from domain.ingestion.values.lengths import parse_length
+from domain.ingestion.values.quantities import parse_length
 from domain.ingestion.values.sides import BED, TRADE, side_of
 from tests.support.measure_texts import (
     JOINS,
@@ -241,3 +241,9 @@ def test_one_mark_before_three_digits_is_settled_by_the_unit_or_told(whole: int,
         parsed = parse_length(f"{whole},{digits} cm", None, decimal)
         assert parsed.value is not None
         assert parsed.value["given"]["value"] == Decimal(wanted)
+
+
+def test_the_further_end_of_a_range_is_kept_where_its_mark_stands_behind_a_word() -> None:
+    parsed = parse_dimensions('54"DIA X 28 - 30 ki"H')
+    assert parsed.value is not None
+    assert any("28-30" in extra for extra in parsed.value.extras)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.columns import attributes
+from domain.ingestion.columns import readers
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, Group
@@ -18,19 +18,16 @@ from domain.ingestion.merging import RecordMerger
 from domain.ingestion.records import from_record
 from domain.ingestion.values import (
     cartons,
-    countries,
     dates,
     dimensions,
     gtin,
-    lengths,
     media,
     money,
-    rug_words,
+    quantities,
     rugs,
     sides,
     stock,
     text,
-    weights,
     words,
 )
 from domain.ingestion.values.parsed import Parsed
@@ -38,13 +35,13 @@ from domain.ingestion.vocabulary.senses import score_header, senses
 
 READERS: list[Callable[[str], Parsed[Any]]] = [
     cartons.parse_packages,
-    countries.parse_country,
+    words.parse_country,
     dates.parse_date,
     dimensions.parse_dimensions,
     gtin.parse_gtin,
     dates.parse_lead_time,
-    lengths.parse_length,
-    lambda value: lengths.parse_length(value, "in"),
+    quantities.parse_length,
+    lambda value: quantities.parse_length(value, "in"),
     lambda value: dimensions.parse_dimensions(value, "in", sides.BED),
     lambda value: money.parse_money(value, "usd"),
     lambda value: money.parse_money(value, "eur", "comma"),
@@ -54,10 +51,10 @@ READERS: list[Callable[[str], Parsed[Any]]] = [
     text.line_of_text,
     text.body_of_text,
     rugs.parse_rug_size,
-    rug_words.parse_shape,
+    rugs.parse_shape,
     stock.parse_stock,
     stock.parse_availability,
-    lambda value: weights.parse_weight(value, "lb"),
+    lambda value: quantities.parse_weight(value, "lb"),
     words.parse_boolean,
     words.parse_components,
     words.parse_features,
@@ -105,7 +102,7 @@ def test_texts_and_lists_take_any_text(value: str) -> None:
     assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
     media.addresses(value, "https://cdn.vendor.example/")
     stock.stock_in_value(value)
-    attributes.pairs(value)
+    readers.pairs(value)
 
 
 @relaxed

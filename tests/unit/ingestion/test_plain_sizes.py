@@ -3,8 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.values.dimensions import _by_grammar, parse_dimensions
-from domain.ingestion.values.plain_sizes import plain_size
+from domain.ingestion.values.dimensions import parse_dimensions, plain_size, read_grammar
 
 NUMBERS = st.one_of(
     st.integers(1, 9999).map(str),
@@ -37,7 +36,7 @@ def test_what_is_read_at_once_is_what_the_grammar_reads(
         text = join.join(f"{number}{own}{axis}" for number, axis in figures)
     else:
         text = join.join(f"{number}{axis}" for number, axis in figures) + f" {own.strip()}"
-    assert parse_dimensions(text, unit, kind, order, mark) == _by_grammar(text, unit, kind, order, mark)
+    assert parse_dimensions(text, unit, kind, order, mark) == read_grammar(text, unit, kind, order, mark)
 
 
 @settings(deadline=None, max_examples=100)
@@ -51,5 +50,5 @@ def test_the_commonest_sizes_are_read_at_once(
     figures: tuple[int, int, int], axes: list[str], unit: str, join: str
 ) -> None:
     text = join.join(f"{figure}{unit}{axis}" for figure, axis in zip(figures, axes, strict=True))
-    assert plain_size(text, "") == getattr(_by_grammar(text, None, "", "", "auto").value, "dimensions", None)
+    assert plain_size(text, "") == getattr(read_grammar(text, None, "", "", "auto").value, "dimensions", None)
     assert plain_size(text, "") is not None

@@ -7,7 +7,7 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.stock import parse_stock
-from domain.ingestion.values.weights import parse_weight
+from domain.ingestion.values.quantities import parse_weight
 
 RUG = {"width": 6299, "depth": 9055}
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from domain.ingestion.values.rug_words import parse_construction, parse_indoor_outdoor, parse_shape
+from domain.ingestion.values.rugs import parse_construction, parse_indoor_outdoor, parse_shape
 from domain.ingestion.values.rugs import parse_rug_size
+from domain.kernel.problems import ProblemKind
 
 
 @pytest.mark.parametrize(
@@ -78,3 +79,9 @@ def test_words_of_shape_and_place() -> None:
     assert parse_indoor_outdoor("Indoor/Outdoor").value == "indoor_outdoor"
     assert parse_indoor_outdoor("Outdoor").value == "outdoor"
     assert parse_shape("wonderful").faults[0].problem == "unreadable"
+
+
+def test_a_size_behind_punctuation_is_held_against_the_rest_of_the_cell() -> None:
+    parsed = parse_rug_size("#48 in. L x 30 in. W x 30 in. H")
+    assert parsed.value is not None
+    assert [fault.problem for fault in parsed.faults] == [ProblemKind.CONFLICT]

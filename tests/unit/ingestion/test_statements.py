@@ -172,3 +172,10 @@ def test_offers_alone() -> None:
     ]
     marks = [statement.alone for one in alone + more if (statement := from_record(one, FeedSettings())[0])]
     assert marks == [True, True, False, False]
+
+
+def test_a_problem_names_the_component_that_it_is_in() -> None:
+    components = [{"sku": "A"}, {"sku": "B", "dimensions": {"length": {"value": 3, "unit": "in"}}}]
+    record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "components": components}]}
+    _, problems = from_record(record, FeedSettings())
+    assert [problem.field for problem in problems] == ["variants.0.components.1.dimensions.length"]

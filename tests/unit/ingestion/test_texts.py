@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.values.countries import parse_country
+from domain.ingestion.values.words import parse_country
 from domain.ingestion.values.gtin import check_digit, parse_gtin
 from domain.ingestion.values.text import plain, unescaped
 from domain.ingestion.values.media import addresses, role_of

@@ -1,0 +1,37 @@
+"""Words that vendors write, as data: one TOML file for each concept, in all languages that are read.
+
+A value is a text of words parted by blanks, or a list where entries have blanks of their own. In files of patterns the
+entries are regular expressions, matched in any case.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def load(name: str) -> dict[str, Any]:
+    """Return the tables of the file `name`."""
+    return tomllib.loads(files(__name__).joinpath(f"{name}.toml").read_text("utf-8"))
+
+
+def entries(value: str | list[str]) -> list[str]:
+    """Return the entries of a value, in order."""
+    return value.split() if isinstance(value, str) else value
+
+
+def words(name: str, key: str) -> frozenset[str]:
+    """Return one value of a file as a set."""
+    return frozenset(entries(load(name)[key]))
+
+
+def pattern(name: str, key: str) -> str:
+    """Return one value of a file as alternatives of a regular expression."""
+    return "|".join(entries(load(name)[key]))
+
+
+def meanings(table: Mapping[str, str | list[str]]) -> dict[str, str]:
+    """Return what each word of a table means: the key it stands under."""
+    return {word: meaning for meaning, value in table.items() for word in entries(value)}

@@ -1,0 +1,514 @@
+"""Numbers, lengths and weights as people write them: read exactly, kept as given, rounded once to hundredths.
+
+    amount   := mixed | fraction | grouped | decimal
+    mixed    := digits ("-" | blank | "/") fraction          17 1/2, 17-1/2, 17/1/2
+    fraction := digits "/" (2|4|8|16|32|64), 1/5, 1/10 …     proper; `181/8` has lost its blank
+    grouped  := 1,234.5 | 1.234,5 | 1.234.567
+    decimal  := digits [("." | ",") digits]
+
+    length   := amount [unit] [inches]                       5' 3", 5 ft 3 in, 62,1 cm
+    measure  := length [("-" | "to" | "bis" | "à" …) length]   a range: its first bound
+              | length ("/" length)+          the same in another unit, or closed and extended, or a choice (told)
+    cell     := [words] measure [words | "(" measure ")"]
+
+    weight   := amount unit [amount unit]                    12 lb 4 oz, 4 kg 500 g
+              | unit amount | amount                         kg 20; in the column's unit
+    cell     := [label [":"]] weight [("-" | "to" …) weight] [confirm] [words]
+    confirm  := ("(" | "/") weight [")"]      the same in another unit; another weight is told and the first kept
+    label    := "weight" | "Gewicht" | …      of a load or a capacity it is no weight of the piece: told
+
+One mark before three digits (`1,250`, `1.250`) has two readings, which the unit decides. Every figure of a cell is used,
+confirms the one used, or is told. Of a line about other things, too, the one figure that is labelled as a weight is
+read, or the only one that has a unit of weight.
+"""
+
+import re
+import unicodedata
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from domain.catalogue.data import Length, Weight
+from domain.ingestion.data import load, meanings
+from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, conflict, not_said, refused, unreadable
+from domain.ingestion.values.text import cell_parser
+from domain.kernel.problems import ProblemKind
+
+_FOLDS: Final = str.maketrans(
+    "⁄″”“„‟〃’‘′´`ʹ×✕✖–—−‐\u2011\xa0\u2009\u202f", "/\"\"\"\"\"\"''''''xxx-----   "
+) | str.maketrans(
+    {
+        "½": " 1/2",
+        "¼": " 1/4",
+        "¾": " 3/4",
+        "⅛": " 1/8",
+        "⅜": " 3/8",
+        "⅝": " 5/8",
+        "⅞": " 7/8",
+        "⌀": " dia ",
+        "∅": " dia ",
+    }
+)
+_BRACKETS: Final = str.maketrans("[]{}`\xa0", "()()' ")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
+_DOUBLE: Final = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
+_ESCAPED: Final = re.compile(r"_x00[0-9a-fA-F]{2}_")
+"""Control characters as a spreadsheet's file spells them."""
+_ROUND: Final = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
+"""The sign of a diameter, not the letter of `Højde`."""
+_CYRILLIC_JOIN: Final = re.compile(
+    r"(?:(?<=[\d\s\"'мМ)])|(?<=\b[ШГВДшгвд])|(?<=[хХ][ШГВДшгвд]))[хХ](?=\s|\d|[ШГВДшгвд](?:[хХ\s),;:./\d]|$))"
+)
+"""The Cyrillic letter that looks like the sign between two sides, where it stands for that."""
+_AMOUNT: Final = re.compile(
+    r"""(?x)(?P<whole>\d{1,9})(?:\s*-\s*|\s+|/)(?P<num>\d{1,2})\s?/\s?(?P<den>2|4|5|8|10|16|20|32|64)(?![\d/])
+      | (?P<over>\d{1,9})/(?P<under>2|4|8|16|32|64)(?![\d/])
+      | (?P<grouped>\d{1,3}(?:,\d{3})+(?:\.\d{1,9})?)(?![\d,])
+      | (?P<european>\d{1,3}(?:\.\d{3})+,\d{1,9})(?!\d)
+      | (?P<dotted>\d{1,3}(?:\.\d{3}){2,})(?![\d.])
+      | (?P<comma>(?<!\d,)\d{1,12},\d{1,2})(?!\d|,\d)
+      | (?P<plain>\d{1,15}(?:\.\d{0,18})?|\.\d{1,18})(?!\d)"""
+)
+_SIMPLE: Final = re.compile(r"\d{1,15}(?:\.\d{0,18})?(?!\d)")
+_THREE: Final = re.compile(r"\d{1,3}[.,]\d{3}")
+
+
+class Amount(NamedTuple):
+    """An exact number and where it ended in the text; `other` is what it is if its one mark means the other thing."""
+
+    value: Decimal
+    end: int
+    other: Decimal | None = None
+
+
+@lru_cache(maxsize=16384)
+def folded(text: str) -> str:
+    """`text` with typographic marks, fractions and signs made plain ASCII, so that one grammar reads them all."""
+    flat = text
+    if not text.isascii():
+        flat = unicodedata.normalize("NFC", text).translate(_FOLDS)
+        flat = _ROUND.sub(" dia ", flat) if "ø" in flat or "Ø" in flat else flat
+        flat = _CYRILLIC_JOIN.sub("x", flat) if "х" in flat or "Х" in flat else flat
+    if "_x" in flat:
+        flat = _ESCAPED.sub("", flat)
+    return _DOUBLE.sub('"', _CONTROL.sub("", flat.translate(_BRACKETS)))
+
+
+def _lost_blank(over: str, under: int) -> Decimal | None:
+    """`181/8` is 18 1/8 whose blank was lost: the last digits are the numerator when that makes a proper fraction.
+
+    None where it makes none: `60/32` is no fraction of a carpenter's.
+    """
+    value = Decimal(over)
+    if value <= under or len(over) == 1:
+        return value / under
+    for digits in (2, 1):
+        numerator = int(over[-digits:])
+        if len(over) > digits and numerator % 2 and numerator < under and over[-digits] != "0":
+            return Decimal(over[:-digits]) + Decimal(numerator) / under
+    return None
+
+
+def amount_at(text: str, position: int) -> Amount | None:
+    """The number that starts at `position` of a folded text, or None. All denominators divide a power of ten: all is exact."""
+    found = _AMOUNT.match(text, position)
+    if found is None:
+        return None
+    written, end = found[0], found.end()
+    value: Decimal | None
+    match found.lastgroup:
+        case "den":
+            num, den = Decimal(found["num"]), Decimal(found["den"])
+            value = Decimal(found["whole"]) + num / den if 0 < num < den else None
+        case "under":
+            value = _lost_blank(found["over"], int(found["under"]))
+        case "european" | "dotted":
+            value = Decimal(written.replace(".", "").replace(",", "."))
+        case "comma":
+            value = Decimal(written.replace(",", "."))
+        case _:
+            value = Decimal(written.replace(",", "").rstrip("."))
+    if value is None:
+        # No proper fraction: the number before the slash or blank stands by itself.
+        simple = _SIMPLE.match(text, position)
+        return simple and Amount(Decimal(simple[0].rstrip(".")), simple.end())
+    if end - position > 3 and _THREE.fullmatch(written):
+        other = written.replace(",", ".") if "," in written else written.replace(".", "")
+        return Amount(value, end, Decimal(other))
+    return Amount(value, end)
+
+
+INCHES: Final[dict[str, Fraction]] = {
+    "in": Fraction(1),
+    "ft": Fraction(12),
+    "mm": Fraction(5, 127),
+    "cm": Fraction(50, 127),
+    "m": Fraction(5000, 127),
+}
+POUNDS: Final[dict[str, Fraction]] = {
+    "lb": Fraction(1),
+    "oz": Fraction(1, 16),
+    "g": Fraction(100000, 45359237),
+    "kg": Fraction(100000000, 45359237),
+}
+METRIC: Final = ("mm", "cm", "m")
+MAX_HUNDREDTHS: Final = 10_000_000
+MAX_WEIGHT: Final = 1_000_000_000
+_LENGTHS: Final = meanings(load("units")["length"])
+_WEIGHTS: Final = meanings(load("units")["weight"])
+_LIKELY_MOST: Final = 100_000
+"""Hundredths: beyond 1,000 inches or pounds a reading is the less likely one of two."""
+
+
+def unit_named(word: str) -> str | None:
+    """The unit of length (`in`, `ft`, `mm`, `cm`, `m`) that a spelling means, or None."""
+    return _LENGTHS.get(word.strip().rstrip(".").lower())
+
+
+def weight_unit_named(word: str) -> str | None:
+    """The unit of weight (`lb`, `oz`, `g`, `kg`) that a spelling means, or None."""
+    return _WEIGHTS.get(word.strip().rstrip(".").lower())
+
+
+def hundredths(value: Decimal, unit: str) -> int:
+    """`value` in hundredths of an inch or of a pound, rounded half up once from the exact fraction."""
+    exact = Fraction(value) * (INCHES.get(unit) or POUNDS[unit]) * 100
+    return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
+
+
+def length(value: Decimal, unit: str) -> Length:
+    """The length of `value` in `unit`, with what was given beside it, to the last nought: 40.0 is not given as 40."""
+    kept: Length = _measured("hundredths_in", str(value), unit)
+    return kept
+
+
+def weight(value: Decimal, unit: str) -> Weight:
+    """The weight of `value` in `unit`, with what was given beside it, to the last nought."""
+    kept: Weight = _measured("hundredths_lb", str(value), unit)
+    return kept
+
+
+@lru_cache(maxsize=65536)
+def _measured(key: str, text: str, unit: str) -> Any:
+    # Kept by the text of a number: equal numbers (40, 40.0) would share what the first of them was given as.
+    value = Decimal(text)
+    return {key: hundredths(value, unit), "given": {"value": value, "unit": unit}}
+
+
+def _settled(value: Decimal, other: Decimal | None, unit: str, decimal: str = "auto") -> Decimal | None:
+    """Which of two readings of `1,250` or `1.250` a measure in `unit` is; None where both are likely."""
+    if other is None:
+        return value
+    if decimal != "auto":
+        return value if decimal == "dot" else other
+    small, great = min(value, other), max(value, other)
+    if unit in ("m", "kg") or (unit not in ("lb", "oz") and hundredths(great, unit) > _LIKELY_MOST):
+        return small
+    if unit == "mm":
+        # Nobody writes a thousandth of a millimetre.
+        return great
+    # A dot in pounds is a decimal one; of a comma in pounds nobody knows.
+    return value if value == (great if unit == "g" else small) else None
+
+
+class Measure(NamedTuple):
+    """A length or a weight found in a folded text: `unit` None when none stands beside it; `end` is where it stops.
+
+    `choices` says that two lengths stand side by side (`15"/19"`) and neither is the one meant; `other` is the value
+    if its one mark means the other thing; `upper` the further figure of a range, of which the first was taken;
+    `strange` a word behind a weight that is no unit.
+    """
+
+    value: Decimal
+    unit: str | None
+    end: int
+    choices: bool = False
+    other: Decimal | None = None
+    upper: Decimal | None = None
+    strange: str = ""
+
+
+def checked(measure: Measure, unit: str, text: str, decimal: str = "auto") -> Parsed[Any]:
+    """The length or weight of `measure` in `unit`: zero is not stated, what is beyond any furniture is out of range."""
+    if measure.choices:
+        return refused(ProblemKind.CONFLICT, text, "names two sizes where one is asked for")
+    value = measure.value and _settled(measure.value, measure.other, unit, decimal)
+    if value is None:
+        return refused(ProblemKind.CONFLICT, text, "has a mark that may part thousands or decimals")
+    if value == 0:
+        return NOTHING
+    if unit in POUNDS:
+        weighed = weight(value, unit)
+        if weighed["hundredths_lb"] <= MAX_WEIGHT:
+            return Parsed(weighed)
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is no weight a piece of furniture can have")
+    found = length(value, unit)
+    if 0 < found["hundredths_in"] <= MAX_HUNDREDTHS:
+        return Parsed(found)
+    return refused(ProblemKind.OUT_OF_RANGE, text, "is no size a piece of furniture can have")
+
+
+def _agree(first: Measure, second: Measure, unit: str | None, within: int, part: int) -> bool:
+    """Whether two measures state one thing: `within` hundredths of each other, or one `part` of it."""
+    one, two = first.unit or unit, second.unit or unit
+    if one is None or two is None:
+        return False
+    values = _settled(first.value, first.other, one), _settled(second.value, second.other, two)
+    if values[0] is None or values[1] is None:
+        return False
+    a, b = hundredths(values[0], one), hundredths(values[1], two)
+    return abs(a - b) <= max(within, max(a, b) // part)
+
+
+# Lengths.
+
+_UNIT: Final = re.compile(r"\s*+-?(?:(?P<mark>[\"'])|(?P<word>[^\W\d_]{1,12})\.?(?![^\W\d_²³]))")
+_GLUED: Final = re.compile(
+    r"(?i)\s*+-?(?P<unit>mm|cm|in|ft|m)\.?(?=(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?:[wdhlbt]|dia)(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?![a-z]))|x(?![a-z])))"
+)
+_RANGE: Final = re.compile(
+    r"(?i)\s*+(?:-|to\b|bis\b|à|(?-i:a)\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)"
+)
+_ALTERNATIVE: Final = re.compile(r"\s*+/\s*+(?=\.?\d)")
+_INCH_PART: Final = re.compile(r"(?i)\s*+(?:-|,|and\b|&)?\s*+(?=\.?\d)")
+_LOST_MARK: Final = re.compile(r"(?i)\s*+(?:$|x\s*+\d|[wdhlbt](?![^\W\d_])|[,;)])")
+
+
+def same_length(first: Measure, second: Measure, unit: str | None) -> bool:
+    """Whether two measures state one length in two units, roundings allowed."""
+    return (first.unit or unit) != (second.unit or unit) and _agree(first, second, unit, 60, 66)
+
+
+def _unit_at(text: str, position: int) -> tuple[str | None, int]:
+    found = _UNIT.match(text, position)
+    if found and found["mark"]:
+        return _LENGTHS[found["mark"]], found.end()
+    # `20 inH` is twenty inches high, `20 inh` a slip of the pen.
+    if (
+        found
+        and (unit := _LENGTHS.get(found["word"].lower()))
+        and found["word"] != "inH"
+        and not text.startswith(("²", "³"), found.end())
+    ):
+        return unit, found.end()
+    # `1160mml` is a unit with its axis run together, `24inx36in` one with the sign between two sides.
+    glued = _GLUED.match(text, position)
+    return (_LENGTHS[glued["unit"].lower()], glued.end()) if glued else (None, position)
+
+
+def _length_at(text: str, position: int) -> Measure | None:
+    """One length; feet and the inches that follow them (`5' 3"`, `5'-3"`, `9'8` with its mark lost) are one."""
+    found = amount_at(text, position)
+    if found is None:
+        return None
+    unit, end = _unit_at(text, found.end)
+    if unit == "ft" and (gap := _INCH_PART.match(text, end)):
+        part = amount_at(text, gap.end())
+        if part is not None and part.value < 12:
+            smaller, last = _unit_at(text, part.end)
+            lost = smaller is None and text[end] != " " and _LOST_MARK.match(text, part.end)
+            if smaller == "in" or lost:
+                return Measure(found.value * 12 + part.value, "in", last)
+    return Measure(found.value, unit, end, other=found.other)
+
+
+def measure_at(text: str, position: int, unit: str | None = None, slashes: bool = True) -> Measure | None:
+    """The length that starts at `position` of a folded text, or None; `unit` is the column's.
+
+    Of a range (`27-37"`) and of closed/extended figures (`155/215`) it is the first bound, in the unit either has; where
+    `slashes` part sides they part no figures of one. A second bound below the first is no range but a choice.
+    """
+    first = _length_at(text, position)
+    if first is None:
+        return None
+    if gap := _RANGE.match(text, first.end):
+        second = _length_at(text, gap.end())
+        if second is None:
+            return first
+        named = first.unit or second.unit
+        falls = hundredths(second.value, second.unit or named or "in") <= hundredths(first.value, named or "in")
+        return Measure(first.value, named, second.end, falls, first.other, second.value)
+    while slashes and (gap := _ALTERNATIVE.match(text, first.end)):
+        second = _length_at(text, gap.end())
+        if second is None:
+            break
+        if same_length(first, second, unit):
+            first = first._replace(end=second.end)
+            continue
+        # A fraction gone wrong (`60/32`, `1/3`) is no two figures.
+        botched = second.value in (2, 4, 8, 16, 32, 64) if second.value < first.value else second.value <= 16
+        choices = first.choices or first.unit is not None or botched
+        first = Measure(first.value, first.unit or second.unit, second.end, choices, first.other, second.value)
+    return first
+
+
+_LENGTH_START: Final = re.compile(r"(?i)(?<![^\W_])\.?\d|(?<=x)\d")
+_TRAILING: Final = re.compile(r"[\s.,;:()=_-]*+")
+_AWAY: Final = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
+_COUNTED: Final = re.compile(r"(?i)\s*+(?:pcs?|pieces?|packs?|pk|ctn|sets?|/)\b")
+_CUT_OFF: Final = re.compile(r"(?i)x\W*+$")
+
+
+def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> Parsed[Any] | None:
+    """What is wrong with the figures and words behind a length, if anything.
+
+    A further figure has to confirm it, count pieces, or be its tolerance.
+    """
+    position = measure.end
+    while start := _LENGTH_START.search(flat, position):
+        second = measure_at(flat, start.start(), unit)
+        if second is None or not (
+            same_length(measure, second, unit)
+            or _AWAY.search(flat, position, start.start())
+            or (second.unit is None and _COUNTED.match(flat, second.end))
+        ):
+            return unreadable(text, "is more than one length")
+        position = second.end
+    tail = flat[measure.end :]
+    if _CUT_OFF.search(tail) and label_of(tail).role == "":
+        return unreadable(text, "is cut off after its first side")
+    gap, words = _TRAILING.match(tail), words_in(tail)
+    bracketed = gap is not None and "(" in gap[0]
+    if measure.unit is None and words and not bracketed and not label_of(words[0]).role and words[0] not in NEUTRAL:
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of length that is not known")
+    return None
+
+
+@cell_parser(longest=500, kept=65536, blank=not_said)
+def parse_length(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Length]:
+    """One length from a cell; `unit` is the column's unit, used when the cell names none.
+
+    `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm`, `30 in (76 cm)` are read; a range gives its first bound;
+    `decimal` is the source's mark, `dot`, `comma` or `auto`. Problems: unreadable, unknown_unit (none stated, or one that
+    is not known), out_of_range (negative), conflict.
+    """
+    flat = folded(given).strip()
+    start = _LENGTH_START.search(flat)
+    measure = measure_at(flat, start.start(), unit) if start else None
+    if start is None or measure is None:
+        return unreadable(text, "is no length")
+    lead = flat[: start.start()]
+    if lead.endswith("-") and not lead[-2:-1].isalnum():
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
+    if lead and label_of(lead).role == "other":
+        return unreadable(text, "is no length of the piece")
+    if measure.end < len(flat) and (fault := _beside_length(text, flat, measure, unit)):
+        return fault
+    chosen = measure.unit or unit
+    if chosen is None and measure.value:
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
+    return checked(measure, chosen or "in", text, decimal)
+
+
+# Weights.
+
+_WORD: Final = re.compile(r"\s*+-?([^\W\d_]{1,12})\.?")
+_WEIGHT_START: Final = re.compile(r"(?<![^\W_])\.?\d|(?<=[^\W\d_])\d")
+_FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
+_UNIT_BEFORE: Final = re.compile(r"(?i)(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$")
+_LOAD: Final = re.compile(
+    r"(?i)raumgewicht|densit|dichte|dichtheid|gęstość|плотност|load|capacit|\bcap\b|rating|\brated|support|holds?\b|limit|tested|geprüft|getestet|belast|trag"
+    r"|charge|carga|portata|draag|capienza|nośnoś|nosnoś|udźwig|obciąż|нагруз|грузопод|\bmax|máx|massim|høyest|höchst|user|person|benutzer|utilisateur"
+    r"|up to|bis\b|jusqu|hasta|fino a|upp till|opp til|op til|до\b"
+)
+"""Words of what a piece bears, or of what is measured otherwise, before a figure or behind it."""
+_BY_MEASURE: Final = re.compile(
+    r"(?i)\s{0,2}(?:/|\b(?:per|pro|je|par|por|a)\b)\s{0,2}(?:m|yd|ft|sq|qm|cm|seat|sitz|person|shelf|drawer|boden|étag|plank)"
+)
+_ABOUT_SIZES: Final = re.compile(r"(?i)\d\s?(?:\"|''|cm|mm|in\b)?\s?[wdhlbt]?\s{0,2}x\s{0,2}\d")
+_OTHER_KINDS: Final = re.compile(r"(?i)\bx\s*+$|\d\s*+x\s*+$|per\b|each\b")
+_COUNT_BEHIND: Final = re.compile(r"(?i)\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)")
+_LABELLED: Final = re.compile(
+    r"(?i)(?:weight|wt|gewicht|poids|peso|vikt|v[æa]e?gt|waga|вес)\.?\s?[:=]?\s?(\d[\d.,]{0,10}\s?(?:kgs?|lbs?|кг))\b"
+)
+_SEVERAL: Final = re.compile(r"(?i)\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b")
+_WITH_UNIT: Final = re.compile(r"(?i)(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)")
+_IDLE: Final = frozenset("approx ca circa about each per net gross weight environ env und and".split())
+_SMALLER: Final = {"lb": ("oz", 16), "kg": ("g", 1000)}
+
+
+def _one_weight_at(flat: str, position: int) -> Measure | None:
+    found = amount_at(flat, position)
+    if found is None:
+        return None
+    word = _WORD.match(flat, found.end)
+    unit = weight_unit_named(word[1]) if word else None
+    if word is None or unit is None:
+        return Measure(found.value, None, found.end, other=found.other, strange=word[1] if word else "")
+    return Measure(found.value, unit, word.end(), other=found.other)
+
+
+def _weight_at(flat: str, position: int) -> Measure | None:
+    """The weight that starts at `position`: pounds with ounces, kilograms with grams, of a range the first bound."""
+    first = _one_weight_at(flat, position)
+    if first is None:
+        return None
+    if gap := _RANGE.match(flat, first.end):
+        second = _one_weight_at(flat, gap.end())
+        if second is not None and (first.unit is None or second.unit in (None, first.unit)):
+            strange = first.strange and second.strange
+            return first._replace(unit=first.unit or second.unit, end=second.end, strange=strange)
+    if first.unit in _SMALLER and (gap := _FURTHER.match(flat, first.end)):
+        unit, parts = _SMALLER[first.unit]
+        second = _one_weight_at(flat, gap.end())
+        if second is not None and second.unit == unit and second.value < parts:
+            return Measure(first.value + second.value / parts, first.unit, second.end)
+    return first
+
+
+def _rest(text: str, flat: str, first: Measure, unit: str | None) -> tuple[Fault, ...]:
+    """What the figures behind a weight say that it does not."""
+    position = first.end
+    while start := _WEIGHT_START.search(flat, position):
+        second = _weight_at(flat, start.start())
+        if second is None or not (
+            _COUNT_BEHIND.match(flat, second.end) if second.unit is None else _agree(first, second, unit, 120, 50)
+        ):
+            return (conflict(text, "states more than one weight; the first is kept"),)
+        position = second.end
+    return ()
+
+
+def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Weight]:
+    """The first weight of a text and what is wrong with the words around it."""
+    start = _WEIGHT_START.search(flat)
+    first = _weight_at(flat, start.start()) if start else None
+    if start is None or first is None:
+        return unreadable(text, "is no weight")
+    label = flat[: start.start()]
+    if label.endswith("-") and not label[-2:-1].isalnum():
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
+    before = _UNIT_BEFORE.search(label) if label else None
+    named = first.unit or (weight_unit_named(before[1]) if before else None)
+    label = label[: before.start()] if before else label
+    if _LOAD.search(label) or _LOAD.search(flat, first.end):
+        return unreadable(text, "is a load, not the weight of the piece")
+    if _BY_MEASURE.match(flat, first.end):
+        return unreadable(text, "is a weight by measure")
+    if _OTHER_KINDS.search(label) or flat[first.end :].lstrip().lower().startswith("x "):
+        return unreadable(text, "counts weights")
+    if named is None and first.strange and first.strange.lower() not in _IDLE:
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of weight that is not known")
+    chosen = named or unit
+    if chosen is None and first.value:
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
+    parsed = checked(first, chosen or "lb", text, decimal)
+    return parsed if parsed.faults else Parsed(parsed.value, _rest(text, flat, first, unit))
+
+
+@cell_parser(longest=500, kept=65536)
+def parse_weight(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Weight]:
+    """One weight from a cell; `unit` is the column's unit, used when the cell names none.
+
+    `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz`, `50 lb (22.7 kg)` are read; a range gives its first bound; zero means not
+    stated; `decimal` is the source's mark. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
+    """
+    flat = folded(given.replace("#", " lb ")).strip()
+    found = _weighed(text, flat, unit, decimal)
+    if found.value is not None or _LOAD.search(flat) or _SEVERAL.search(flat):
+        return found
+    # A packing line (`1 pc/ctn, gross weight 7.5 kg, carton 58 x 32 x 42 cm`) says which of its figures is the weight.
+    lone = _LABELLED.findall(flat) or (_WITH_UNIT.findall(flat) if _ABOUT_SIZES.search(flat) else [])
+    return _weighed(text, lone[0], unit, decimal) if len(lone) == 1 else found
