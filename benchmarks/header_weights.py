@@ -18,10 +18,10 @@ from benchmarks.references import rows_of
 from domain.ingestion.vocabulary.fields import IGNORE, parse_given
 from domain.ingestion.vocabulary.headings import heading
 from domain.ingestion.vocabulary.likeness import OUTSIDE, features
-from domain.ingestion.vocabulary.senses import known_headings
+from domain.ingestion.vocabulary.senses import PHRASES
 
 LABELLED: Final = Path(__file__).with_name("labelled-headers.csv")
-WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/vocabulary/weights.json"
+WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/data/weights.json"
 _NAMES: Final = {
     "media.url": "media",
     "media.alt": "media_alt",
@@ -54,7 +54,7 @@ def _label(wanted: str) -> str:
 
 
 def _examples(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    for form, options in known_headings():
+    for form, options in PHRASES.items():
         name = parse_given(max(options, key=lambda option: option[1])[0])[0]
         yield form.replace("#", "1"), OUTSIDE if name == IGNORE else _ONE.get(name, _NAMES.get(name, name))
     for path in paths:

@@ -62,7 +62,7 @@ def _field(name: str) -> str | None:
     if name in _GLUED:
         return _GLUED[name]
     sense = next(iter(senses(name)), None)
-    return sense.field if sense and sense.rank >= 100 and sense.field.partition(".")[0] in _HEADS else None
+    return sense.field if sense and sense.score >= 100 and sense.field.partition(".")[0] in _HEADS else None
 
 
 def _agreed(found: list[tuple[str, str]]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.ingestion.mapping.evidence import Traits, supported
-from domain.ingestion.mapping.surmise import likeness
+from domain.ingestion.vocabulary.likeness import likeness
 from domain.ingestion.vocabulary.senses import PROMOTED, Sense
 
 _LISTED: Final = 0.96
@@ -27,7 +27,7 @@ _EASILY_TAKEN: Final = frozenset(
 
 def _plain(sense: Sense, others: int, like: float) -> bool:
     """Whether a header is the field's own name, and nothing else's."""
-    if sense.listed and sense.rank >= _OWN_NAME and not others and like > _ALIKE:
+    if sense.listed and sense.score >= _OWN_NAME and not others and like > _ALIKE:
         return True
     return sense.field not in _EASILY_TAKEN and not sense.surmised and like > _ALIKE
 
@@ -35,8 +35,8 @@ def _plain(sense: Sense, others: int, like: float) -> bool:
 def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: Traits | None) -> float:
     """From 0 to 1. A header alone is never enough to be sure (0.9): its values must bear it out."""
     chance = _SURMISED if sense.surmised else _LISTED if sense.listed else _READ
-    others = len({option.field for option in options if option.rank > sense.rank - 25}) - 1
-    chance -= 0.08 * min(others, 2) + (0.05 if sense.rank < _PLAIN else 0)
+    others = len({option.field for option in options if option.score > sense.score - 25}) - 1
+    chance -= 0.08 * min(others, 2) + (0.05 if sense.score < _PLAIN else 0)
     like = likeness(header, sense.field)
     chance += (1 - chance) * like / 2 if like > 0 else like * 0.12
     if traits is None:
@@ -48,6 +48,6 @@ def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: T
     settings = dict(sense.settings)
     if "alternative" in settings or "fallback" in settings:
         chance = min(chance, _STAND_IN)
-    if sense.rank == PROMOTED:
+    if sense.score == PROMOTED:
         chance = min(chance, _FOR_WANT)
     return round(max(chance, 0.05), 3)

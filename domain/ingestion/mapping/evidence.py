@@ -116,7 +116,7 @@ def _names_furniture(value: str) -> bool:
 
 def is_a_type(options: tuple[Sense, ...]) -> bool:
     """Whether a header says no more than `type`, which may be a category or anything else."""
-    return options[0].field == "category_path" and options[0].rank < _PLAIN_CATEGORY
+    return options[0].field == "category_path" and options[0].score < _PLAIN_CATEGORY
 
 
 def _measured(traits: Traits) -> bool:
@@ -196,14 +196,14 @@ def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sens
     if not options:
         return _proven(traits)
     if options[0].field == IGNORE and traits.units > 0.9:
-        return (replace(options[0], field="dimension_unit", rank=70),)
+        return (replace(options[0], field="dimension_unit", score=70),)
     options = _number_of_ids(_stock_in_words(options, traits), traits)
     if is_a_type(options):
         if not traits.furnished:
-            return (replace(options[0], rank=1, field=CONTRADICTED),)
-        options = (replace(options[0], rank=_A_CATEGORY), *options[1:])
+            return (replace(options[0], score=1, field=CONTRADICTED),)
+        options = (replace(options[0], score=_A_CATEGORY), *options[1:])
     left = tuple(sense for sense in options if sense.field == IGNORE or not _refuted(sense.field, traits))
-    return left or (replace(options[0], rank=1, field=CONTRADICTED),)
+    return left or (replace(options[0], score=1, field=CONTRADICTED),)
 
 
 def _number_of_ids(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:
@@ -211,7 +211,7 @@ def _number_of_ids(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, .
     first = options[0]
     if (
         first.field in ("sku", "product_key")
-        and first.rank <= _PLAIN_CATEGORY
+        and first.score <= _PLAIN_CATEGORY
         and traits.gtins > 0.9
         and traits.count >= _ENOUGH
     ):
@@ -228,7 +228,7 @@ def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, 
         and not any(sense.field == "availability" for sense in options)
     ):
         return (replace(first, field="availability"), *options[1:])
-    if first.field == "availability" and traits.bare > 0.9 and traits.flags < 0.9 and first.rank < 100:
+    if first.field == "availability" and traits.bare > 0.9 and traits.flags < 0.9 and first.score < 100:
         return (replace(first, field="quantity"), *options[1:])
     if first.field == "incoming.0.quantity" and traits.days >= 0.5:
         return (replace(first, field="incoming.0.eta"), *options[1:])

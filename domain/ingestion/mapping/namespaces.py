@@ -36,4 +36,4 @@ def _behind(words: Sequence[str], *, most: bool) -> tuple[Sense, ...]:
     found = senses(" ".join(words[1:]))
     if not found or not (most or found[0].field in _SHARED):
         return ()
-    return tuple(replace(sense, rank=sense.rank - _WEAKER, surmised=True, listed=False) for sense in found)
+    return tuple(replace(sense, score=sense.score - _WEAKER, surmised=True, listed=False) for sense in found)

@@ -67,7 +67,7 @@ def of_platforms(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> 
 
 
 def _best(options: tuple[Sense, ...]) -> str:
-    return options[0].field if options and options[0].rank >= _PRESENT else ""
+    return options[0].field if options and options[0].score >= _PRESENT else ""
 
 
 def _from_one(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
@@ -91,13 +91,13 @@ def _from_one(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> lis
 
 def _ids_beside_codes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
     """An item's id beside a code that is plainly the SKU is the platform's own key of the product."""
-    if not any(options and options[0].field == "sku" and options[0].rank >= _PLAIN_SKU for options in known):
+    if not any(options and options[0].field == "sku" and options[0].score >= _PLAIN_SKU for options in known):
         return list(known)
     return [
         (replace(options[0], field="product_key"),)
         if options
         and options[0].field == "sku"
-        and options[0].rank <= _PRESENT
+        and options[0].score <= _PRESENT
         and {"id", "ids", "productid"} & _words(header)
         else options
         for header, options in zip(headers, known, strict=True)
@@ -107,7 +107,7 @@ def _ids_beside_codes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]
 def _sellable_first(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
     """Of several quantities the one that can be sold goes before what is on hand."""
     return [
-        (replace(options[0], rank=options[0].rank + _BEFORE_OTHERS), *options[1:])
+        (replace(options[0], score=options[0].score + _BEFORE_OTHERS), *options[1:])
         if options and options[0].field == "quantity" and _SELLABLE & _words(header)
         else options
         for header, options in zip(headers, known, strict=True)
@@ -138,7 +138,7 @@ def _prices_of_today(
     for options in known:
         field = options[0].field if options else ""
         if field in MONEY and for_several:
-            options = (replace(options[0], field=CONTRADICTED, rank=1),)
+            options = (replace(options[0], field=CONTRADICTED, score=1),)
         elif field == "sale_price" and dated:
             options = (replace(options[0], settings=(*options[0].settings, ("alternative", "yes"))),)
         out.append(options)
@@ -161,7 +161,7 @@ def _feet_and_inches(
             units.setdefault(_best(options), set()).add(unit)
     apart = {field for field, named in units.items() if {"ft", "in"} <= named}
     return [
-        (replace(options[0], field=CONTRADICTED, rank=1),)
+        (replace(options[0], field=CONTRADICTED, score=1),)
         if _best(options) in apart and heading(header).unit in ("ft", "in")
         else options
         for header, options in zip(headers, known, strict=True)

@@ -12,12 +12,12 @@ from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, by_evidence,
 from domain.ingestion.mapping.namespaces import without_namespaces
 from domain.ingestion.mapping.neighbours import among_neighbours, of_platforms
 from domain.ingestion.mapping.samples import by_samples, with_evidence
-from domain.ingestion.mapping.surmise import by_likeness
 from domain.ingestion.mapping.warehouses import located
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
 from domain.ingestion.vocabulary.headings import plain_words
+from domain.ingestion.vocabulary.likeness import by_likeness
 from domain.ingestion.vocabulary.senses import PROMOTED, Sense, senses
 
 _WEAK: Final = 50
@@ -59,7 +59,7 @@ def _slot(sense: Sense) -> tuple[str, str]:
 def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None:
     """The strongest sense that is still free; None when all are taken."""
     for turn, sense in enumerate(options):
-        if turn and sense.rank < _SECOND_BEST:
+        if turn and sense.score < _SECOND_BEST:
             return None
         if sense.field == IGNORE:
             return sense
@@ -78,7 +78,7 @@ def _with_price_code(options: tuple[Sense, ...], words: str, settings: FeedSetti
     if not code or code not in words:
         return options
     return tuple(
-        replace(sense, rank=sense.rank + 1000, settings=(*sense.settings, ("price_code", code)))
+        replace(sense, score=sense.score + 1000, settings=(*sense.settings, ("price_code", code)))
         if sense.field in MONEY
         else sense
         for sense in options
@@ -90,7 +90,7 @@ def _blank_last(known: Sequence[tuple[Sense, ...]], columns: Sequence[Sequence[s
     filled = [any(sample.strip() for sample in samples) for samples in columns]
     stated = {options[0].field for options, some in zip(known, filled, strict=True) if options and some}
     return [
-        tuple(replace(sense, rank=sense.rank - 30) for sense in options)
+        tuple(replace(sense, score=sense.score - 30) for sense in options)
         if options and not some and len(samples) >= _ENOUGH and options[0].field in stated
         else options
         for options, samples, some in zip(known, columns, filled, strict=True)
@@ -120,7 +120,7 @@ def _candidates(
 def _alternative(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None:
     """What a column means whose fields are all given out: told, and not read. One that is the same by name is not told."""
     best = options[0]
-    if best.rank < _PLAIN_ENOUGH or best.field not in _ALTERNATIVES or (best.field, words) in taken.headers:
+    if best.score < _PLAIN_ENOUGH or best.field not in _ALTERNATIVES or (best.field, words) in taken.headers:
         return None
     return replace(best, settings=(*best.settings, ("alternative", "yes")))
 
@@ -128,15 +128,15 @@ def _alternative(options: Sequence[Sense], words: str, taken: _Taken) -> Sense |
 def _settled(headers: Sequence[str], candidates: Sequence[tuple[Sense, ...]]) -> dict[int, Sense | None]:
     """Each known column's sense: columns choose in the order of their strongest sense, then of their place."""
     taken, settled = _Taken(), dict[int, Sense | None]()
-    waiting = [(-options[0].rank, place) for place, options in enumerate(candidates) if options]
+    waiting = [(-options[0].score, place) for place, options in enumerate(candidates) if options]
     heapify(waiting)
     while waiting:
-        rank, place = heappop(waiting)
+        score, place = heappop(waiting)
         words = plain_words(headers[place])
         sense = _chosen(candidates[place], words, taken)
-        if sense and -sense.rank > rank:
+        if sense and -sense.score > score:
             # Its strongest sense went to another column: it waits for its turn with the next one.
-            heappush(waiting, (-sense.rank, place))
+            heappush(waiting, (-sense.score, place))
             continue
         if sense is None:
             settled[place] = _alternative(candidates[place], words, taken)
@@ -177,7 +177,7 @@ def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[
     if any(options and options[0].field == field for options in candidates):
         return candidates
     weak = [
-        (sense.rank, -place)
+        (sense.score, -place)
         for place, options in enumerate(candidates)
         for sense in options
         if sense.field == field and options[0].field not in never
@@ -185,9 +185,9 @@ def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[
     if not weak:
         return candidates
     best = -max(weak)[1]
-    raised = [replace(s, rank=PROMOTED) if s.field == field else s for s in candidates[best]]
+    raised = [replace(s, score=PROMOTED) if s.field == field else s for s in candidates[best]]
     out = list(candidates)
-    out[best] = tuple(sorted(raised, key=lambda sense: -sense.rank))
+    out[best] = tuple(sorted(raised, key=lambda sense: -sense.score))
     return out
 
 
@@ -198,7 +198,7 @@ def _named_texts(candidates: list[tuple[Sense, ...]], traits: Sequence[Traits | 
         tuple(
             sense
             for sense in options
-            if sense.field != "title" or (sense.rank >= _FOR_TITLE and shown is not None and shown.long < _SOME_LONG)
+            if sense.field != "title" or (sense.score >= _FOR_TITLE and shown is not None and shown.long < _SOME_LONG)
         )
         if options and options[0].field == "description" and texts < 2
         else options
@@ -210,7 +210,7 @@ def _without_lone_promotion(candidates: list[tuple[Sense, ...]]) -> list[tuple[S
     """Weak senses of a title are for want of a better one only."""
     return [
         tuple(
-            sense for place, sense in enumerate(options) if place == 0 or sense.field != "title" or sense.rank > _WEAK
+            sense for place, sense in enumerate(options) if place == 0 or sense.field != "title" or sense.score > _WEAK
         )
         for options in candidates
     ]

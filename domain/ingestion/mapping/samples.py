@@ -43,9 +43,9 @@ def _share(pattern: re.Pattern[str], given: Sequence[str], whole: bool = False) 
 
 
 def _moved(options: Sequence[Sense], changes: dict[str, int]) -> tuple[Sense, ...]:
-    """The senses with the ranks of some fields changed; a rank of 0 takes a sense away."""
-    moved = [replace(s, rank=changes.get(s.field, s.rank)) for s in options]
-    return tuple(sorted((sense for sense in moved if sense.rank > 0), key=lambda sense: -sense.rank))
+    """The senses with the ranks of some fields changed; a score of 0 takes a sense away."""
+    moved = [replace(s, score=changes.get(s.field, s.score)) for s in options]
+    return tuple(sorted((sense for sense in moved if sense.score > 0), key=lambda sense: -sense.score))
 
 
 def _titled(given: Sequence[str]) -> bool:

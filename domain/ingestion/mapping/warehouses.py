@@ -9,7 +9,7 @@ from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.concepts import words_of
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.senses import Sense, is_listed
+from domain.ingestion.vocabulary.senses import PHRASES, Sense
 
 _STATES: Final = (
     "al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi mn ms mo mt ne nv nh nj nm ny nc nd oh ok "
@@ -125,7 +125,7 @@ def _arrivals(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> dic
     found: dict[int, str] = {}
     for position, header in enumerate(headers):
         place = arrival_place(header)
-        if place and len(place) <= _LONGEST and not (known[position] and known[position][0].rank >= _PLAIN):
+        if place and len(place) <= _LONGEST and not (known[position] and known[position][0].score >= _PLAIN):
             found[position] = place
     return found
 
@@ -182,9 +182,9 @@ def _named_quantities(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]
     found: dict[int, str] = {}
     for position, header in enumerate(headers):
         place = quantity_place(header)
-        if place is None or not _may_be_place(place) or is_listed(plain_words(header)):
+        if place is None or not _may_be_place(place) or plain_words(header) in PHRASES:
             continue
-        if known[position] and known[position][0].rank >= 80 and not place_named(place):
+        if known[position] and known[position][0].score >= 80 and not place_named(place):
             continue
         found[position] = place
     sure = {position for position, place in found.items() if place_named(place)}
@@ -196,7 +196,7 @@ def _without_totals(known: list[tuple[Sense, ...]], places: set[int]) -> list[tu
     return [
         options
         if position in places
-        else tuple(Sense("ignore", sense.rank) if sense.field == "quantity" else sense for sense in options)
+        else tuple(Sense("ignore", sense.score) if sense.field == "quantity" else sense for sense in options)
         for position, options in enumerate(known)
     ]
 
@@ -221,7 +221,7 @@ def located(
     if len(stock) + len(named) < 2 and not (stock and arrivals) and not (named and not stock):
         stock = {}
     for position, place in {**named, **stock}.items():
-        if not (out[position] and out[position][0].field in MONEY and out[position][0].rank >= _PLAIN):
+        if not (out[position] and out[position][0].field in MONEY and out[position][0].score >= _PLAIN):
             out[position] = _at("quantity", place)
     places = {*stock.values(), *named.values()}
     for position, place in arrivals.items():

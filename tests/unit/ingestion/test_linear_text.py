@@ -68,8 +68,8 @@ SAMPLES: dict[Any, Any] = {
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""
-NO_READERS = frozenset(("check_digit", "valid", "plain_number"))
-"""Functions of a text that another one has judged already."""
+NO_READERS = frozenset(("check_digit", "valid", "plain_number", "read", "rows", "table"))
+"""Functions of a text that another one has judged already, and those that read our own files."""
 FIELDS = sorted(
     {
         *fields.PRODUCT, *fields.VARIANT, *fields.OFFER, "category_path.0", "option_name.0", "option_value.0", "axes.Size",
