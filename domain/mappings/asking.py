@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from domain.ingestion.mapping.completeness import slot_of
 from domain.ingestion.mapping.evidence import Traits, contradicted, supported, traits_of
-from domain.ingestion.mapping.samples import with_evidence
+from domain.ingestion.mapping.units import with_proven_settings
 from domain.ingestion.model import Column, FeedSettings, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.vocabulary.fields import FAMILIES
 from domain.jobs.model import NewJob
@@ -157,7 +157,7 @@ def answered(
     if after.columns == mapping.columns:
         return after
     texts = [_values(mapping, place) for place in range(len(mapping.headers))]
-    proven = with_evidence(after.columns, texts, settings)
+    proven = with_proven_settings(after.columns, texts, settings)
     columns = [
         read if read.tier == MappingTier.MODEL else column for read, column in zip(proven, after.columns, strict=True)
     ]

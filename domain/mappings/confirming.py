@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.ingestion.columns.settings import read_settings
 from domain.ingestion.mapping.completeness import missing, repeated
-from domain.ingestion.mapping.samples import with_evidence
+from domain.ingestion.mapping.units import with_proven_settings
 from domain.ingestion.model import Column, FeedSettings, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.vocabulary.fields import (
     CARTON_PARTS,
@@ -195,7 +195,7 @@ def _with_evidence(
     ]
     proven = {
         column.position: {name: value for name, value in column.settings.items() if name in _UNITS}
-        for column in with_evidence(columns, texts, settings)
+        for column in with_proven_settings(columns, texts, settings)
     }
     return [
         replace(column, settings={**proven[column.position], **column.settings})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.mapping.namespaces import without_namespaces
+from domain.ingestion.mapping.neighbours import without_prefixes
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, MappingTier
 from domain.ingestion.vocabulary.senses import senses
@@ -203,7 +203,7 @@ def test_a_word_before_every_header_says_nothing() -> None:
     assert shared["zq_width"] == "dimensions.width"
     assert shared["zq_brand"] == "brand"
     few = ["SKU", "Title", "Price", "Colour", "Width", "Height", "Brand", "Bunkbay width", "Bunkbay height"]
-    assert without_namespaces(few, [()] * len(few))[-2:] == [(), ()]
+    assert without_prefixes(few)[-2:] == [(), ()]
 
 
 def test_the_title_is_the_one_without_a_language() -> None:
