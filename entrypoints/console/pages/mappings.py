@@ -6,9 +6,9 @@ from typing import Any, Final
 from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
 from domain.kernel.errors import DomainError, NotFound
+from domain.mappings.asking import OFFERED
 from domain.mappings.confirming import FIELDS
 from domain.mappings.model import SourceMapping
-from domain.mappings.offering import OFFERED
 from domain.mappings.trying import Tried, tried
 from domain.runs.sheets import context_of
 from domain.sources.model import Source
