@@ -1,26 +1,53 @@
-"""Tables that a catalogue person can edit: the words, rules and weights that headers are read by, a file each."""
+"""Words that vendors write, as data: one TOML file for each concept, in all languages that are read.
+
+A value is a text of words parted by blanks, or a list where entries have blanks of their own. In files of patterns the
+entries are regular expressions, matched in any case.
+"""
 
 import csv
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 
 def read(name: str) -> str:
-    """Return the text of a file of this folder."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    """Return the text of the file `name`."""
+    return files(__name__).joinpath(name).read_text("utf-8")
 
 
-def table(name: str) -> dict[str, Any]:
-    """Return a TOML file of this folder, named without its ending."""
+@cache
+def load(name: str) -> dict[str, Any]:
+    """Return the tables of the file `name`."""
     return tomllib.loads(read(f"{name}.toml"))
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file of this folder, named without its ending; lines that begin with # are remarks."""
+    """Return the rows of the CSV file `name`; lines that begin with # are remarks."""
     return list(csv.DictReader(line for line in read(f"{name}.csv").splitlines() if not line.startswith("#")))
 
 
-def words(text: str) -> list[str]:
-    """Return the words or phrases of a list that commas part."""
-    return [word for part in text.split(",") if (word := " ".join(part.split()))]
+def phrases(text: str) -> list[str]:
+    """Return the phrases of a text that commas part."""
+    return [phrase for part in text.split(",") if (phrase := " ".join(part.split()))]
+
+
+def entries(value: str | list[str]) -> list[str]:
+    """Return the entries of a value, in order."""
+    return value.split() if isinstance(value, str) else value
+
+
+def words(name: str, key: str) -> frozenset[str]:
+    """Return one value of a file as a set."""
+    return frozenset(entries(load(name)[key]))
+
+
+def pattern(name: str, key: str) -> str:
+    """Return one value of a file as alternatives of a regular expression."""
+    return "|".join(entries(load(name)[key]))
+
+
+def meanings(table: Mapping[str, str | list[str]]) -> dict[str, str]:
+    """Return what each word of a table means: the key it stands under."""
+    return {word: meaning for meaning, value in table.items() for word in entries(value)}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from domain.ingestion.data import table, words
+from domain.ingestion.data import load, phrases
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.lengths import unit_named
 from domain.ingestion.values.text import PLACEHOLDERS
@@ -43,11 +43,11 @@ _EASILY_TAKEN: Final = frozenset(
     "features tags availability status axes axes.Size dimensions description quantity location finish google_category".split()
 )
 """Fields that are easily taken for each other: other people's prices and numbers, names and texts, stock in words."""
-_DATA: Final = table("evidence")
+_DATA: Final = load("evidence")
 
 
 def _one_of(text: str) -> Callable[[str], bool]:
-    known = frozenset(map(plain_words, words(text)))
+    known = frozenset(map(plain_words, phrases(text)))
     return lambda value: plain_words(value) in known
 
 
@@ -130,8 +130,8 @@ _ADJUSTMENTS: Final = tuple(_Adjustment(**row) for row in _DATA["adjust"])
 def _read_values() -> dict[str, list[_Shares]]:
     found: dict[str, list[_Shares]] = {}
     for row in _DATA["values"]:
-        for name in row.pop("fields"):
-            found.setdefault(name, []).append(_Shares(**row))
+        for name in row["fields"]:
+            found.setdefault(name, []).append(_Shares(row.get("least", {}), row.get("below", {})))
     return found
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from domain.ingestion.data import table, words
+from domain.ingestion.data import load, phrases
 from domain.ingestion.mapping.sheet import Sheet
 from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.concepts import concepts_in, words_of
@@ -12,9 +12,9 @@ from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.headings import plain_words
 from domain.ingestion.vocabulary.senses import PHRASES, Sense
 
-_DATA: Final = table("places")
-_PATTERNS: Final = {name: re.compile(text.strip("\n"), re.I) for name, text in _DATA.pop("patterns").items()}
-_LISTS: Final = {name: frozenset(words(text)) for name, text in _DATA.items()}
+_DATA: Final = load("places")
+_PATTERNS: Final = {name: re.compile(text.strip("\n"), re.I) for name, text in _DATA["patterns"].items()}
+_LISTS: Final = {name: frozenset(phrases(text)) for name, text in _DATA["words"].items()}
 _SEPARATORS: Final = re.compile(r"[_\-:/()\[\].]+")
 _KEYS: Final = ("sku", "gtin", "mpn", "variant_key")
 _NEVER_PLACES: Final = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))

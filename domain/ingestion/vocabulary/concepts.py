@@ -7,10 +7,13 @@ first rule of `data/rules.csv` that fits all concepts says the field.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.data import rows, table, words
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
+
+from domain.ingestion.data import load, phrases, rows
 from domain.ingestion.values.lengths import unit_named
 from domain.ingestion.values.weights import weight_unit_named
 from domain.ingestion.vocabulary.headings import is_currency, plain_words
@@ -33,10 +36,10 @@ _ENDINGS: Final = (
 )
 """How words are inflected: Romance endings and what may stand for them, then Germanic ones."""
 _SHORTEST_BASE: Final = 4
-_WORDS_OF_HEADERS: Final = table("words")
-_NO_PARTS: Final = frozenset(words(_WORDS_OF_HEADERS["no_parts"]))
-_FILLERS: Final = frozenset(words(_WORDS_OF_HEADERS["fillers"]))
-_LOCAL_UNITS: Final = frozenset(words(_WORDS_OF_HEADERS["local_units"]))
+_WORDS_OF_HEADERS: Final = load("words")
+_NO_PARTS: Final = frozenset(phrases(_WORDS_OF_HEADERS["no_parts"]))
+_FILLERS: Final = frozenset(phrases(_WORDS_OF_HEADERS["fillers"]))
+_LOCAL_UNITS: Final = frozenset(phrases(_WORDS_OF_HEADERS["local_units"]))
 _FIGURES: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
@@ -109,8 +112,8 @@ _RULES: Final = tuple(map(_rule, rows("rules")))
 def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
     """Return the concepts of words, without accents and with umlauts written out, and those of stems."""
     whole, stems = dict[str, Concepts](), dict[str, Concepts]()
-    for concept, text in table("lexicon").items():
-        for word in words(text):
+    for concept, text in load("lexicon").items():
+        for word in phrases(text):
             entries = stems if word.endswith("*") else whole
             for spelling in {plain_words(word), plain_words(word.translate(_UMLAUTS))}:
                 entries[spelling] = entries.get(spelling, _NONE) | {concept}
@@ -120,6 +123,10 @@ def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
 _WORDS, _STEMS = _lexicon()
 _SHORTEST_STEM: Final = min(map(len, _STEMS))
 _LONGEST_PART: Final = max(map(len, _WORDS))
+_BY_LETTER: Final = {
+    letter: [word for word in _WORDS if word[0] == letter and len(word) >= _SHORTEST_MISSPELT - 1 and " " not in word]
+    for letter in {word[0] for word in _WORDS}
+}
 
 
 @lru_cache(maxsize=16384)
@@ -167,36 +174,15 @@ def _parts(word: str) -> tuple[str, ...]:
     return whole if 1 < len(whole) <= _MOST_PARTS else ()
 
 
-def _shortened(word: str) -> Iterator[str]:
-    """Yield the word with each of its letters but the first left out."""
-    return (word[:at] + word[at + 1 :] for at in range(1, len(word)))
-
-
-@cache
-def _misspellings() -> Mapping[str, set[str]]:
-    """Return each known word with one letter left out, and the words that it may be."""
-    found: dict[str, set[str]] = {}
-    for word in _WORDS:
-        if len(word) >= _SHORTEST_MISSPELT and " " not in word:
-            for less in _shortened(word):
-                found.setdefault(less, set()).add(word)
-    return found
-
-
-def _is_swapped(word: str, other: str) -> bool:
-    """Return whether two letters have changed places: a letter that is another one makes another word too often."""
-    return sum(map(str.__ne__, word, other)) == 2 and sorted(word) == sorted(other)
-
-
 def _respelt(word: str) -> Concepts:
-    """Return the concepts of the known words that differ by a letter left out, put in or swapped, where they agree."""
+    """Return the concepts of the known words that differ by a letter left out, put in or swapped, where they agree.
+
+    The first letter is right, and a letter that is another one makes another word too often (`swatch`, `switch`).
+    """
     if not word.isalpha() or not _SHORTEST_MISSPELT <= len(word) < _COMPOUND.stop:
         return _NONE
-    meant = set(_misspellings().get(word, ()))
-    for less in _shortened(word):
-        meant.update({less} & _WORDS.keys())
-        meant.update(other for other in _misspellings().get(less, ()) if _is_swapped(word, other))
-    found = {_WORDS[one] for one in meant}
+    close = extract(word, _BY_LETTER.get(word[0], ()), scorer=OSA.distance, score_cutoff=1, limit=None)
+    found = {_WORDS[one] for one, _, _ in close if len(one) != len(word) or sorted(one) == sorted(word)}
     return found.pop() if len(found) == 1 else _NONE
 
 

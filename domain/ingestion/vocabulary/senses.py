@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.data import table, words
+from domain.ingestion.data import load, phrases
 from domain.ingestion.values.lengths import INCHES
 from domain.ingestion.values.text import clean
 from domain.ingestion.values.weights import POUNDS
@@ -18,7 +18,7 @@ from domain.ingestion.vocabulary.concepts import read_heading
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY, parse_given
 from domain.ingestion.vocabulary.headings import heading
 
-_LISTS: Final = {name: frozenset(words(text)) for name, text in table("words").items()}
+_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("words").items()}
 NOT_DROPPED: Final = _LISTS["not_dropped"]
 """Words that change what stands behind them."""
 _SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
@@ -66,8 +66,8 @@ class Sense:
 
 def _read_phrases() -> dict[str, list[tuple[str, int]]]:
     found: dict[str, list[tuple[str, int]]] = {}
-    for row in table("phrases")["phrases"]:
-        for phrase in words(row["headers"]):
+    for row in load("phrases")["phrases"]:
+        for phrase in phrases(row["headers"]):
             found.setdefault(phrase, []).append((row["field"], row["score"]))
     return found
 

@@ -68,8 +68,8 @@ SAMPLES: dict[Any, Any] = {
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""
-NO_READERS = frozenset(("check_digit", "valid", "plain_number", "read", "rows", "table"))
-"""Functions of a text that another one has judged already, and those that read our own files."""
+NO_READERS = frozenset(("check_digit", "valid", "plain_number"))
+"""Functions of a text that another one has judged already."""
 FIELDS = sorted(
     {
         *fields.PRODUCT, *fields.VARIANT, *fields.OFFER, "category_path.0", "option_name.0", "option_value.0", "axes.Size",
@@ -83,7 +83,8 @@ Read = Callable[[str], object]
 
 def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(domain.ingestion.__path__, "domain.ingestion."):
-        yield importlib.import_module(found.name)
+        if found.name != "domain.ingestion.data":  # it reads our own files
+            yield importlib.import_module(found.name)
     yield search
 
 
