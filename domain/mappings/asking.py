@@ -8,9 +8,8 @@ from itertools import islice
 from typing import Any, Final
 
 from domain.ingestion.data import rows
-from domain.ingestion.mapping.completeness import slot_of
+from domain.ingestion.mapping.columns import by_position, parted, slot_of, with_proven_settings
 from domain.ingestion.mapping.evidence import Traits, contradicted, supported, traits_of
-from domain.ingestion.mapping.units import with_proven_settings
 from domain.ingestion.model import Column, FeedSettings, MappingTier, UnmappedReason
 from domain.ingestion.vocabulary.fields import FAMILIES
 from domain.jobs.model import NewJob
@@ -97,11 +96,12 @@ def _traits(mapping: SourceMapping, place: int) -> Traits | None:
 def data_of(mapping: SourceMapping, places: Sequence[int]) -> dict[str, Any]:
     """Return what is shown of the columns, and of nothing else: headers, those beside them, the few samples that are kept."""
     headers = ["", *(header[:_HEADER_CHARS] for header in mapping.headers), ""]
-    names = ("before", "header", "after")
     shown = [
         {
             "position": place,
-            **dict(zip(names, headers[place : place + 3], strict=True)),
+            "header": headers[place + 1],
+            "before": headers[place],
+            "after": headers[place + 2],
             "samples": _samples(mapping, place),
         }
         for place in places
@@ -177,14 +177,14 @@ def with_guessed(mapping: SourceMapping, guessed: Iterable[Column]) -> SourceMap
     One stands where nothing else is sure of the column, its values do not speak against it, and no other column has its
     field, unless such columns add to each other.
     """
-    columns = {column.position: column for column in mapping.columns}
+    entries = by_position(mapping.columns, mapping.unmapped)
     doubted = _doubted(mapping)
     for column in guessed:
         place, traits = column.position, _traits(mapping, column.position)
-        others = {slot_of(one)[0] for one in columns.values() if one.position != place} - FAMILIES
+        others = {slot_of(one)[0] for one in parted(entries)[0] if one.position != place} - FAMILIES
         refuted = traits is not None and contradicted(column.field, traits)
-        same = place in columns and columns[place].field == column.field
+        same = getattr(entries.get(place), "field", None) == column.field
         if place in doubted and column.field not in others and not refuted and not same:
-            columns[place] = column
-    unmapped = tuple(left_out for left_out in mapping.unmapped if left_out.position not in columns)
-    return replace(mapping, columns=tuple(columns[place] for place in sorted(columns)), unmapped=unmapped)
+            entries[place] = column
+    columns, unmapped = parted(entries)
+    return replace(mapping, columns=columns, unmapped=unmapped)

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from domain.ingestion.columns.settings import read_settings
-from domain.ingestion.mapping.completeness import missing, repeated
-from domain.ingestion.mapping.units import with_proven_settings
+from domain.ingestion.mapping.columns import by_position, missing, parted, repeated, with_proven_settings
 from domain.ingestion.model import Column, FeedSettings, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.vocabulary.fields import (
     CARTON_PARTS,
@@ -65,19 +64,18 @@ def confirm(
     """
     closeness = Closeness()
     edited = _by_position(mapping, edits, closeness)
-    columns = {column.position: column for column in mapping.columns}
-    reasons = {left_out.position: left_out.reason for left_out in mapping.unmapped}
+    entries = {
+        position: Unmapped(position, header, UnmappedReason.IGNORED) for position, header in enumerate(mapping.headers)
+    } | by_position(mapping.columns, mapping.unmapped)
     faults: list[FieldError] = []
     for position, (place, edit) in edited.items():
         if edit.field is None:
-            columns.pop(position, None)
-            reasons[position] = UnmappedReason.IGNORED
+            entries[position] = Unmapped(position, mapping.headers[position], UnmappedReason.IGNORED)
             continue
-        column, wrong = _edited(edit, position, mapping.headers[position], columns.get(position), closeness)
-        columns[position] = column
+        entries[position], wrong = _edited(edit, mapping.headers[position], entries[position], closeness)
         faults += [replace(fault, field=f"columns.{place}.{fault.field}") for fault in wrong]
     _refuse(faults)
-    kept = [columns[position] for position in sorted(columns)]
+    kept, unmapped = parted(entries)
     _refuse_repeats(kept)
     if lacking := missing(kept, settings.stream):
         detail = "Nothing could be read by this mapping: " + "; ".join(_NEEDED[one] for one in lacking) + "."
@@ -95,12 +93,7 @@ def confirm(
         replace(column, settings={**units[column.position], **column.settings}) if column.position in edited else column
         for column in kept
     ]
-    unmapped = [
-        Unmapped(position, header, reasons.get(position, UnmappedReason.IGNORED))
-        for position, header in enumerate(mapping.headers)
-        if position not in columns
-    ]
-    after = replace(mapping, columns=tuple(proven), unmapped=tuple(unmapped), status=MappingStatus.CONFIRMED)
+    after = replace(mapping, columns=tuple(proven), unmapped=unmapped, status=MappingStatus.CONFIRMED)
     return after if after == mapping else replace(after, confirmed_at=now, updated_at=now)
 
 
@@ -160,18 +153,21 @@ def _closest(word: str, known: Sequence[str], closeness: Closeness) -> str:
 
 
 def _edited(
-    edit: ColumnEdit, position: int, header: str, known: Column | None, closeness: Closeness
+    edit: ColumnEdit, header: str, known: Column | Unmapped, closeness: Closeness
 ) -> tuple[Column, Sequence[FieldError]]:
     """Return the column as its edit says, and what is wrong with that."""
     name = edit.field or ""
     prefix = name in FAMILIES and any(letter.isdigit() for letter in header)
-    column = Column(position, header, name, {}, MappingTier.PERSON, prefix)
+    column = Column(known.position, header, name, {}, MappingTier.PERSON, prefix)
     if not is_field(name) or name == IGNORE:
         detail = f"There is no field {_shown(name)}{_closest(name, FIELDS, closeness)}."
         return column, [FieldError("field", "invalid_value", detail)]
-    before = {key: str(value) for key, value in known.settings.items()} if known else {}
-    given = before if edit.settings is None and known and known.field == name else edit.settings or {}
-    settings, bad = read_settings(name, given, before)
+    before: dict[str, str] = {}
+    given = edit.settings
+    if isinstance(known, Column):
+        before = {key: str(value) for key, value in known.settings.items()}
+        given = before if given is None and known.field == name else given
+    settings, bad = read_settings(name, given or {}, before)
     faults = [FieldError(f"settings.{fault.name[:_SHOWN]}", fault.code, fault.detail) for fault in bad]
     return replace(column, settings=settings), faults
 

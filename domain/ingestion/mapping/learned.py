@@ -7,8 +7,15 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Final
 
-from domain.ingestion.mapping.completeness import may_repeat, missing, slot_of
-from domain.ingestion.mapping.units import with_proven_settings
+from domain.ingestion.mapping.columns import (
+    Slot,
+    by_position,
+    may_repeat,
+    missing,
+    parted,
+    slot_of,
+    with_proven_settings,
+)
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.headings import plain_words
@@ -161,33 +168,25 @@ def _merged(
 
     `firm` decisions take a field from columns it was proposed for; others leave it there, and their column as proposed.
     """
-    columns = {column.position: column for column in proposed.columns}
-    reasons = {left_out.position: left_out.reason for left_out in proposed.unmapped}
-    undecided = {slot_of(column) for place, column in columns.items() if place not in decided}
+    entries = by_position(proposed.columns, proposed.unmapped)
+    undecided = {slot_of(column) for column in proposed.columns if column.position not in decided}
     for position, said in sorted(decided.items()):
-        if said.field is None:
-            if columns.pop(position, None) is not None or not firm:
-                reasons[position] = UnmappedReason.IGNORED
-            continue
         header, settings = proposed.headers[position], dict(said.settings)
+        if said.field is None:
+            if isinstance(entries[position], Column) or not firm:
+                entries[position] = Unmapped(position, header, UnmappedReason.IGNORED)
+            continue
         learned = Column(position, header, said.field, settings, MappingTier.LEARNED, said.prefix)
         if firm or may_repeat(learned.field) or slot_of(learned) not in undecided:
-            columns[position] = learned
-    kept: dict[int, Column] = {}
-    taken = set()
-    for position in sorted(columns, key=lambda place: (place not in decided, place)):
-        slot = slot_of(columns[position])
-        if slot in taken and not may_repeat(slot[0]):
-            reasons[position] = UnmappedReason.AMBIGUOUS
-        else:
-            kept[position] = columns[position]
-            taken |= {slot} if position in decided else set()
-    unmapped = [
-        Unmapped(place, header, reasons.get(place, UnmappedReason.AMBIGUOUS))
-        for place, header in enumerate(proposed.headers)
-        if place not in kept
-    ]
-    return [kept[place] for place in sorted(kept)], unmapped
+            entries[position] = learned
+    taken = set[Slot]()
+    for column in sorted(parted(entries)[0], key=lambda column: column.position not in decided):
+        slot, position = slot_of(column), column.position
+        if slot in taken and not may_repeat(column.field):
+            entries[position] = Unmapped(position, column.column, UnmappedReason.AMBIGUOUS)
+        elif position in decided:
+            taken.add(slot)
+    return parted(entries)
 
 
 def _with_columns(

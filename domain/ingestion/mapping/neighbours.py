@@ -1,18 +1,20 @@
-"""What a column's neighbours tell of it: sides among a package's columns are the package's, shapes among a rug's a rug's."""
+"""A table whose columns are being given their meaning, and what the neighbours of a column tell of it."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from domain.ingestion.mapping.sheet import Sheet
+from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, traits_of
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.amounts import amount_at
 from domain.ingestion.vocabulary.concepts import concepts_in, is_filler, known, words_of
 from domain.ingestion.vocabulary.fields import MONEY
-from domain.ingestion.vocabulary.headings import heading
+from domain.ingestion.vocabulary.headings import heading, plain_words
 from domain.ingestion.vocabulary.senses import NOT_DROPPED, Sense, senses
 
+_PRESENT: Final = 60
 _FEWEST_SHARED: Final = 2
 _MOST_OF_SHEET: Final = 0.4
 _BEHIND_PREFIX_COSTS: Final = 10
@@ -52,6 +54,48 @@ _RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfomb
 _RUG_SIZE: Final = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Headers, the first values below each, and what each column may mean so far, strongest first."""
+
+    headers: Sequence[str]
+    samples: Sequence[Sequence[str]]
+    settings: FeedSettings
+    options: list[tuple[Sense, ...]]
+    words: Sequence[str] = field(init=False)
+    traits: Sequence[Traits | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out the headers in plain form and the traits of the values."""
+        self.words = [plain_words(header) for header in self.headers]
+        self.traits = [traits_of(values) for values in self.samples]
+
+    def strongest(self, place: int) -> Sense:
+        """Return the strongest sense of a column; one of no field where it has none."""
+        return self.options[place][0] if self.options[place] else Sense("", 0)
+
+    def field_of(self, place: int) -> str:
+        """Return the field that a column plainly has, or nothing."""
+        first = self.strongest(place)
+        return first.field if first.score >= _PRESENT else ""
+
+    def places_of(self, *fields: str) -> list[int]:
+        """Return the columns whose strongest sense is one of the fields."""
+        return [place for place in range(len(self.options)) if self.strongest(place).field in fields]
+
+    def names(self, place: int, words: frozenset[str]) -> bool:
+        """Return whether one of the words stands in a column's header."""
+        return not words.isdisjoint(self.words[place].split())
+
+    def change(self, place: int, **changes: Any) -> None:
+        """Change the strongest sense of a column."""
+        self.options[place] = (replace(self.options[place][0], **changes), *self.options[place][1:])
+
+    def contradict(self, place: int) -> None:
+        """Leave a column without any field that it may have."""
+        self.options[place] = (replace(self.options[place][0], field=CONTRADICTED, score=1),)
 
 
 def without_prefixes(headers: Sequence[str]) -> list[tuple[Sense, ...]]:

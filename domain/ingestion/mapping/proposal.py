@@ -10,11 +10,9 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-from domain.ingestion.mapping.completeness import may_repeat, missing
+from domain.ingestion.mapping.columns import may_repeat, missing, with_proven_settings
 from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence, confidence_of
-from domain.ingestion.mapping.neighbours import read_neighbours, read_platform, without_prefixes
-from domain.ingestion.mapping.sheet import Sheet
-from domain.ingestion.mapping.units import with_proven_settings
+from domain.ingestion.mapping.neighbours import Sheet, read_neighbours, read_platform, without_prefixes
 from domain.ingestion.mapping.warehouses import read_warehouses
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import as_text, clean

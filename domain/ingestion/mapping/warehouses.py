@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.ingestion.data import load, phrases
-from domain.ingestion.mapping.sheet import Sheet
+from domain.ingestion.mapping.neighbours import Sheet
 from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.concepts import concepts_in, words_of
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY

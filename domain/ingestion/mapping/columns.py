@@ -1,18 +1,77 @@
-"""How values are written, where they prove it: units, decimal marks and the order of dates."""
+"""Columns of a mapping: which of them may mean the same, what they lack for a run, and how their values are written."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain
 from typing import Final
 
-from domain.ingestion.model import Column, FeedSettings
+from domain.ingestion.model import Column, FeedSettings, Unmapped
 from domain.ingestion.values.amounts import amount_at
 from domain.ingestion.values.dates import order_shown
 from domain.ingestion.values.lengths import unit_named
 from domain.ingestion.values.money import decimal_shown
 from domain.ingestion.values.weights import weight_unit_named
-from domain.ingestion.vocabulary.fields import MONEY
+from domain.ingestion.vocabulary.fields import FAMILIES, KEYS, MONEY
+
+_STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
+_STANDING_IN: Final = frozenset(
+    "weight colour finish dimensions gtin description brand google_category availability".split()
+)
+_STANDING_IN_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
+
+Entry = Column | Unmapped
+Slot = tuple[str, str]
+"""A field, and the location that it is stated for (blank for none)."""
+
+
+def slot_of(column: Column) -> Slot:
+    """What a column fills. One that is another level of what is read (`alternative`) fills nothing but its own place."""
+    if column.is_alternative:
+        return column.field, f"column {column.position}"
+    return column.field, column.setting("location") or ""
+
+
+def may_repeat(field: str) -> bool:
+    """Whether several columns may mean the field: they add to each other, or stand in where the first is blank."""
+    return field in FAMILIES or field in _STANDING_IN or field.startswith(_STANDING_IN_HEADS)
+
+
+def missing(columns: Iterable[Column], stream: str) -> tuple[str, ...]:
+    """What a run of that stream cannot do without: "key" when nothing names a row, "stock" when nothing states any."""
+    fields = {column.field for column in columns if not column.is_alternative}
+    lacking = []
+    if not fields & {*KEYS, "title"}:
+        lacking.append("key")
+    if stream == "stock" and not fields & _STOCK_FACTS:
+        lacking.append("stock")
+    return tuple(lacking)
+
+
+def repeated(columns: Iterable[Column]) -> list[Column]:
+    """The columns that state once more what an earlier one states and only one may."""
+    taken: set[Slot] = set()
+    again = []
+    for column in columns:
+        if slot_of(column) in taken and not may_repeat(column.field):
+            again.append(column)
+        taken.add(slot_of(column))
+    return again
+
+
+def by_position(columns: Iterable[Column], unmapped: Iterable[Unmapped]) -> dict[int, Entry]:
+    """Return the columns with and without a field by their position."""
+    entries: Iterable[Entry] = chain(unmapped, columns)
+    return {one.position: one for one in entries}
+
+
+def parted(entries: Mapping[int, Entry]) -> tuple[tuple[Column, ...], tuple[Unmapped, ...]]:
+    """Return the columns with a field and those without, each in their order."""
+    ordered = [entries[position] for position in sorted(entries)]
+    mapped = tuple(one for one in ordered if isinstance(one, Column))
+    return mapped, tuple(one for one in ordered if isinstance(one, Unmapped))
+
 
 _BESIDE: Final = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
 _LARGEST_CM: Final = Decimal(400)
