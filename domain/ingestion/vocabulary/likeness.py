@@ -6,6 +6,7 @@ Multinomial logistic regression over the 3- to 5-grams of a heading's words, who
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -25,7 +26,8 @@ _LIKE_ENOUGH: Final = 0.75
 _UNLIKE: Final = 0.5
 _SCORE: Final = 52
 _BORNE_OUT: Final = 10
-_CLASSES: Final = {"media.hero": "media", IGNORE: OUTSIDE} | {f"category_path.{n}": "category_path" for n in range(3)}
+_PLACE: Final = re.compile(r"\.\d+")
+_CLASSES: Final = {"media.hero": "media", "category_path.0": "category_path", IGNORE: OUTSIDE}
 _NEVER: Final = MONEY | {*KEYS, OUTSIDE, "axes", "components", "cartons"}
 """What is not surmised: what keys and prices an item must be said."""
 
@@ -68,17 +70,16 @@ def likeliest(header: str) -> tuple[str, float]:
     return classes[best], 1 / total
 
 
-def _class_of(field: str) -> str:
-    head, _, tail = _CLASSES.get(field, field).partition(".")
-    if head in ("cartons", "incoming") and tail:
-        return f"{head}.0.{tail.partition('.')[2]}"
-    return f"{head}.0" if head in ("option_name", "option_value") else _CLASSES.get(field, field)
+def class_of(field: str) -> str:
+    """Return the class of headers that a field is learned as: one for all places of a numbered family."""
+    name = _PLACE.sub(".0", field)
+    return _CLASSES.get(name, name)
 
 
 def likeness(header: str, field: str) -> float:
     """Return how far a header is like those of a field: from -1 (surely another's) to 1 (surely its)."""
     label, chance = likeliest(header)
-    return chance if label == _class_of(field) else -chance
+    return chance if label == class_of(field) else -chance
 
 
 def by_likeness(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
@@ -90,6 +91,6 @@ def by_likeness(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
         known = label not in _NEVER and chance >= _LIKE_ENOUGH
         surmised = Sense(label, _SCORE + round(10 * chance), settings_of(label, header), surmised=True)
         return (surmised,) if known else ()
-    if label == _class_of(options[0].field):
+    if label == class_of(options[0].field):
         return tuple(replace(sense, score=sense.score + _BORNE_OUT) for sense in options)
     return () if chance >= _UNLIKE else options

@@ -6,7 +6,7 @@ vendor's name may stand before a phrase; else the words are read although some o
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -101,7 +101,7 @@ def settings_of(field: str, header: str) -> tuple[tuple[str, str], ...]:
     return tuple(settings.items())
 
 
-def _sense(field: str, score: int, form: str, header: str) -> Sense:
+def _sense(field: str, score: int, form: str, header: str, *, surmised: bool, listed: bool = False) -> Sense:
     name, given = parse_given(field)
     number = heading(header).index
     numbered = "#" in form.split()
@@ -112,7 +112,7 @@ def _sense(field: str, score: int, form: str, header: str) -> Sense:
     settings = (*given.items(), *settings_of(name, header))
     if name == "dimensions" and dict(settings).keys() & {"unit", "order"}:
         score += _UNIT_PROVES
-    return Sense(name, score, settings, numbered and name.partition(".")[0] in _PREFIXED)
+    return Sense(name, score, settings, numbered and name.partition(".")[0] in _PREFIXED, surmised, listed)
 
 
 def _hits(form: str) -> tuple[str, Hits] | None:
@@ -145,10 +145,8 @@ def _listed(header: str, look: Callable[[str], tuple[str, Hits] | None], costs: 
     if hit is None:
         return ()
     form, options = hit
-    out = [
-        replace(_sense(field, score - costs, form, header), listed=not costs, surmised=bool(costs))
-        for field, score in options
-    ]
+    surmised = costs > 0
+    out = [_sense(field, score - costs, form, header, surmised=surmised, listed=not costs) for field, score in options]
     if found.metafield == "product":
         out = [sense for sense in out if not sense.field.startswith("axes") and sense.field not in _NOT_IN_METAFIELDS]
     return tuple(sorted(out, key=lambda sense: -sense.score))
@@ -162,7 +160,7 @@ def _read_senses(header: str, words: str) -> tuple[Sense, ...]:
     form = words if found.index is None else f"{words} #"
     surmised = not (reading.spelt and reading.understood)
     return tuple(
-        replace(_sense(field, score, form, header), surmised=surmised)
+        _sense(field, score, form, header, surmised=surmised)
         for field, score in reading.fields
         if not (found.unit and field.endswith("_unit"))
     )

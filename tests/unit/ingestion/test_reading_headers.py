@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from domain.ingestion.mapping.neighbours import without_prefixes
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, MappingTier
+from domain.ingestion.vocabulary.likeness import class_of
 from domain.ingestion.vocabulary.senses import senses
 
 PAIRS = {
@@ -243,3 +244,9 @@ def test_a_sale_price_for_some_days_is_told_and_not_read() -> None:
 def test_a_unit_s_unit_is_read_as_nothing(header: str) -> None:
     """What says the unit of others and names one itself says no unit."""
     assert not any(sense.field.endswith("_unit") for sense in senses(header))
+
+
+def test_all_places_of_a_numbered_family_are_of_one_class() -> None:
+    """`Category 5` is as like to categories as `Category 1`."""
+    assert class_of("category_path.4") == class_of("category_path.0") == class_of("category_path")
+    assert class_of("cartons.3.width") == "cartons.0.width"
