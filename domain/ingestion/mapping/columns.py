@@ -27,19 +27,19 @@ Slot = tuple[str, str]
 
 
 def slot_of(column: Column) -> Slot:
-    """What a column fills. One that is another level of what is read (`alternative`) fills nothing but its own place."""
+    """Return what a column fills. One that is another level of what is read (`alternative`) fills nothing but its own place."""
     if column.is_alternative:
         return column.field, f"column {column.position}"
     return column.field, column.setting("location") or ""
 
 
 def may_repeat(field: str) -> bool:
-    """Whether several columns may mean the field: they add to each other, or stand in where the first is blank."""
+    """Return whether several columns may mean the field: they add to each other, or stand in where the first is blank."""
     return field in FAMILIES or field in _STANDING_IN or field.startswith(_STANDING_IN_HEADS)
 
 
 def missing(columns: Iterable[Column], stream: str) -> tuple[str, ...]:
-    """What a run of that stream cannot do without: "key" when nothing names a row, "stock" when nothing states any."""
+    """Return what a run of that stream cannot do without: "key" when nothing names a row, "stock" when nothing states any."""
     fields = {column.field for column in columns if not column.is_alternative}
     lacking = []
     if not fields & {*KEYS, "title"}:
@@ -50,7 +50,7 @@ def missing(columns: Iterable[Column], stream: str) -> tuple[str, ...]:
 
 
 def repeated(columns: Iterable[Column]) -> list[Column]:
-    """The columns that state once more what an earlier one states and only one may."""
+    """Return the columns that state once more what an earlier one states and only one may."""
     taken: set[Slot] = set()
     again = []
     for column in columns:

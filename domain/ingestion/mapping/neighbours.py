@@ -142,7 +142,7 @@ def read_neighbours(sheet: Sheet) -> None:
 
 
 def _count_from_one(sheet: Sheet) -> None:
-    """Numbers behind a point count from zero (`boxes.0.width`), but where the sheet has none of zero: `width.1` is the first."""
+    """Count numbers behind a point from one where the sheet has none of zero: `width.1` is the first, as is `boxes.0.width`."""
     numbers = [_NUMBER.search(sheet.strongest(place).field) for place in range(len(sheet.headers))]
     families = {found.string.partition(".")[0] for found in numbers if found and found[1] == "0"}
     for place, found in enumerate(numbers):
@@ -152,7 +152,7 @@ def _count_from_one(sheet: Sheet) -> None:
 
 
 def _read_ids_beside_codes(sheet: Sheet) -> None:
-    """An item's id beside a code that is plainly the SKU is the platform's own key of the product."""
+    """Read an item's id beside a code that is plainly the SKU as the platform's own key of the product."""
     codes = sheet.places_of("sku")
     if any(sheet.strongest(place).score >= _PLAIN_SKU for place in codes):
         for place in codes:
@@ -162,7 +162,7 @@ def _read_ids_beside_codes(sheet: Sheet) -> None:
 
 
 def _contradict_old_prices(sheet: Sheet) -> None:
-    """Prices that are not what one piece costs today are not read as if they were.
+    """Read no price that is not what one piece costs today.
 
     A sale price whose days stand in columns of their own is told only; beside a column of price units (`100`) all prices are.
     """
@@ -189,7 +189,7 @@ def _is_several(text: str) -> bool:
 
 
 def _contradict_feet_and_inches(sheet: Sheet) -> None:
-    """A side whose feet and inches stand in columns of their own is in neither of them."""
+    """Read no side whose feet and inches stand in columns of their own: it is in neither of them."""
     units = {
         place: (sheet.field_of(place), unit)
         for place, header in enumerate(sheet.headers)
@@ -207,7 +207,7 @@ def _is_below_a_foot(samples: Sequence[str]) -> bool:
 
 
 def _read_letters(sheet: Sheet) -> None:
-    """Single letters as headers mean what the set of them means: `L P H` is French or Italian, `Š V H` Czech."""
+    """Read single letters as the set of them means: `L P H` is French or Italian, `Š V H` Czech."""
     lasts = {place: heading(header).forms[-1:] for place, header in enumerate(sheet.headers)}
     letters = {place: last[0] for place, last in lasts.items() if last and len(last[0]) == 1}
     present = frozenset(letters.values())
@@ -220,7 +220,7 @@ def _read_letters(sheet: Sheet) -> None:
 
 
 def _read_packages(sheet: Sheet) -> None:
-    """A run of plain sides right behind or between a package's columns is the package's.
+    """Read a run of plain sides right behind or between a package's columns as the package's.
 
     Right behind counts only where the same sides stand elsewhere, too; without them they may be the piece's own.
     """
@@ -254,9 +254,9 @@ def _is_bare(header: str) -> bool:
 
 
 def _read_shapes(sheet: Sheet) -> None:
-    """A shape is a rug's where other columns speak of rugs; a table's lies outside the catalogue.
+    """Read a shape as a rug's where other columns speak of rugs; a table's lies outside the catalogue.
 
-    There the size is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches).
+    There a size is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches).
     """
     places = range(len(sheet.headers))
     fields = {sheet.field_of(place) for place in places} - {"rug.shape", "rug.indoor_outdoor"}

@@ -39,20 +39,16 @@ _ALTERNATIVES: Final = MONEY.union(
 
 
 def _lower_blank(sheet: Sheet) -> None:
-    """A column that is blank in every sample gives way to one with the same meaning that is not."""
-    blank = [len(values) >= _ENOUGH_BLANKS and not any(map(str.strip, values)) for values in sheet.samples]
-    stated = {
-        sheet.strongest(place).field
-        for place, values in enumerate(sheet.samples)
-        if any(map(str.strip, values)) and sheet.options[place]
-    }
-    for place, options in enumerate(sheet.options):
-        if blank[place] and sheet.strongest(place).field in stated:
-            sheet.options[place] = tuple(replace(sense, score=sense.score - _BLANK_COSTS) for sense in options)
+    """Lower a column that is blank in every sample below those with the same meaning that are not."""
+    stated = {sheet.strongest(place).field for place, traits in enumerate(sheet.traits) if traits}
+    for place, values in enumerate(sheet.samples):
+        blank = len(values) >= _ENOUGH_BLANKS and sheet.traits[place] is None
+        if blank and sheet.strongest(place).field in stated:
+            sheet.options[place] = tuple(replace(s, score=s.score - _BLANK_COSTS) for s in sheet.options[place])
 
 
 def _raise_price_code(sheet: Sheet) -> None:
-    """The price column that the source's price code names goes before all others."""
+    """Raise the price column that the source's price code names above all others."""
     code = plain_words(sheet.settings.price_code or "")
     for place, options in enumerate(sheet.options):
         if code and code in sheet.words[place]:
@@ -65,7 +61,7 @@ def _raise_price_code(sheet: Sheet) -> None:
 
 
 def _promote(sheet: Sheet, field: str, never: Sequence[str]) -> None:
-    """Where no column plainly is a field that no product should lack, the best of the weaker ones is it.
+    """Raise the best of the weaker senses of a field that no product should lack, where no column plainly has it.
 
     Columns whose plain meaning is one of `never` are left alone.
     """
@@ -82,9 +78,9 @@ def _promote(sheet: Sheet, field: str, never: Sequence[str]) -> None:
 
 
 def _promote_title(sheet: Sheet) -> None:
-    """A description may stand for the title where its values are short, or where another column describes at length.
+    """Let a description stand for the title where its values are short, or where another column describes at length.
 
-    Where nothing has to stand for it, a weak sense of a title counts for nothing.
+    Where nothing has to stand for it, a weak sense of a title is dropped.
     """
     texts = sheet.places_of("description")
     for place in texts if len(texts) < 2 else ():
