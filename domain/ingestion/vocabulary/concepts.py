@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from rapidfuzz.distance import OSA
@@ -115,7 +117,7 @@ def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
     for concept, text in load("lexicon").items():
         for word in phrases(text):
             entries = stems if word.endswith("*") else whole
-            for spelling in {plain_words(word), plain_words(word.translate(_UMLAUTS))}:
+            for spelling in map(plain_words, {word, word.translate(_UMLAUTS)}):
                 entries[spelling] = entries.get(spelling, _NONE) | {concept}
     return whole, stems
 
@@ -123,9 +125,9 @@ def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
 _WORDS, _STEMS = _lexicon()
 _SHORTEST_STEM: Final = min(map(len, _STEMS))
 _LONGEST_PART: Final = max(map(len, _WORDS))
-_BY_LETTER: Final = {
-    letter: [word for word in _WORDS if word[0] == letter and len(word) >= _SHORTEST_MISSPELT - 1 and " " not in word]
-    for letter in {word[0] for word in _WORDS}
+_BY_LETTER: Final[Mapping[str, list[str]]] = {
+    letter: [word for word in group if len(word) >= _SHORTEST_MISSPELT - 1 and " " not in word]
+    for letter, group in groupby(sorted(_WORDS), key=itemgetter(0))
 }
 
 
