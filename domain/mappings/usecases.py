@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from domain.audit.model import Act
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import digest_of
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.reading import ReadTable
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
@@ -39,10 +41,13 @@ from domain.mappings.model import (
     confirmed,
     put_back,
 )
+from domain.mappings.ports import MappingStore
 from domain.mappings.proposing import brought_up_to_date, new_mapping
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
+from domain.usage.ports import UsageMeters
 from ports.models import ModelLater, ModelQuestion, ModelRefused, Models, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -76,13 +81,13 @@ class MappingService:
 
     async def list_mappings(self, tx: Tx, source: str, page_request: PageRequest) -> Page[SourceMapping]:
         """Return a source's mappings, newest first. Raises NotFound for an unknown source."""
-        if await tx.sources.get(source) is None:
+        if await tx[SourceStore].get(source) is None:
             raise NotFound
-        return await tx.mappings.page(page_request, MappingFilter(source))
+        return await tx[MappingStore].page(page_request, MappingFilter(source))
 
     async def get(self, tx: Tx, id: str, *, lock: bool = False) -> SourceMapping:
         """Return one mapping. Raises NotFound."""
-        mapping = await tx.mappings.get(id, lock=lock)
+        mapping = await tx[MappingStore].get(id, lock=lock)
         if mapping is None:
             raise NotFound
         return mapping
@@ -114,7 +119,7 @@ class MappingService:
 
     async def _locked(self, tx: Tx, id: str) -> tuple[Source, SourceMapping]:
         """Return a mapping and its source, the source locked first. Raises NotFound."""
-        source = await tx.sources.get((await self.get(tx, id)).source, lock=True)
+        source = await tx[SourceStore].get((await self.get(tx, id)).source, lock=True)
         mapping = await self.get(tx, id, lock=True)
         if source is None:
             raise NotFound
@@ -122,8 +127,8 @@ class MappingService:
 
     async def _save(self, tx: Tx, source: Source, before: SourceMapping, after: SourceMapping) -> None:
         source.refuse_unless_runnable()
-        await tx.mappings.save(after)
-        await tx.audit.add(confirmed(before, after))
+        await tx[MappingStore].save(after)
+        await tx[AuditLog].add(confirmed(before, after))
         await self.replaying.after_mapping(tx, source, after)
 
 
@@ -140,20 +145,20 @@ async def keep_proposals(
             wanted.setdefault(digest_of(table.mapping.headers), table)
     if not wanted:
         return {}
-    known = {mapping.digest: mapping for mapping in await tx.mappings.of_headers(source, list(wanted))}
+    known = {mapping.digest: mapping for mapping in await tx[MappingStore].of_headers(source, list(wanted))}
     ids = {}
     for digest, table in wanted.items():
         before = known.get(digest)
         if before is None:
             mapping = new_mapping(source, stream, table, tx.now)
-            await tx.mappings.add(mapping)
+            await tx[MappingStore].add(mapping)
         elif (mapping := brought_up_to_date(before, table, stream, tx.now)) != before:
-            await tx.mappings.save(mapping)
+            await tx[MappingStore].save(mapping)
         if ask and askable(mapping):
-            await tx.jobs.add(asking(tx.tenant, mapping.id))
+            await tx[JobStore].add(asking(tx.tenant, mapping.id))
         ids[digest] = mapping.id
     if len(known) < len(wanted):
-        await tx.mappings.prune(source, KEPT)
+        await tx[MappingStore].prune(source, KEPT)
     return ids
 
 
@@ -181,7 +186,7 @@ class MappingAsking:
         question = await self._question(job)
         if question is None or self.models is None:
             async with self.uow.begin(job.tenant, job.context()) as tx:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
             return
         mapping, places = question.mapping, question.places
         try:
@@ -205,8 +210,8 @@ class MappingAsking:
 
     async def _question(self, job: ClaimedJob) -> _Question | None:
         async with self.uow.read(job.tenant) as tx:
-            mapping = await tx.mappings.get(str(job.args["mapping"]))
-            source = await tx.sources.get(mapping.source) if mapping else None
+            mapping = await tx[MappingStore].get(str(job.args["mapping"]))
+            source = await tx[SourceStore].get(mapping.source) if mapping else None
         if mapping is None or source is None:
             return None
         places = askable(mapping)
@@ -218,13 +223,13 @@ class MappingAsking:
         before = question.mapping
         async with self.uow.begin(job.tenant, job.context()) as tx:
             await _count(tx, before, usage)
-            now = await tx.mappings.get(before.id, lock=True)
+            now = await tx[MappingStore].get(before.id, lock=True)
             if now == before:
-                await tx.mappings.save(answered(before, question.places, guesses, question.settings, tx.now))
+                await tx[MappingStore].save(answered(before, question.places, guesses, question.settings, tx.now))
             elif now and now.status == MappingStatus.PROPOSED and delay(job.attempt) is not None:
-                await tx.jobs.put_off(job, tx.now + _AGAIN)
+                await tx[JobStore].put_off(job, tx.now + _AGAIN)
                 return
-            await tx.jobs.finish(job)
+            await tx[JobStore].finish(job)
 
     async def _put_off(
         self, job: ClaimedJob, mapping: SourceMapping, reason: str, after: timedelta | None, usage: ModelUsage | None
@@ -235,9 +240,9 @@ class MappingAsking:
         async with self.uow.begin(job.tenant, job.context()) as tx:
             await _count(tx, mapping, usage)
             if wait is None:
-                await tx.jobs.finish(job)
+                await tx[JobStore].finish(job)
             else:
-                await tx.jobs.put_off(job, tx.now + min(_LONGEST, max(wait, after or wait)))
+                await tx[JobStore].put_off(job, tx.now + min(_LONGEST, max(wait, after or wait)))
 
 
 async def _count(tx: Tx, mapping: SourceMapping, usage: ModelUsage | None) -> None:
@@ -246,4 +251,4 @@ async def _count(tx: Tx, mapping: SourceMapping, usage: ModelUsage | None) -> No
     taken = usage.model, usage.input_tokens, usage.output_tokens, usage.cost_micros
     use = ModelUse(new_id("use"), ASK, mapping.id, *taken, tx.now)
     await tx.store(ModelUse).add(use)
-    await tx.usage.count(AI_TOKENS, usage.input_tokens + usage.output_tokens, use.id)
+    await tx[UsageMeters].count(AI_TOKENS, usage.input_tokens + usage.output_tokens, use.id)

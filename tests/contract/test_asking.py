@@ -24,6 +24,8 @@ from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelUsage
 from tests.support import builders
 from tests.support.backend import Backend
+from domain.mappings.ports import MappingStore
+from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -75,7 +77,7 @@ class Desk:
     async def stored(self) -> SourceMapping:
         """The mapping."""
         async with self.backend.uow.read(self.tenant) as tx:
-            found = await tx.mappings.get(self.mapping)
+            found = await tx[MappingStore].get(self.mapping)
         assert found is not None
         return found
 
@@ -92,9 +94,9 @@ class Desk:
     async def confirm(self) -> None:
         """What a person does."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            found = await tx.mappings.get(self.mapping, lock=True)
+            found = await tx[MappingStore].get(self.mapping, lock=True)
             assert found is not None
-            await tx.mappings.save(replace(found, status=MappingStatus.CONFIRMED, confirmed_at=tx.now))
+            await tx[MappingStore].save(replace(found, status=MappingStatus.CONFIRMED, confirmed_at=tx.now))
 
     async def proposed(self, columns: tuple[Column, ...], rows: Any = ROWS, ask: bool = True) -> None:
         """Another run reads the headers."""
@@ -121,7 +123,7 @@ SKU = Column(0, "SKU", "sku", {})
 async def _desk(backend: Backend, tenant: Tenant, *, ask: bool = True) -> Desk:
     source = builders.source(config={"currency": "usd"})
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.sources.add(source)
+        await tx[SourceStore].add(source)
         ids = await keep_proposals(tx, source.id, Stream.CATALOGUE, [_table((SKU,))], ask=ask)
     return Desk(backend, tenant, source.id, *ids.values())
 
@@ -234,7 +236,7 @@ async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
 
     async def forget() -> None:
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx.mappings.prune(desk.source, 0)
+            await tx[MappingStore].prune(desk.source, 0)
 
     models = Asked(_says((1, "materials", 1.0)), forget)
     await desk.work(models)

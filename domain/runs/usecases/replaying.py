@@ -1,13 +1,17 @@
 """Working a source's kept snapshot through once more: on request, and after a mapping was confirmed. Nothing is fetched."""
 
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
 from domain.ingestion.model import FeedSettings
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict
 from domain.mappings.model import SourceMapping
 from domain.runs.model import PushInput, Run, RunTrigger
+from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued, started
 from domain.runs.sheets import context_of
 from domain.sources.model import HANDED_IN_KINDS, Source
+from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx
 
 
@@ -23,7 +27,7 @@ class Replayer:
 
         Raises Conflict while a run is open.
         """
-        kept = await tx.runs.replayable(source.id, mapping.stream)
+        kept = await tx[RunStore].replayable(source.id, mapping.stream)
         chosen = next((run for run in kept if mapping.id in run.mappings), kept[0] if kept else None)
         if chosen is None:
             await _refuse_open(tx, source, mapping.stream)
@@ -35,10 +39,10 @@ class Replayer:
 
         The source is locked. Raises Conflict while a run is open, or where nothing is kept.
         """
-        refused = await tx.runs.refused(source.id, stream) if accept_shrink else None
-        if refused is not None and await tx.storage.holds(refused.snapshot or ""):
+        refused = await tx[RunStore].refused(source.id, stream) if accept_shrink else None
+        if refused is not None and await tx[StorageLedger].holds(refused.snapshot or ""):
             return await self._queue(tx, source, refused, RunTrigger.REPLAY, accept_shrink=True)
-        kept = await tx.runs.replayable(source.id, stream)
+        kept = await tx[RunStore].replayable(source.id, stream)
         if not kept:
             raise Conflict(
                 f"Nothing of the source's {stream} is kept that could be read again; pull it, or hand its data in."
@@ -52,9 +56,9 @@ class Replayer:
         await _refuse_open(tx, source, stream)
         run = queued(source.id, trigger, tx.now, stream=stream, input=_input(read), accept_shrink=accept_shrink)
         run = run.over(read)
-        await tx.runs.add(run)
-        await tx.jobs.add(execution(run, tx.tenant))
-        await tx.audit.add(started(run))
+        await tx[RunStore].add(run)
+        await tx[JobStore].add(execution(run, tx.tenant))
+        await tx[AuditLog].add(started(run))
         return run
 
 
@@ -67,5 +71,5 @@ def _input(read: Run) -> PushInput | None:
 
 
 async def _refuse_open(tx: Tx, source: Source, stream: Stream) -> None:
-    if open_run := await tx.runs.open(source.id, stream):
+    if open_run := await tx[RunStore].open(source.id, stream):
         raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from domain.mappings.ports import MappingStore
+from domain.sources.ports import SourceStore
+
 from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
 from domain.kernel.errors import DomainError, NotFound
@@ -94,8 +97,8 @@ def _unseen(mapping: Mapping[str, Any], given: Values, shown: Sequence[int]) -> 
 
 async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
     async with visit.reading() as tx:
-        mapping = await tx.mappings.get(id)
-        source: Source | None = await tx.sources.get(mapping.source) if mapping else None
+        mapping = await tx[MappingStore].get(id)
+        source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
     if mapping is None or source is None:
         raise NotFound
     return mapping, context_of(source, Stream(mapping.stream))
