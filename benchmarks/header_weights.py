@@ -1,7 +1,7 @@
 """Makes the weights of `domain/ingestion/vocabulary/likeness.py`: `python -m benchmarks.header_weights [FILE …]`.
 
 Learns from the vocabulary and from labelled headers (`benchmarks/labelled-headers.csv`, and any further files named: the columns
-of benchmarks/references.py). The same input gives the same weights. `--without K/N` leaves out each Nth source, for measuring.
+of benchmarks/references.py). The same input gives the same weights.
 """
 
 import argparse
@@ -15,24 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.references import rows_of
-from domain.ingestion.vocabulary.fields import IGNORE, parse_given
+from domain.ingestion.vocabulary.fields import parse_given
 from domain.ingestion.vocabulary.headings import heading
-from domain.ingestion.vocabulary.likeness import OUTSIDE, features
-from domain.ingestion.vocabulary.senses import known_headings
+from domain.ingestion.vocabulary.likeness import OUTSIDE, class_of, features
+from domain.ingestion.vocabulary.senses import PHRASES
 
 LABELLED: Final = Path(__file__).with_name("labelled-headers.csv")
-WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/vocabulary/weights.json"
-_NAMES: Final = {
-    "media.url": "media",
-    "media.alt": "media_alt",
-    "media.position": "media_position",
-    "media.hero": "media",
-}
-_ONE: Final = {
-    "category_path.0": "category_path",
-    "category_path.1": "category_path",
-    "category_path.2": "category_path",
-}
+WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/data/weights.json"
+_NAMES: Final = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
 _ROUNDS, _RATE, _SMALL = 10, 0.3, 0.004
 _SCALE: Final = 0.02
 _FEWEST: Final = 3
@@ -50,13 +40,13 @@ def _label(wanted: str) -> str:
     if first.startswith("(") or first == "external_key":
         return OUTSIDE
     plain = re.sub(r"\[\d+]", ".0", re.sub(r"\s*\(.*\)", "", first))
-    return _ONE.get(plain, _NAMES.get(plain, plain))
+    return class_of(_NAMES.get(plain, plain))
 
 
 def _examples(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    for form, options in known_headings():
+    for form, options in PHRASES.items():
         name = parse_given(max(options, key=lambda option: option[1])[0])[0]
-        yield form.replace("#", "1"), OUTSIDE if name == IGNORE else _ONE.get(name, _NAMES.get(name, name))
+        yield form.replace("#", "1"), class_of(name)
     for path in paths:
         for row in rows_of(path):
             if "(unknowable)" not in row["field"]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.catalogue.model import Stream
+from domain.ingestion.mapping.columns import by_position, parted
 from domain.ingestion.model import Column, MappingTier, Unmapped, UnmappedReason
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
@@ -83,25 +84,26 @@ def confirmed(before: SourceMapping, after: SourceMapping) -> Change:
 
 
 def _read(mapping: SourceMapping) -> dict[int, Any]:
-    left_out = {one.position: {**plain(one), "field": None} for one in mapping.unmapped}
-    return left_out | {column.position: plain(column) for column in mapping.columns}
+    entries = by_position(mapping.columns, mapping.unmapped)
+    return {position: {**plain(one), "field": getattr(one, "field", None)} for position, one in entries.items()}
 
 
 def put_back(mapping: SourceMapping, before: Mapping[str, Any], now: datetime) -> SourceMapping:
     """The mapping with what an audit entry says was before: its status, and the columns that were otherwise."""
-    told = {one["position"]: one for one in before.get("columns", ())}
-    columns = {one.position: one for one in mapping.columns if one.position not in told}
-    unmapped = {one.position: one for one in mapping.unmapped if one.position not in told}
-    for position, one in told.items():
+    entries = by_position(mapping.columns, mapping.unmapped)
+    for one in before.get("columns", ()):
         if one["field"] is not None:
-            columns[position] = Column(**{**one, "tier": MappingTier(one["tier"])})
+            entries[one["position"]] = Column(**{**one, "tier": MappingTier(one["tier"])})
         elif "reason" in one:
-            unmapped[position] = Unmapped(position, one["column"], UnmappedReason(one["reason"]))
+            entries[one["position"]] = Unmapped(one["position"], one["column"], UnmappedReason(one["reason"]))
+        else:
+            entries.pop(one["position"], None)
+    columns, unmapped = parted(entries)
     return replace(
         mapping,
         status=MappingStatus(before["status"]),
-        columns=tuple(columns[position] for position in sorted(columns)),
-        unmapped=tuple(unmapped[position] for position in sorted(unmapped)),
+        columns=columns,
+        unmapped=unmapped,
         confirmed_at=mapping.confirmed_at if before["status"] == MappingStatus.CONFIRMED else None,
         updated_at=now,
     )

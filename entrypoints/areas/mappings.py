@@ -5,8 +5,7 @@ from typing import Final, TypeAlias
 from adapters.wire import mappings as wire
 from domain.audit.model import Act
 from domain.mappings.asking import ASK
-from domain.mappings.usecases.asking import MappingAsking
-from domain.mappings.usecases.service import MappingService
+from domain.mappings.usecases import MappingAsking, MappingService
 from domain.runs.usecases.replaying import Replayer
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 from ports.unit_of_work import Tx

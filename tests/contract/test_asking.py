@@ -1,4 +1,4 @@
-"""The job that asks a model about a mapping's columns (domain/mappings/usecases/asking.py), on every store."""
+"""The job that asks a model about a mapping's columns (domain/mappings/usecases.py), on every store."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,8 +17,8 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.mappings.asking import ASK
 from domain.mappings.model import MappingStatus, SourceMapping
-from domain.mappings.usecases.asking import MappingAsking
-from domain.mappings.usecases.proposals import keep_proposals
+from domain.mappings.usecases import MappingAsking
+from domain.mappings.usecases import keep_proposals
 from domain.runs.usecases.replaying import Replayer
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelUsage

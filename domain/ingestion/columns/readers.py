@@ -577,7 +577,7 @@ def _attribute_reader(name: str, column: Column, settings: FeedSettings) -> Cell
     field = _ATTRIBUTES.get(name)
     if field is None:
         sense = next(iter(senses(name)), None)
-        if sense is None or sense.rank < 100 or sense.field.partition(".")[0] not in _HEADS:
+        if sense is None or sense.score < 100 or sense.field.partition(".")[0] not in _HEADS:
             return lambda row, text, cell: None
         field = sense.field
     measured = settings.currency == "usd" and field.startswith(("dimensions", "weight", "rug.pile"))

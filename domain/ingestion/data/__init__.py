@@ -4,6 +4,7 @@ A value is a text of words parted by blanks, or a list where entries have blanks
 entries are regular expressions, matched in any case.
 """
 
+import csv
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -11,10 +12,25 @@ from importlib.resources import files
 from typing import Any
 
 
+def read(name: str) -> str:
+    """Return the text of the file `name`."""
+    return files(__name__).joinpath(name).read_text("utf-8")
+
+
 @cache
 def load(name: str) -> dict[str, Any]:
     """Return the tables of the file `name`."""
-    return tomllib.loads(files(__name__).joinpath(f"{name}.toml").read_text("utf-8"))
+    return tomllib.loads(read(f"{name}.toml"))
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of the CSV file `name`; lines that begin with # are remarks."""
+    return list(csv.DictReader(line for line in read(f"{name}.csv").splitlines() if not line.startswith("#")))
+
+
+def phrases(text: str) -> list[str]:
+    """Return the phrases of a text that commas part."""
+    return [phrase for part in text.split(",") if (phrase := " ".join(part.split()))]
 
 
 def entries(value: str | list[str]) -> list[str]:

@@ -1,12 +1,21 @@
 """What people have confirmed of headers, laid over what is proposed for a table."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final
 
-from domain.ingestion.mapping.completeness import may_repeat, missing, slot_of
-from domain.ingestion.mapping.samples import with_evidence
+from domain.ingestion.mapping.columns import (
+    Slot,
+    by_position,
+    may_repeat,
+    missing,
+    parted,
+    slot_of,
+    with_proven_settings,
+)
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.headings import plain_words
@@ -35,22 +44,20 @@ class KnownMapping:
 class _Decision:
     """What a person said of a column; None for `field` says that it is not to be read."""
 
-    field: str | None
+    field: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """A decision about a header, and the headers on its left and right where it was made."""
-
-    own: bool
-    neighbours: tuple[str, str]
-    decision: _Decision
+def _decision(column: Column) -> _Decision:
+    """Return what holds of the column beyond its source: no setting that its values or its source's market proved."""
+    dropped = _OWN_ALONE | ({"unit", "unit_by"} if "unit_by" in column.settings else frozenset())
+    kept = sorted((name, str(value)) for name, value in column.settings.items() if name not in dropped)
+    return _Decision(column.field, tuple(kept), column.prefix)
 
 
 def digest_of(headers: Sequence[str]) -> str:
-    """Tells one header set from another: exact headers in their order, whatever the sheet is called."""
+    """Return what tells one header set from another: exact headers in their order, whatever the sheet is called."""
     digest = blake2b(digest_size=16)
     for header in headers:
         text = storable(header).encode()
@@ -59,7 +66,7 @@ def digest_of(headers: Sequence[str]) -> str:
 
 
 def bounded(known: Iterable[KnownMapping], most: int = KNOWN_COLUMNS) -> tuple[KnownMapping, ...]:
-    """The first of them that have so many columns together."""
+    """Return the first of them that have so many columns together."""
     kept = []
     for one in known:
         most -= len(one.headers)
@@ -69,54 +76,40 @@ def bounded(known: Iterable[KnownMapping], most: int = KNOWN_COLUMNS) -> tuple[K
     return tuple(kept)
 
 
-def _words(header: str) -> str:
-    return plain_words(header) or clean(header).lower()
+def _words(headers: Sequence[str]) -> list[str]:
+    return [plain_words(header) or clean(header).lower() for header in headers]
 
 
 def _neighbours(words: Sequence[str], position: int) -> tuple[str, str]:
-    left = words[position - 1] if position else ""
-    return left, words[position + 1] if position + 1 < len(words) else ""
+    padded = ("", *words, "")
+    return padded[position], padded[position + 2]
 
 
-def _are_compatible(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether the same header stands on one side of both."""
-    return any(a and a == b for a, b in zip(one, other, strict=True))
-
-
-def _decision(column: Column) -> _Decision:
-    """What holds of the column beyond its source: no setting that its values or its source's market proved."""
-    dropped = _OWN_ALONE | ({"unit", "unit_by"} if "unit_by" in column.settings else frozenset())
-    kept = sorted((name, str(value)) for name, value in column.settings.items() if name not in dropped)
-    return _Decision(column.field, tuple(kept), column.prefix)
-
-
-@dataclass(slots=True)
 class Knowledge:
-    """What is known of header sets, made ready to be asked. Where people disagree nothing is learned."""
+    """What is known of header sets. Where people disagree nothing is learned."""
 
-    known: Sequence[KnownMapping] = ()
-    _noted: dict[str, list[_Heard]] = field(default_factory=dict)
+    def __init__(self, known: Sequence[KnownMapping] = ()) -> None:
+        self.known = known
 
-    def _heard(self) -> Mapping[str, list[_Heard]]:
-        """Every single header that a person decided on; noted when it is first asked for, which most files never do."""
-        if self._noted:
-            return self._noted
+    @cached_property
+    def _decisions(self) -> Mapping[str, list[tuple[bool, tuple[str, str], _Decision]]]:
+        """The decisions about every single header: whether the source's own people made them, beside which headers."""
+        found = defaultdict(list)
         for one in self.known:
-            words = [_words(header) for header in one.headers]
-            decided = {c.position: _decision(c) for c in one.columns if c.tier in _VOUCHED}
+            words = _words(one.headers)
+            decided = {column.position: _decision(column) for column in one.columns if column.tier in _VOUCHED}
             if one.own:
-                ignored = (u.position for u in one.unmapped if u.reason == UnmappedReason.IGNORED)
-                decided |= dict.fromkeys(ignored, _Decision(None))
+                left_out = [u.position for u in one.unmapped if u.reason == UnmappedReason.IGNORED]
+                decided |= dict.fromkeys(left_out, _Decision())
             for position, decision in decided.items():
                 if position < len(words) and words[position]:
-                    heard = _Heard(one.own, _neighbours(words, position), decision)
-                    self._noted.setdefault(words[position], []).append(heard)
-        return self._noted
+                    found[words[position]].append((one.own, _neighbours(words, position), decision))
+        return found
 
     def laid_over(
         self, proposed: HeaderMapping, samples: Sequence[Sequence[str]], settings: FeedSettings
     ) -> HeaderMapping:
-        """The mapping to read a table by: `proposed`, but for the columns that a person decided on.
+        """Return the mapping to read a table by: `proposed`, but for the columns that a person decided on.
 
         The very header set of the source is read as it was confirmed; how a file writes prices and dates is proved by each
         file anew, unless a person has said it. That of another source is, column by column, what
@@ -125,32 +118,32 @@ class Knowledge:
         """
         if not self.known:
             return proposed
-        digest = digest_of(proposed.headers)
-        same = [one for one in self.known if one.digest == digest and len(one.headers) == len(proposed.headers)]
-        own = next((one for one in same if one.own), None)
-        if own is not None:
-            columns = tuple(_proven(own.columns, samples, len(proposed.headers), settings))
-            lacking = missing(columns, settings.stream)
-            return replace(proposed, columns=columns, unmapped=own.unmapped, missing=lacking)
-        decided = _agreed(same) if same else self._heard_of(proposed.headers)
-        return _merged(proposed, decided, samples, settings, firm=bool(same)) if decided else proposed
+        digest, width = digest_of(proposed.headers), len(proposed.headers)
+        same = [one for one in self.known if one.digest == digest and len(one.headers) == width]
+        for own in same:
+            if own.own:
+                return _with_columns(proposed, own.columns, own.unmapped, samples, settings)
+        decided = _agreed(same) if same else self._decided(proposed.headers)
+        if not decided:
+            return proposed
+        columns, unmapped = _merged(proposed, decided, firm=bool(same))
+        return _with_columns(proposed, columns, unmapped, samples, settings)
 
-    def _heard_of(self, headers: Sequence[str]) -> dict[int, _Decision]:
-        """What was decided on single headers, where those who did agree: best beside a neighbour it had.
+    def _decided(self, headers: Sequence[str]) -> dict[int, _Decision]:
+        """Return what was decided on single headers, where those who did agree: best beside a neighbour it had.
 
         The source's own people come first; a header of theirs means the same wherever it stands, others' does not.
         """
-        words = [_words(header) for header in headers]
+        words = _words(headers)
         decided: dict[int, _Decision] = {}
-        known = self._heard()
         for position, word in enumerate(words):
-            around = _neighbours(words, position)
-            heard = known.get(word, ())
-            beside = [one for one in heard if _are_compatible(one.neighbours, around)]
+            left, right = _neighbours(words, position)
+            known = self._decisions.get(word, ())
+            beside = [one for one in known if "" != one[1][0] == left or "" != one[1][1] == right]
             said = (
-                {one.decision for one in beside if one.own}
-                or {one.decision for one in heard if one.own}
-                or {one.decision for one in beside}
+                {decision for own, _, decision in beside if own}
+                or {decision for own, _, decision in known if own}
+                or {decision for _, _, decision in beside}
             )
             if len(said) == 1:
                 decided[position] = said.pop()
@@ -158,78 +151,55 @@ class Knowledge:
 
 
 def _agreed(same: Sequence[KnownMapping]) -> dict[int, _Decision]:
-    """What all who confirmed one header set say of each column."""
-    said: dict[int, set[_Decision]] = {}
+    """Return what all who confirmed one header set say of each column."""
+    said = defaultdict[int, set[_Decision]](set)
     for one in same:
         for column in one.columns:
-            said.setdefault(column.position, set()).add(_decision(column))
+            said[column.position].add(_decision(column))
         for left_out in one.unmapped:
-            said.setdefault(left_out.position, set()).add(_Decision(None))
+            said[left_out.position].add(_Decision())
     return {position: decisions.pop() for position, decisions in said.items() if len(decisions) == 1}
 
 
 def _merged(
+    proposed: HeaderMapping, decided: Mapping[int, _Decision], *, firm: bool
+) -> tuple[Sequence[Column], Sequence[Unmapped]]:
+    """Return the columns and the unmapped ones with the decisions made.
+
+    `firm` decisions take a field from columns it was proposed for; others leave it there, and their column as proposed.
+    """
+    entries = by_position(proposed.columns, proposed.unmapped)
+    undecided = {slot_of(column) for column in proposed.columns if column.position not in decided}
+    for position, said in sorted(decided.items()):
+        header, settings = proposed.headers[position], dict(said.settings)
+        if said.field is None:
+            if isinstance(entries[position], Column) or not firm:
+                entries[position] = Unmapped(position, header, UnmappedReason.IGNORED)
+            continue
+        learned = Column(position, header, said.field, settings, MappingTier.LEARNED, said.prefix)
+        if firm or may_repeat(learned.field) or slot_of(learned) not in undecided:
+            entries[position] = learned
+    taken = set[Slot]()
+    for column in sorted(parted(entries)[0], key=lambda column: column.position not in decided):
+        slot, position = slot_of(column), column.position
+        if slot in taken and not may_repeat(column.field):
+            entries[position] = Unmapped(position, column.column, UnmappedReason.AMBIGUOUS)
+        elif position in decided:
+            taken.add(slot)
+    return parted(entries)
+
+
+def _with_columns(
     proposed: HeaderMapping,
-    decided: Mapping[int, _Decision],
+    columns: Sequence[Column],
+    unmapped: Sequence[Unmapped],
     samples: Sequence[Sequence[str]],
     settings: FeedSettings,
-    *,
-    firm: bool,
 ) -> HeaderMapping:
-    """`firm` decisions take a field from columns it was proposed for; others leave it there, and their column as proposed."""
-    columns = {column.position: column for column in proposed.columns}
-    reasons = {left_out.position: left_out.reason for left_out in proposed.unmapped}
-    undecided = {slot_of(column) for place, column in columns.items() if place not in decided}
-    for position, decision in sorted(decided.items()):
-        if decision.field is None:
-            if columns.pop(position, None) is not None or not firm:
-                reasons[position] = UnmappedReason.IGNORED
-            continue
-        learned = _column(position, proposed.headers[position], decision)
-        if firm or may_repeat(learned.field) or slot_of(learned) not in undecided:
-            columns[position] = learned
-    kept = _without_repeats(columns, reasons, decided)
-    width = range(len(proposed.headers))
-    mapped = _proven([kept[place] for place in sorted(kept)], samples, len(width), settings)
-    unmapped = [
-        Unmapped(place, proposed.headers[place], reasons.get(place, UnmappedReason.AMBIGUOUS))
-        for place in width
-        if place not in kept
-    ]
-    lacking = missing(mapped, settings.stream)
-    return HeaderMapping(proposed.headers, tuple(mapped), tuple(unmapped), lacking)
-
-
-def _proven(
-    columns: Sequence[Column], samples: Sequence[Sequence[str]], width: int, settings: FeedSettings
-) -> list[Column]:
-    """The columns with what this file's values prove of how they are written; a person's word on that stands."""
-    texts = [[row[place] if place < len(row) else "" for row in samples] for place in range(width)]
-    proven = with_evidence(columns, texts, settings)
-    return [
+    """Return the mapping with the columns, and what this file's values prove of them; a person's word on that stands."""
+    texts = [[row[place] if place < len(row) else "" for row in samples] for place in range(len(proposed.headers))]
+    proven = [
         replace(after, settings={**after.settings, **before.settings}) if before.tier == MappingTier.PERSON else after
-        for before, after in zip(columns, proven, strict=True)
+        for before, after in zip(columns, with_proven_settings(columns, texts, settings), strict=True)
     ]
-
-
-def _column(position: int, header: str, decision: _Decision) -> Column:
-    assert decision.field is not None
-    settings = dict(decision.settings)
-    return Column(position, header, decision.field, settings, MappingTier.LEARNED, decision.prefix)
-
-
-def _without_repeats(
-    columns: Mapping[int, Column], reasons: dict[int, UnmappedReason], decided: Mapping[int, _Decision]
-) -> dict[int, Column]:
-    """The columns but for those whose field was given to another one by a decision; `reasons` tells of them."""
-    kept: dict[int, Column] = {}
-    taken = set()
-    for position in sorted(columns, key=lambda place: (place not in decided, place)):
-        column = columns[position]
-        if slot_of(column) in taken and not may_repeat(column.field):
-            reasons[position] = UnmappedReason.AMBIGUOUS
-            continue
-        if position in decided:
-            taken.add(slot_of(column))
-        kept[position] = column
-    return kept
+    return replace(proposed, columns=tuple(proven), unmapped=tuple(unmapped), missing=missing(proven, settings.stream))

@@ -1,17 +1,37 @@
-"""What a column's neighbours tell of it: sides among a package's columns are the package's, shapes among a rug's a rug's."""
+"""A table whose columns are being given their meaning, and what the neighbours of a column tell of it."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from domain.ingestion.mapping.evidence import CONTRADICTED
+from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, traits_of
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.amounts import amount_at
-from domain.ingestion.vocabulary.concepts import words_of
+from domain.ingestion.vocabulary.concepts import concepts_in, is_filler, known, words_of
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.ingestion.vocabulary.headings import heading, plain_words
-from domain.ingestion.vocabulary.senses import Sense
+from domain.ingestion.vocabulary.senses import NOT_DROPPED, Sense, senses
 
+_PRESENT: Final = 60
+_FEWEST_SHARED: Final = 2
+_MOST_OF_SHEET: Final = 0.4
+_BEHIND_PREFIX_COSTS: Final = 10
+_SHARED: Final = frozenset(
+    "quantity title description brand collection category_path media gtin mpn lead_time_days availability".split()
+)
+"""What a column may be taken for behind a word that only a few headers share: `Bunk Width` is no piece's width."""
+_SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
+_PLAIN_SKU: Final = 90
+_WEAK_SKU: Final = 60
+_IDS: Final = frozenset("id ids productid".split())
+_DAYS: Final = frozenset("start starts end ends from until till to begin begins expires expiry effective valid".split())
+_PRICE_UNITS: Final = frozenset(
+    ("preiseinheit", "preis einheit", "price unit", "price per", "prijseenheid", "unite de prix", "prisenhet", "pe")
+)
+_SEEN: Final = 60
+_FOOT: Final = 12
 _SIDES: Final = {
     "dimensions.width": "width",
     "dimensions.depth": "depth",
@@ -20,239 +40,236 @@ _SIDES: Final = {
     "dimensions": "dimensions",
     "weight": "weight",
 }
-_PRESENT: Final = 60
-_BEFORE_OTHERS: Final = 40
-_PLAIN_SKU: Final = 90
-_SELLABLE: Final = frozenset(
-    "available avail ats atp sellable free salable saleable verfugbar disponible beschikbaar disponibile".split()
-)
-_PRICE_UNITS: Final = frozenset(
-    ("preiseinheit", "preis einheit", "price unit", "price per", "prijseenheid", "unite de prix", "prisenhet", "pe")
-)
 _SIDE_LETTERS: Final = frozenset("wdhlbtpsvgxyzš")
-_SEEN: Final = 60
-_DAYS: Final = frozenset("start starts end ends from until till to begin begins expires expiry effective valid".split())
-_SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
-_SHOPIFY_TYPE: Final = (Sense("category_path", 90, listed=True),)
-_RUG_SIZE: Final = re.compile(
-    r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
+_LETTER_SETS: Final = (
+    {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
+    {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
+    {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
 )
 _PLAIN: Final = 100
 _DOTTED: Final = re.compile(r"\.\d+$")
-_PLACE: Final = re.compile(r"\.(\d+)\.")
-_LETTER_SETS: Final = {
-    "lph": {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
-    "svh": {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
-    "bth": {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
-}
-_BEARERS: Final = frozenset("item overall furniture rug variant".split())
+_NUMBER: Final = re.compile(r"\.(\d+)\.")
+_BEARERS: Final = frozenset("item overall furniture rug variant net".split())
 _RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfombra tappeto matta tæppe dywan".split())
+_RUG_SIZE: Final = re.compile(
+    r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
+)
 
 
-def among_neighbours(
-    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
-) -> list[tuple[Sense, ...]]:
-    """`known` with the senses that only the columns around can tell."""
-    known = _ids_beside_codes(headers, _from_one(headers, known))
-    known = _prices_of_today(headers, columns, _sellable_first(headers, known))
-    return _shapes(headers, columns, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
+@dataclass(slots=True)
+class Sheet:
+    """Headers, the first values below each, and what each column may mean so far, strongest first."""
+
+    headers: Sequence[str]
+    samples: Sequence[Sequence[str]]
+    settings: FeedSettings
+    options: list[tuple[Sense, ...]]
+    words: Sequence[str] = field(init=False)
+    traits: Sequence[Traits | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out the headers in plain form and the traits of the values."""
+        self.words = [plain_words(header) for header in self.headers]
+        self.traits = [traits_of(values) for values in self.samples]
+
+    def strongest(self, place: int) -> Sense:
+        """Return the strongest sense of a column; one of no field where it has none."""
+        return self.options[place][0] if self.options[place] else Sense("", 0)
+
+    def field_of(self, place: int) -> str:
+        """Return the field that a column plainly has, or nothing."""
+        first = self.strongest(place)
+        return first.field if first.score >= _PRESENT else ""
+
+    def places_of(self, *fields: str) -> list[int]:
+        """Return the columns whose strongest sense is one of the fields."""
+        return [place for place in range(len(self.options)) if self.strongest(place).field in fields]
+
+    def names(self, place: int, words: frozenset[str]) -> bool:
+        """Return whether one of the words stands in a column's header."""
+        return not words.isdisjoint(self.words[place].split())
+
+    def change(self, place: int, **changes: Any) -> None:
+        """Change the strongest sense of a column."""
+        self.options[place] = (replace(self.options[place][0], **changes), *self.options[place][1:])
+
+    def contradict(self, place: int) -> None:
+        """Leave a column without any field that it may have."""
+        self.options[place] = (replace(self.options[place][0], field=CONTRADICTED, score=1),)
 
 
-def of_platforms(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """`known` where the header set is a platform's own: there a plain word means what the platform says."""
-    words = [plain_words(header) for header in headers]
-    if not set(words) >= _SHOPIFY:
-        return list(known)
-    return [_SHOPIFY_TYPE if word == "type" else options for word, options in zip(words, known, strict=True)]
+def without_prefixes(headers: Sequence[str]) -> list[tuple[Sense, ...]]:
+    """Return what headers mean; of those without a meaning, what the words behind an unknown first word say that others share.
 
-
-def _best(options: tuple[Sense, ...]) -> str:
-    return options[0].field if options and options[0].rank >= _PRESENT else ""
-
-
-def _from_one(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """Numbers behind a point count from zero (`boxes.0.width`), but where the sheet has none of zero: `width.1` is of the first."""
-    firsts = {
-        options[0].field.partition(".")[0]
-        for options in known
-        if options and (place := _PLACE.search(options[0].field)) and place[1] == "0"
-    }
+    Such a word is a vendor's or a platform's name and says nothing of the columns.
+    """
+    words = [(heading(header).readings or ("",))[0].split() for header in headers]
+    firsts = Counter(one[0] for one in words if len(one) > 1)
     return [
-        (replace(options[0], field=_PLACE.sub(f".{int(place[1]) - 1}.", options[0].field)), *options[1:])
-        if options
-        and _DOTTED.search(header)
-        and (place := _PLACE.search(options[0].field))
-        and place[1] != "0"
-        and options[0].field.partition(".")[0] not in firsts
-        else options
-        for header, options in zip(headers, known, strict=True)
+        senses(header) or _behind_prefix(one, firsts[one[0]], len(headers)) if one else senses(header)
+        for header, one in zip(headers, words, strict=True)
     ]
 
 
-def _ids_beside_codes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """An item's id beside a code that is plainly the SKU is the platform's own key of the product."""
-    if not any(options and options[0].field == "sku" and options[0].rank >= _PLAIN_SKU for options in known):
-        return list(known)
-    return [
-        (replace(options[0], field="product_key"),)
-        if options
-        and options[0].field == "sku"
-        and options[0].rank <= _PRESENT
-        and {"id", "ids", "productid"} & _words(header)
-        else options
-        for header, options in zip(headers, known, strict=True)
-    ]
+def _behind_prefix(words: Sequence[str], count: int, width: int) -> tuple[Sense, ...]:
+    first = words[0]
+    said = known(first) or is_filler(first) or first in NOT_DROPPED or not first.isalnum() or first.isdecimal()
+    found = () if said or count < _FEWEST_SHARED else senses(" ".join(words[1:]))
+    if not found or not (count / width >= _MOST_OF_SHEET or found[0].field in _SHARED):
+        return ()
+    return tuple(
+        replace(sense, score=sense.score - _BEHIND_PREFIX_COSTS, surmised=True, listed=False) for sense in found
+    )
 
 
-def _sellable_first(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """Of several quantities the one that can be sold goes before what is on hand."""
-    return [
-        (replace(options[0], rank=options[0].rank + _BEFORE_OTHERS), *options[1:])
-        if options and options[0].field == "quantity" and _SELLABLE & _words(header)
-        else options
-        for header, options in zip(headers, known, strict=True)
-    ]
+def read_platform(sheet: Sheet) -> None:
+    """Read `Type` among the headers of Shopify as Shopify means it."""
+    if _SHOPIFY.issubset(sheet.words):
+        for place, words in enumerate(sheet.words):
+            if words == "type":
+                sheet.options[place] = (Sense("category_path", 90, listed=True),)
 
 
-def _words(header: str) -> set[str]:
-    return set(plain_words(header).split())
+def read_neighbours(sheet: Sheet) -> None:
+    """Change the senses that only the columns around can tell."""
+    _count_from_one(sheet)
+    _read_ids_beside_codes(sheet)
+    _contradict_old_prices(sheet)
+    _contradict_feet_and_inches(sheet)
+    _read_letters(sheet)
+    _read_packages(sheet)
+    _read_shapes(sheet)
 
 
-def _prices_of_today(
-    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
-) -> list[tuple[Sense, ...]]:
-    """Prices that are not what one piece costs today are not read as if they were.
+def _count_from_one(sheet: Sheet) -> None:
+    """Count numbers behind a point from one where the sheet has none of zero: `width.1` is the first, as is `boxes.0.width`."""
+    numbers = [_NUMBER.search(sheet.strongest(place).field) for place in range(len(sheet.headers))]
+    families = {found.string.partition(".")[0] for found in numbers if found and found[1] == "0"}
+    for place, found in enumerate(numbers):
+        later = found and found[1] != "0" and found.string.partition(".")[0] not in families
+        if found and later and _DOTTED.search(sheet.headers[place]):
+            sheet.change(place, field=_NUMBER.sub(f".{int(found[1]) - 1}.", found.string))
+
+
+def _read_ids_beside_codes(sheet: Sheet) -> None:
+    """Read an item's id beside a code that is plainly the SKU as the platform's own key of the product."""
+    codes = sheet.places_of("sku")
+    if any(sheet.strongest(place).score >= _PLAIN_SKU for place in codes):
+        for place in codes:
+            first = sheet.strongest(place)
+            if first.score <= _WEAK_SKU and sheet.names(place, _IDS):
+                sheet.options[place] = (replace(first, field="product_key"),)
+
+
+def _contradict_old_prices(sheet: Sheet) -> None:
+    """Read no price that is not what one piece costs today.
 
     A sale price whose days stand in columns of their own is told only; beside a column of price units (`100`) all prices are.
     """
-    concepts = [{one for word in words_of(heading(header).readings[0]) for one in word.concepts} for header in headers]
+    concepts = [concepts_in(words_of(heading(header).readings[0])) for header in sheet.headers]
     dated = any(
-        "sale" in one and (one & {"date", "created", "time"} or _words(header) & _DAYS)
-        for header, one in zip(headers, concepts, strict=True)
+        "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _DAYS))
+        for place, found in enumerate(concepts)
     )
     for_several = any(
-        plain_words(header) in _PRICE_UNITS and any(_is_several(sample.strip()) for sample in samples[:_SEEN])
-        for header, samples in zip(headers, columns, strict=True)
+        words in _PRICE_UNITS and any(_is_several(sample.strip()) for sample in samples[:_SEEN])
+        for words, samples in zip(sheet.words, sheet.samples, strict=True)
     )
-    out = []
-    for options in known:
-        field = options[0].field if options else ""
-        if field in MONEY and for_several:
-            options = (replace(options[0], field=CONTRADICTED, rank=1),)
-        elif field == "sale_price" and dated:
-            options = (replace(options[0], settings=(*options[0].settings, ("alternative", "yes"))),)
-        out.append(options)
-    return out
+    for place in sheet.places_of(*MONEY) if dated or for_several else ():
+        first = sheet.strongest(place)
+        if for_several:
+            sheet.contradict(place)
+        elif first.field == "sale_price":
+            sheet.options[place] = (replace(first, settings=(*first.settings, ("alternative", "yes"))),)
 
 
 def _is_several(text: str) -> bool:
-    """Whether a text is a whole number above one; it may have any number of digits."""
+    """Return whether a text is a whole number above one; it may have any number of digits."""
     return text.isdecimal() and text.lstrip("0") not in ("", "1")
 
 
-def _feet_and_inches(
-    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
-) -> list[tuple[Sense, ...]]:
-    """A side whose feet and inches stand in columns of their own is in neither of them."""
-    units: dict[str, set[str]] = {}
-    for header, samples, options in zip(headers, columns, known, strict=True):
-        unit = heading(header).unit
-        if _best(options) in _SIDES and (unit == "ft" or (unit == "in" and _below_a_foot(samples))):
-            units.setdefault(_best(options), set()).add(unit)
-    apart = {field for field, named in units.items() if {"ft", "in"} <= named}
-    return [
-        (replace(options[0], field=CONTRADICTED, rank=1),)
-        if _best(options) in apart and heading(header).unit in ("ft", "in")
-        else options
-        for header, options in zip(headers, known, strict=True)
-    ]
-
-
-def _letters(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """Single letters as headers mean what the set of them means: `L P H` is French or Italian, `Š V H` Czech."""
-    letters = {
-        place: words
-        for place, header in enumerate(headers)
-        if (forms := heading(header).forms) and len(words := forms[-1]) == 1
+def _contradict_feet_and_inches(sheet: Sheet) -> None:
+    """Read no side whose feet and inches stand in columns of their own: it is in neither of them."""
+    units = {
+        place: (sheet.field_of(place), unit)
+        for place, header in enumerate(sheet.headers)
+        if (unit := heading(header).unit) in ("ft", "in") and sheet.field_of(place) in _SIDES
     }
-    present = set(letters.values())
-    if present - _SIDE_LETTERS:  # levels named A, B, C, D are no sides
-        return [() if place in letters else options for place, options in enumerate(known)]
-    meant = next((sides for named, sides in _LETTER_SETS.items() if set(named) <= present), None)
-    if meant is None:
-        return list(known)
-    return [
-        (Sense(meant[letters[place]], _PLAIN, known[place][0].settings if known[place] else ()),)
-        if letters.get(place) in meant
-        else known[place]
-        for place in range(len(headers))
-    ]
+    below = {found for place, found in units.items() if found[1] == "ft" or _is_below_a_foot(sheet.samples[place])}
+    for place, (side, _) in units.items():
+        if {(side, "ft"), (side, "in")} <= below:
+            sheet.contradict(place)
 
 
-def _below_a_foot(samples: Sequence[str]) -> bool:
+def _is_below_a_foot(samples: Sequence[str]) -> bool:
     given = [found.value for sample in samples if (found := amount_at(sample.strip(), 0))]
-    return bool(given) and max(given) < 12
+    return bool(given) and max(given) < _FOOT
 
 
-def _shapes(
-    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
-) -> list[tuple[Sense, ...]]:
-    """A shape is a rug's where other columns speak of rugs; a table's lies outside the catalogue."""
-    fields = {_best(options) for options in known}
-    rugs = any(field.startswith("rug.") and field not in ("rug.shape", "rug.indoor_outdoor") for field in fields)
-    if rugs or any(_RUG_WORDS & set(plain_words(header).split()) for header in headers):
-        return [_rug_size(*column) for column in zip(headers, columns, known, strict=True)]
-    return [() if _best(options) == "rug.shape" else options for options in known]
+def _read_letters(sheet: Sheet) -> None:
+    """Read single letters as the set of them means: `L P H` is French or Italian, `Š V H` Czech."""
+    lasts = {place: heading(header).forms[-1:] for place, header in enumerate(sheet.headers)}
+    letters = {place: last[0] for place, last in lasts.items() if last and len(last[0]) == 1}
+    present = frozenset(letters.values())
+    meant = next((sides for sides in _LETTER_SETS if sides.keys() <= present), {})
+    for place, letter in letters.items():
+        if present - _SIDE_LETTERS:  # levels named A, B, C, D are no sides
+            sheet.options[place] = ()
+        elif letter in meant:
+            sheet.options[place] = (Sense(meant[letter], _PLAIN, sheet.strongest(place).settings),)
 
 
-def _rug_size(header: str, samples: Sequence[str], options: tuple[Sense, ...]) -> tuple[Sense, ...]:
-    """The size of a rug is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches)."""
-    sized = _best(options) in ("axes.Size", "dimensions") and "size" in plain_words(header).split()
-    given = [sample for sample in samples if sample.strip()]
-    rugs = sum(bool(_RUG_SIZE.search(sample)) for sample in given) * 2 > len(given)
-    unit = heading(header).unit
-    if not sized or not rugs or unit not in (None, "ft"):
-        return options
-    return (replace(options[0], field="rug.size_text", settings=(("unit", unit),) if unit else ()), *options)
-
-
-def _packages(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """A run of plain sides right behind or between a package's columns is the package's.
+def _read_packages(sheet: Sheet) -> None:
+    """Read a run of plain sides right behind or between a package's columns as the package's.
 
     Right behind counts only where the same sides stand elsewhere, too; without them they may be the piece's own.
     """
-    out = list(known)
-    at = 0
-    while at < len(out):
-        end = at
-        while end < len(out) and _best(out[end]) in _SIDES and _is_bare(headers[end]):
+    width, start = len(sheet.headers), 0
+    while start < width:
+        end = start
+        while end < width and sheet.field_of(end) in _SIDES and _is_bare(sheet.headers[end]):
             end += 1
-        if end == at:
-            at += 1
-            continue
-        box = _box(out[at - 1]) if at else None
-        sides = {_best(options) for options in out[at:end]}
-        elsewhere = {_best(options) for place, options in enumerate(out) if not at <= place < end}
-        between = end < len(out) and _box(out[end]) is not None
-        if box is not None and (between or len(sides & elsewhere) * 2 > len(sides)):
-            out[at:end] = [_of_package(options, box) for options in out[at:end]]
-        at = end
-    return out
+        box = _box(sheet, start - 1)
+        run = range(start, end)
+        sides = {sheet.field_of(place) for place in run}
+        elsewhere = {sheet.field_of(place) for place in range(width) if place not in run}
+        if run and box is not None and (_box(sheet, end) is not None or len(sides & elsewhere) * 2 > len(sides)):
+            for place in run:
+                first = sheet.strongest(place)
+                sheet.options[place] = (replace(first, field=f"cartons.{box}.{_SIDES[first.field]}"),)
+        start = max(end, start + 1)
 
 
-def _box(options: tuple[Sense, ...]) -> str | None:
-    """The number of the box that a column is about, or None when it is about none."""
-    field = _best(options)
-    if field in ("carton_count", "cartons"):
+def _box(sheet: Sheet, place: int) -> str | None:
+    """Return the number of the box that a column is about, or None when it is about none."""
+    head, _, number = (sheet.field_of(place) if 0 <= place < len(sheet.headers) else "").partition(".")
+    if head == "carton_count" or (head == "cartons" and not number):
         return "0"
-    return field.split(".")[1] if field.startswith("cartons.") and field.count(".") == 2 else None
+    return number.partition(".")[0] if head == "cartons" and number.count(".") == 1 else None
 
 
 def _is_bare(header: str) -> bool:
-    """Whether a header names a side and nothing that has it; what is net is no package's."""
-    return all(not word.concepts & (_BEARERS | {"net"}) for word in words_of(heading(header).readings[0]))
+    """Return whether a header names a side and nothing that has it; what is net is no package's."""
+    return not concepts_in(words_of(heading(header).readings[0])) & _BEARERS
 
 
-def _of_package(options: tuple[Sense, ...], box: str) -> tuple[Sense, ...]:
-    first = options[0]
-    return (replace(first, field=f"cartons.{box}.{_SIDES[first.field]}"),)
+def _read_shapes(sheet: Sheet) -> None:
+    """Read a shape as a rug's where other columns speak of rugs; a table's lies outside the catalogue.
+
+    There a size is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches).
+    """
+    places = range(len(sheet.headers))
+    fields = {sheet.field_of(place) for place in places} - {"rug.shape", "rug.indoor_outdoor"}
+    among_rugs = any(name.startswith("rug.") for name in fields)
+    among_rugs = among_rugs or any(sheet.names(place, _RUG_WORDS) for place in places)
+    for place in places:
+        if not among_rugs and sheet.field_of(place) == "rug.shape":
+            sheet.options[place] = ()
+        if not among_rugs or sheet.field_of(place) not in ("axes.Size", "dimensions"):
+            continue
+        given = [sample for sample in sheet.samples[place] if sample.strip()]
+        sized = sum(bool(_RUG_SIZE.search(sample)) for sample in given) * 2 > len(given)
+        unit = heading(sheet.headers[place]).unit
+        if sized and unit in (None, "ft") and "size" in sheet.words[place].split():
+            rug = replace(sheet.strongest(place), field="rug.size_text", settings=(("unit", unit),) if unit else ())
+            sheet.options[place] = (rug, *sheet.options[place])

@@ -4,231 +4,148 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from domain.ingestion.model import FeedSettings
+from domain.ingestion.data import load, phrases
+from domain.ingestion.mapping.neighbours import Sheet
 from domain.ingestion.values.text import clean
-from domain.ingestion.vocabulary.concepts import words_of
-from domain.ingestion.vocabulary.fields import MONEY
+from domain.ingestion.vocabulary.concepts import concepts_in, words_of
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.senses import Sense, is_listed
+from domain.ingestion.vocabulary.senses import PHRASES, Sense
 
-_STATES: Final = (
-    "al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi mn ms mo mt ne nv nh nj nm ny nc nd oh ok "
-    "or pa ri sc sd tn tx "
-    "ut vt va wa wv wi wy bc ab on qc"
-)
-_TOWNS: Final = (
-    "atlanta dallas houston chicago seattle miami tampa denver phoenix memphis nashville charlotte boston "
-    "baltimore savannah "
-    "norfolk tacoma portland oakland reno vegas ontario fontana edison newark toronto vancouver montreal calgary "
-    "london hamburg "
-    "rotterdam felixstowe madrid bogota monterrey columbus indianapolis louisville orlando jacksonville "
-    "california texas jersey "
-    "georgia florida carolina washington tennessee virginia mississippi tupelo greensboro hickory"
-)
-_KNOWN: Final = frozenset(
-    f"{_STATES} {_TOWNS} east west central south north midwest "
-    "northeast southeast southwest northwest usa eu uk".split()
-)
-_COMPASS: Final = frozenset("east west central south north midwest northeast southeast southwest northwest".split())
-_GENERIC: Final = frozenset("wh whse warehouse dc fc hub depot lager almacen bodega store plant w coast new".split())
-_CODE: Final = re.compile(
-    r"(?:wh|dc|fc|w|whse|warehouse|loc|hub)[ -]?\d{1,4}|(?:wh|dc|fc|whse|warehouse|loc|hub) [a-z0-9]{1,4}"
-    r"|[a-z]{2,3}\d{1,3}",
-    re.I,
-)
-_QUANTITY: Final = re.compile(
-    r"\b(?:available inventory|available quantity|available qty|qty available|quantity available|on hand"
-    r"|qty on hand|quantity|qty|stock|inventory|available|avail|oh|atp|lagerbestand|bestand|existencias?|stk|voorraad|lagersaldo"
-    r"|giacenza|stan magazynowy|остат(?:ок|ки)|(?:количество|aantal|antal|menge|quantit[éeà]|cantidad|ilość)(?=\s(?:in|at|im|bei|en|à|i|på|w|na|на|в)\s))\b"
-    r"(?:\s(?:in|at|im|bei|en|à|i|på|w|na|на|в)\b)?",
-    re.I,
-)
-_ETA: Final = re.compile(r"\b(?:eta(?: date)?|next eta|arrival(?: date)?|restock(?: date)?|due(?: date)?)\b", re.I)
-_INCOMING: Final = re.compile(r"\b(?:on order|incoming(?: qty)?|in transit|on po|inbound(?: qty)?|po qty)\b", re.I)
-_COST: Final = re.compile(r"\b(?:cost|price|net)\b", re.I)
-_STOCK: Final = re.compile(
-    r"[<>]?=?-?\d{1,6}(?:\.0+)?\+?|call|in stock|out of stock|oos|yes|no|limited|low|n/a|-|discontinued|sold out"
-    r"|available",
-    re.I,
-)
-_PLAIN_STOCK: Final = re.compile(r"\d+\+|call|in stock|out of stock|oos", re.I)
-_MONEY: Final = re.compile(r"[$€£]|\d[.,]\d{2}$")
-_KEYS: Final = frozenset(("sku", "gtin", "mpn", "variant_key"))
-_NEVER_PLACES: Final = _KEYS | {"product_key", "title", "gpc_brick"}
-_NO_PLACES: Final = frozenset(("out of", "of", "min", "max", "in", "on", "no", "new", "old"))
+_DATA: Final = load("places")
+_PATTERNS: Final = {name: re.compile(text.strip("\n"), re.I) for name, text in _DATA["patterns"].items()}
+_LISTS: Final = {name: frozenset(phrases(text)) for name, text in _DATA["words"].items()}
+_SEPARATORS: Final = re.compile(r"[_\-:/()\[\].]+")
+_KEYS: Final = ("sku", "gtin", "mpn", "variant_key")
+_NEVER_PLACES: Final = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))
 _SAID_OF_PLACES: Final = frozenset(("warehouse", "lang", "stock"))
 _PLAIN: Final = 100
+_QUITE_PLAIN: Final = 80
+_BEFORE_OTHERS: Final = 40
 _LONGEST: Final = 24
+_MOST_WORDS: Final = 4
 
 
 def place_named(text: str) -> str | None:
-    """The place that a header is wholly about (`NJ`, `Warehouse 3`, `East Coast`), as written, or None."""
-    words = plain_words(text).split()
-    if not words or len(words) > 4:
+    """Return the place that a header is wholly about (`NJ`, `Warehouse 3`, `East Coast`), as written, or None."""
+    plain = plain_words(text)
+    given = plain.split()
+    places = _LISTS["places"] | _LISTS["directions"]
+    rest = [one for one in given if one not in places and one not in _LISTS["generic"] and not one.isdigit()]
+    if len(given) > _MOST_WORDS:
         return None
-    known = [word for word in words if word in _KNOWN]
-    rest = [word for word in words if word not in _KNOWN and word not in _GENERIC and not word.isdigit()]
-    if (
-        (known or any(word in _GENERIC for word in words))
-        and not rest
-        and words not in (["new"], ["w"], ["store"], ["coast"])
-    ):
+    named = any(one in places or one in _LISTS["generic"] for one in given)
+    if named and not rest and (plain in places or plain not in _LISTS["no_places"]):
         return clean(text).strip("* ")
-    return (
-        clean(text) if _CODE.fullmatch(" ".join(words)) and not rest[1:] and words[0] not in ("x", "h", "d") else None
-    )
+    coded = _PATTERNS["code"].fullmatch(plain) and not rest[1:] and given[0] not in ("x", "h", "d")
+    return clean(text) if coded else None
 
 
-def is_compass(text: str) -> bool:
-    """Whether a place is a direction, which price books use for price columns as well."""
-    return any(word in _COMPASS for word in plain_words(text).split())
+def _place_beside(kind: str, text: str) -> str:
+    """Return what stands beside the words for a quantity, an arrival or an order (`ETA NJ`); nothing where there are none."""
+    flat = _SEPARATORS.sub(" ", clean(text))
+    pattern = _PATTERNS[kind]
+    return " ".join(pattern.sub(" ", flat).split()).strip("* ") if pattern.search(flat) else ""
 
 
-def looks_like_stock(samples: Sequence[str], surely: bool = False) -> bool:
-    """Whether the values of a column are quantities or stock words; `surely`: some are nothing else (`20+`, `Call`)."""
-    given = [sample.strip() for sample in samples if sample.strip()]
-    if any(_MONEY.search(sample) for sample in given):
-        return False
-    if surely:
-        return any(_PLAIN_STOCK.fullmatch(sample) for sample in given) and looks_like_stock(samples)
-    return all(_STOCK.fullmatch(sample) for sample in given)
+def _given(samples: Sequence[str]) -> list[str]:
+    return [stripped for sample in samples if (stripped := sample.strip())]
 
 
-def _rest(text: str, pattern: re.Pattern[str]) -> str | None:
-    flat = re.sub(r"[_\-:/()\[\].]+", " ", clean(text))
-    if not pattern.search(flat):
-        return None
-    return " ".join(pattern.sub(" ", flat).split()).strip("* ")
+def _are_stock(samples: Sequence[str]) -> bool:
+    """Return whether the values of a column are quantities or stock words."""
+    given = _given(samples)
+    return not any(map(_PATTERNS["money"].search, given)) and all(map(_PATTERNS["stock"].fullmatch, given))
 
 
-def arrival_place(text: str) -> str | None:
-    """The place of an arrival column (`ETA NJ`), or None."""
-    return _rest(text, _ETA) or None
+def _are_surely_stock(samples: Sequence[str]) -> bool:
+    """Return whether some of the values are nothing else (`20+`, `Call`)."""
+    return any(map(_PATTERNS["surely_stock"].fullmatch, _given(samples))) and _are_stock(samples)
 
 
-def incoming_place(text: str) -> str | None:
-    """The place of an on-order column (`On Order NJ`), or None."""
-    return _rest(text, _INCOMING) or None
+def _are_counts(samples: Sequence[str]) -> bool:
+    """Return whether values are whole numbers with zeros among them: items are out of stock, prices are not nothing."""
+    given = _given(samples)
+    return len(given) > 1 and "0" in given and all(value.isdecimal() for value in given)
 
 
-def quantity_place(text: str) -> str | None:
-    """The place of a quantity column (`Qty NJ`, `Dallas Available`), or None."""
-    return None if _COST.search(text) else _rest(text, _QUANTITY) or None
+def _arrivals(sheet: Sheet) -> dict[int, str]:
+    """Return the columns that name an arrival at a place, and the place."""
+    found = {place: _place_beside("arrival", header) for place, header in enumerate(sheet.headers)}
+    return {
+        place: name
+        for place, name in found.items()
+        if 0 < len(name) <= _LONGEST and sheet.strongest(place).score < _PLAIN
+    }
 
 
-def _at(field: str, place: str) -> tuple[Sense, ...]:
-    return (Sense(field, _PLAIN, (("location", place),)),)
-
-
-def _arrivals(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> dict[int, str]:
-    """Columns that name an arrival at a place, and the place."""
+def _stock_columns(sheet: Sheet, arrivals: set[str]) -> dict[int, str]:
+    """Return the columns that are headed by a place and hold quantities."""
     found: dict[int, str] = {}
-    for position, header in enumerate(headers):
-        place = arrival_place(header)
-        if place and len(place) <= _LONGEST and not (known[position] and known[position][0].rank >= _PLAIN):
-            found[position] = place
-    return found
-
-
-def _stock_columns(
-    headers: Sequence[str],
-    columns: Sequence[Sequence[str]],
-    known: Sequence[tuple[Sense, ...]],
-    arrivals: set[str],
-    settings: FeedSettings,
-) -> dict[int, str]:
-    """Columns that are headed by a place and hold quantities."""
-    found: dict[int, str] = {}
-    for position, header in enumerate(headers):
-        name = clean(header)
-        if known[position] and known[position][0].field in _NEVER_PLACES:
+    of_stock = sheet.settings.stream == "stock"
+    for place, header in enumerate(sheet.headers):
+        values, is_known, name = sheet.samples[place], bool(sheet.options[place]), clean(header)
+        named = name if name in arrivals else place_named(header)
+        if named is None and of_stock and not is_known and len(name) <= _LONGEST and _are_surely_stock(values):
+            named = name
+        if not named or sheet.strongest(place).field in _NEVER_PLACES or not _are_stock(values):
             continue
-        place = name if name in arrivals else place_named(header)
-        unknown = not known[position] and 0 < len(name) <= _LONGEST
-        if place is None and not (unknown and settings.stream == "stock"):
-            continue
-        if place is None and not looks_like_stock(columns[position], surely=True):
-            continue
-        if not looks_like_stock(columns[position]):
-            continue
-        surely = name in arrivals or looks_like_stock(columns[position], surely=True) or settings.stream == "stock"
-        surely = surely or _counts(columns[position])
-        if (is_compass(header) or known[position]) and not surely:
-            continue
-        found[position] = place or name
+        # Directions head prices as well, and a header that is known is no place unless its values say so.
+        doubtful = is_known or not _LISTS["directions"].isdisjoint(sheet.words[place].split())
+        if not doubtful or name in arrivals or of_stock or _are_surely_stock(values) or _are_counts(values):
+            found[place] = named
     return found
 
 
 def _may_be_place(text: str) -> bool:
-    """Whether words beside a quantity's may name a place: words that headers use for other things do not."""
-    return (
-        len(text) <= _LONGEST
-        and plain_words(text) not in _NO_PLACES
-        and (
-            place_named(text) is not None
-            or not any(word.concepts - _SAID_OF_PLACES for word in words_of(plain_words(text)))
-        )
-    )
+    """Return whether words beside a quantity's may name a place: words that headers use for other things do not."""
+    plain = plain_words(text)
+    if len(text) > _LONGEST or plain in _LISTS["no_places"]:
+        return False
+    return place_named(text) is not None or concepts_in(words_of(plain)) <= _SAID_OF_PLACES
 
 
-def _counts(samples: Sequence[str]) -> bool:
-    """Whether values are whole numbers with zeros among them: items are out of stock, prices are not nothing."""
-    given = [sample.strip() for sample in samples if sample.strip()]
-    return len(given) > 1 and "0" in given and all(value.isdecimal() for value in given)
-
-
-def _named_quantities(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> dict[int, str]:
-    """Columns that say quantity and place (`Qty NJ`); a single one with an unknown word is no warehouse."""
+def _named_quantities(sheet: Sheet) -> dict[int, str]:
+    """Return the columns that say quantity and place (`Qty NJ`); a single one with an unknown word is no warehouse."""
     found: dict[int, str] = {}
-    for position, header in enumerate(headers):
-        place = quantity_place(header)
-        if place is None or not _may_be_place(place) or is_listed(plain_words(header)):
-            continue
-        if known[position] and known[position][0].rank >= 80 and not place_named(place):
-            continue
-        found[position] = place
-    sure = {position for position, place in found.items() if place_named(place)}
-    return found if sure or len(found) > 1 else {}
+    for place, header in enumerate(sheet.headers):
+        name = "" if _PATTERNS["cost"].search(header) else _place_beside("quantity", header)
+        plainly = sheet.strongest(place).score >= _QUITE_PLAIN and not place_named(name)
+        if name and not plainly and _may_be_place(name) and sheet.words[place] not in PHRASES:
+            found[place] = name
+    return found if len(found) > 1 or any(map(place_named, found.values())) else {}
 
 
-def _without_totals(known: list[tuple[Sense, ...]], places: set[int]) -> list[tuple[Sense, ...]]:
-    """Beside columns for each warehouse a plain quantity is their sum: no stock of its own."""
-    return [
-        options
-        if position in places
-        else tuple(Sense("ignore", sense.rank) if sense.field == "quantity" else sense for sense in options)
-        for position, options in enumerate(known)
-    ]
+def read_warehouses(sheet: Sheet) -> None:
+    """Give the quantities, arrivals and orders of one place each that place.
 
-
-def located(
-    headers: Sequence[str],
-    columns: Sequence[Sequence[str]],
-    known: Sequence[tuple[Sense, ...]],
-    settings: FeedSettings,
-) -> list[tuple[Sense, ...]]:
-    """`known` with quantities, arrivals and orders of one place each given that place.
-
-    A column is a warehouse's when its header names a place (or an arrival column does) and its values are quantities;
-    directions head prices as well, so they need values that no price has (`20+`), an arrival column, or a stock feed.
+    A column is a warehouse's when its header names a place (or an arrival column does) and its values are quantities.
+    Beside such columns a plain quantity is their sum: no stock of its own.
     """
-    out = list(known)
-    if not any(options and options[0].field in _KEYS for options in known):
-        return out
-    arrivals = _arrivals(headers, known)
-    stock = _stock_columns(headers, columns, known, set(arrivals.values()), settings)
-    named = _named_quantities(headers, known)
+    for place in sheet.places_of("quantity"):
+        if sheet.names(place, _LISTS["sellable"]):
+            sheet.change(place, score=sheet.strongest(place).score + _BEFORE_OTHERS)
+    if not sheet.places_of(*_KEYS):
+        return
+    arrivals, named = _arrivals(sheet), _named_quantities(sheet)
+    stock = _stock_columns(sheet, set(arrivals.values()))
     if len(stock) + len(named) < 2 and not (stock and arrivals) and not (named and not stock):
         stock = {}
-    for position, place in {**named, **stock}.items():
-        if not (out[position] and out[position][0].field in MONEY and out[position][0].rank >= _PLAIN):
-            out[position] = _at("quantity", place)
-    places = {*stock.values(), *named.values()}
-    for position, place in arrivals.items():
-        if place in places or place_named(place):
-            out[position] = _at("incoming.0.eta", place)
-    for position, header in enumerate(headers):
-        on_order = incoming_place(header)
-        if on_order in places and on_order is not None:
-            out[position] = _at("incoming.0.quantity", on_order)
-    return _without_totals(out, {*stock, *named}) if places else out
+    quantities = named | stock
+    names = set(quantities.values())
+    located = {
+        place: ("quantity", name)
+        for place, name in quantities.items()
+        if sheet.strongest(place).field not in MONEY or sheet.strongest(place).score < _PLAIN
+    }
+    located |= {p: ("incoming.0.eta", name) for p, name in arrivals.items() if name in names or place_named(name)}
+    orders = ((place, _place_beside("incoming", header)) for place, header in enumerate(sheet.headers))
+    located |= {place: ("incoming.0.quantity", name) for place, name in orders if name in names}
+    for place, options in enumerate(sheet.options):
+        if place in located:
+            field, name = located[place]
+            sheet.options[place] = (Sense(field, _PLAIN, (("location", name),)),)
+        elif names and place not in quantities:
+            sheet.options[place] = tuple(
+                Sense(IGNORE, sense.score) if sense.field == "quantity" else sense for sense in options
+            )

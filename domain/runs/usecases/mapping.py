@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from domain.ingestion.reading import ReadTables
-from domain.mappings.usecases.proposals import keep_proposals
+from domain.mappings.usecases import keep_proposals
 from domain.runs.model import Run
 from domain.runs.sheets import columns_of
 from ports.unit_of_work import Tx

@@ -16,7 +16,7 @@ from ports.unit_of_work import Tx
 
 
 class Replayer:
-    """domain.mappings.usecases.service.Replaying, and what stands behind a replay that was asked for."""
+    """domain.mappings.usecases.Replaying, and what stands behind a replay that was asked for."""
 
     def settings(self, source: Source, stream: Stream) -> FeedSettings:
         """How the source's values are read."""

@@ -84,7 +84,8 @@ Read = Callable[[str], object]
 
 def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(domain.ingestion.__path__, "domain.ingestion."):
-        yield importlib.import_module(found.name)
+        if found.name != "domain.ingestion.data":  # it reads our own files
+            yield importlib.import_module(found.name)
     yield search
 
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.mapping.namespaces import without_namespaces
+from domain.ingestion.mapping.neighbours import without_prefixes
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, MappingTier
+from domain.ingestion.vocabulary.likeness import class_of
 from domain.ingestion.vocabulary.senses import senses
 
 PAIRS = {
@@ -203,7 +204,7 @@ def test_a_word_before_every_header_says_nothing() -> None:
     assert shared["zq_width"] == "dimensions.width"
     assert shared["zq_brand"] == "brand"
     few = ["SKU", "Title", "Price", "Colour", "Width", "Height", "Brand", "Bunkbay width", "Bunkbay height"]
-    assert without_namespaces(few, [()] * len(few))[-2:] == [(), ()]
+    assert without_prefixes(few)[-2:] == [(), ()]
 
 
 def test_the_title_is_the_one_without_a_language() -> None:
@@ -243,3 +244,9 @@ def test_a_sale_price_for_some_days_is_told_and_not_read() -> None:
 def test_a_unit_s_unit_is_read_as_nothing(header: str) -> None:
     """What says the unit of others and names one itself says no unit."""
     assert not any(sense.field.endswith("_unit") for sense in senses(header))
+
+
+def test_all_places_of_a_numbered_family_are_of_one_class() -> None:
+    """`Category 5` is as like to categories as `Category 1`."""
+    assert class_of("category_path.4") == class_of("category_path.0") == class_of("category_path")
+    assert class_of("cartons.3.width") == "cartons.0.width"

@@ -17,6 +17,7 @@ from domain.mappings.asking import (
     DOUBTFUL,
     INSTRUCTIONS,
     MOST_ASKED,
+    OFFERED,
     ON_ITS_WORD,
     BadGuess,
     Guess,
@@ -29,7 +30,6 @@ from domain.mappings.asking import (
 )
 from domain.mappings.confirming import CUT, FIELDS, confirm
 from domain.mappings.model import MappingStatus, SourceMapping
-from domain.mappings.offering import OFFERED
 from domain.mappings.proposing import brought_up_to_date
 from entrypoints.operations.validation import SchemaFaults
 from tests.support import builders
