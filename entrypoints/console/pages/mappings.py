@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from domain.mappings.ports import MappingStore
-from domain.sources.ports import SourceStore
-
 from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
 from domain.kernel.errors import DomainError, NotFound
 from domain.mappings.asking import OFFERED
 from domain.mappings.confirming import FIELDS
 from domain.mappings.model import SourceMapping
+from domain.mappings.ports import MappingStore
 from domain.mappings.trying import Tried, tried
 from domain.runs.sheets import context_of
 from domain.sources.model import Source
