@@ -20,9 +20,9 @@ from domain.platform.usecases import Heartbeat, PlatformService
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
-from entrypoints.console.asked import asked_of
 from entrypoints.console.console import Console
-from entrypoints.console.registry import PAGES
+from entrypoints.console.pages import PAGES
+from entrypoints.console.request import ConsoleRequest
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health, resource_metadata
 from entrypoints.http.access_log import AccessLog
@@ -170,7 +170,7 @@ def _mount_pages(app: Quart, pages: Pages, files: ClientFiles) -> None:
 
 def _mount_console(app: Quart, console: Console) -> None:
     async def page(**_: str) -> QuartResponse:
-        return to_quart(await console.answer(asked_of(request.scope, body_of(request.scope))))
+        return to_quart(await console.answer(ConsoleRequest.from_scope(request.scope, body_of(request.scope))))
 
     for rule in console.rules:
         methods = METHODS if rule.startswith("/console") else console.methods_of(rule)

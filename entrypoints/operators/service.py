@@ -6,9 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from entrypoints.console.policy import GUARDED, content_policy
-from entrypoints.console.rendering import environment
-from entrypoints.console.static_files import PLACE, static_files
+from entrypoints.console.rendering import STATIC, environment, static_files
+from entrypoints.console.security import GUARDED, content_policy
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.connections import serve
@@ -49,8 +48,8 @@ class OperatorsPage:
         if scope["method"] not in ("GET", "HEAD"):
             return _plain(405, "This page is only looked at.")
         path: str = scope["path"]
-        if path.startswith(PLACE):
-            found = static_files().find(path, None)
+        if path.startswith(STATIC):
+            found = static_files().find(path)
             return found or _plain(404, "There is no such file.")
         if path != "/":
             return _plain(404, "There is one page, at /.")

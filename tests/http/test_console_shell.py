@@ -12,17 +12,14 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge, RateLimited
-from entrypoints.console.asked import Asked, values_of
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
-from entrypoints.console.files_in_hand import FilesInHand
-from entrypoints.console.forms import read_form
-from entrypoints.console.page import Answer, Page
-from entrypoints.console.places import safe_place
-from entrypoints.console.registry import PAGES
-from entrypoints.console.visit import Visit
+from entrypoints.console.context import Page, PageContext
+from entrypoints.console.pages import PAGES
+from entrypoints.console.request import ConsoleRequest, parse_query
+from entrypoints.console.security import FileForms, safe_target
 from entrypoints.http.exchange import Response
 from entrypoints.http.incoming_body import IncomingBody
 from entrypoints.http.pipeline import Pipeline
@@ -186,13 +183,13 @@ async def test_one_is_led_to_our_own_pages_only() -> None:
         "",
         "/console/\x00",
     ):
-        assert safe_place(bad) == "/console"
+        assert safe_target(bad) == "/console"
     for good in (
         "/console",
         "/console/catalogue?q=a%20b",
         "/oauth/authorize?client_id=x&redirect_uri=https://app.test/",
     ):
-        assert safe_place(good) == good
+        assert safe_target(good) == good
 
 
 async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(world: World) -> None:
@@ -213,7 +210,7 @@ async def test_the_choice_of_looks_is_kept(world: World) -> None:
     assert "data-theme" not in plain.text.partition("<body")[0]
 
 
-def _sent(*parts: bytes) -> Asked:
+def _sent(*parts: bytes) -> ConsoleRequest:
     pieces = list(parts)
 
     async def receive() -> Any:
@@ -221,7 +218,7 @@ def _sent(*parts: bytes) -> Asked:
         return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
 
     headers = {"content-type": "multipart/form-data; boundary=edge"}
-    return Asked("POST", "/console/x", "", headers, "", IncomingBody(receive))
+    return ConsoleRequest("POST", "/console/x", "", headers, "", IncomingBody(receive))
 
 
 HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xabn\r\n--edge\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\nContent-Type: text/csv\r\n\r\n'
@@ -229,23 +226,23 @@ HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xa
 
 async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
     body = b"sku,price\r\n" * 300_000
-    form = await read_form(_sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n"), 8 << 20)
+    form = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").form(8 << 20)
     assert (
         form.values["csrf"] == "tokën" and form.files["file"].name == "a.csv" and form.files["file"].size == len(body)
     )
     assert form.files["file"].file.read() == body
     with pytest.raises(PayloadTooLarge):
-        await read_form(_sent(HEAD, body, b"\r\n--edge--\r\n"), 1 << 20)
+        await _sent(HEAD, body, b"\r\n--edge--\r\n").form(1 << 20)
     for broken in (
         [b"no form at all"],
         [HEAD],
         [b'--edge\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"x" * (2 << 20), b"\r\n--edge--"],
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await read_form(_sent(*broken), 8 << 20)
+            await _sent(*broken).form(8 << 20)
 
 
-def _form_of(kind: str, *parts: bytes) -> Asked:
+def _form_of(kind: str, *parts: bytes) -> ConsoleRequest:
     asked = _sent(*parts)
     return replace(asked, headers={"content-type": kind})
 
@@ -263,8 +260,8 @@ async def test_no_form_holds_others_up() -> None:
         _form_of(f"{mixed}{'; a=b' * 5000}".replace("=edge", "=" + "e" * 80)),
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await read_form(refused, 64 << 20)
-    whole = await read_form(_form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00"), 64 << 20)
+            await refused.form(64 << 20)
+    whole = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").form(64 << 20)
     assert whole.values["a"] == "A" * 85_000 and whole.values["b"] == "\ufffd"
 
 
@@ -278,12 +275,12 @@ async def test_nul_is_no_fault_of_ours(world: World) -> None:
     browser = await world.browser(role="owner")
     for place in ("/console/catalogue?brand=%00&status=%00", "/console/organisation/members?cursor=%00"):
         assert (await browser.get(place)).status < 500, place
-    assert values_of("a=x%00y")["a"] == "x\ufffdy"
+    assert parse_query("a=x%00y")["a"] == "x\ufffdy"
     assert (await browser.send("GET", "/console/developers/keys/\0/revoke", b"", {})).status == 404
 
 
 async def test_files_of_one_organisation_wait_for_each_other(world: World) -> None:
-    files = FilesInHand()
+    files = FileForms()
     with ExitStack() as open_:
         for _ in range(4):
             open_.enter_context(files.counted("org_a"))
