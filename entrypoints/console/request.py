@@ -236,10 +236,8 @@ async def _read_multipart(body: IncomingBody, boundary: bytes, most: int, folder
     async for event in _multipart_events(body, boundary, most):
         if isinstance(event, Field | File):
             # It holds what is sent, on the disk once it is large; whoever reads the form closes it by forgetting it.
-            part, sink = (
-                event,
-                cast("IO[bytes]", SpooledTemporaryFile(max_size=1 << 20, dir=str(folder) if folder else None)),
-            )
+            spool = SpooledTemporaryFile(max_size=1 << 20, dir=str(folder) if folder else None)  # noqa: SIM115
+            part, sink = event, cast("IO[bytes]", spool)
         elif isinstance(event, Data) and part is not None and sink is not None:
             sink.write(event.data)
             size = sink.tell()
