@@ -137,38 +137,45 @@ class ConsoleApi:
 
     async def get(self, path: str, **query: Any) -> Any:
         """GET; parameters that are None are left out, lists are joined by commas."""
-        return await self._call("GET", path, query=query)
+        return msgspec.json.decode(await self.body(path, **query))
+
+    async def body(self, path: str, **query: Any) -> bytes:
+        """GET, undecoded: of something large, only what a page shows need be read."""
+        return await self._send("GET", path, query=query)
 
     async def post(self, path: str, body: Any = None, *, dry_run: str | None = None) -> Any:
         """POST under an Idempotency-Key of this form and body; `dry_run` is `true` or `explain`."""
         sent = b"" if body is None else encode(body)
         digest = blake2b(f"{self._once}\0{path}\0".encode() + sent, digest_size=16).hexdigest()
         headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key")}
-        return await self._call("POST", path, sent, headers | ({"service-dry-run": dry_run} if dry_run else {}))
+        return await self._change("POST", path, sent, headers | ({"service-dry-run": dry_run} if dry_run else {}))
 
     async def patch(self, path: str, body: Any, version: int | None = None) -> Any:
         """PATCH what has that version; any, when none is given. Raises Refused (412) when it has changed since."""
-        return await self._call("PATCH", path, encode(body), {"if-match": f'"{version}"'} if version else {})
+        return await self._change("PATCH", path, encode(body), {"if-match": f'"{version}"'} if version else {})
 
     async def put(self, path: str, body: Any) -> Any:
         """PUT, whatever the version."""
-        return await self._call("PUT", path, encode(body))
+        return await self._change("PUT", path, encode(body))
 
     async def delete(self, path: str) -> Any:
         """DELETE, whatever the version."""
-        return await self._call("DELETE", path)
+        return await self._change("DELETE", path)
 
-    async def _call(
+    async def _change(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Any:
+        answered = await self._send(method, path, body, {"if-match": "*", **(headers or {})})
+        return msgspec.json.decode(answered) if answered else None
+
+    async def _send(
         self,
         method: str,
         path: str,
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> bytes:
         given = self._request.headers
-        sent = {"if-match": "*"} if method != "GET" else {}
-        sent |= {name: given[name] for name in _FORWARDED if name in given} | dict(headers or {})
+        sent = {name: given[name] for name in _FORWARDED if name in given} | dict(headers or {})
         if body:
             sent |= {"content-type": "application/json", "content-length": str(len(body))}
 
@@ -180,7 +187,7 @@ class ConsoleApi:
         response = await self._pipeline.answer(request, caller=self._caller)
         if response.status >= 400:
             raise Refused(msgspec.json.decode(response.body), response.header("retry-after"))
-        return msgspec.json.decode(response.body) if response.body else None
+        return response.body
 
 
 def _joined(value: Any) -> Any:

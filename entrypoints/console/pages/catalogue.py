@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from domain.catalogue import categories, search
 from domain.catalogue.completions import Completions, grown
 from domain.catalogue.filter_counts import FilterCounts
@@ -141,10 +143,10 @@ def _category_name(id: str) -> str:
 @pages.get("/catalogue/<id>")
 async def show_product(page: PageContext) -> Response:
     """Show a product, or the part of its page that htmx asks for."""
-    product, names = await page.api.get(f"/v1/products/{page.ids['id']}"), await source_names(page)
-    part, variants, query = page.request.partial or page.query["part"], product["variants"], page.query
+    product, variants = await _product(page)
+    part, query, names = page.request.partial or page.query["part"], page.query, await source_names(page)
     at = _place(variants, query["variant"])
-    variant = variants[at] if variants else None
+    variant = msgspec.json.decode(variants[at]) if variants else None
     offers = variant["offers"] if variant else []
     alone = [offer for offer in offers if offer["id"] == query["offer"]]
     newest = sorted(offers, key=lambda offer: offer["observed_at"], reverse=True)
@@ -165,7 +167,7 @@ async def show_product(page: PageContext) -> Response:
         variant=variant,
         variant_name=variant_name,
         listed=listed,
-        rows=[(one, offered(stated(one["offers"]))) for one in listed.items],
+        rows=[(one, offered(stated(one["offers"]))) for one in map(msgspec.json.decode, listed.items)],
         beside=beside,
         columns=sorted(beside.items, key=lambda one: (names.get(one["source"], one["source"]), one["location"])),
         alone=bool(alone),
@@ -179,10 +181,22 @@ async def show_product(page: PageContext) -> Response:
     )
 
 
-def _place(variants: Sequence[Json], id: str) -> int:
+async def _product(page: PageContext) -> tuple[dict[str, Any], list[msgspec.Raw]]:
+    """Return a product, and its variants undecoded: it may have thousands, of which a page shows a few (ADR 73)."""
+    body = await page.api.body(f"/v1/products/{page.ids['id']}")
+    parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    variants = msgspec.json.decode(parts.pop("variants"), type=list[msgspec.Raw])
+    return {name: msgspec.json.decode(part) for name, part in parts.items()}, variants
+
+
+def _place(variants: Sequence[msgspec.Raw], id: str) -> int:
     """Return where the variant of that id stands, or the one that it was merged into; the first for any other."""
-    found = (at for at, one in enumerate(variants) if one["id"] == id or id in one.get("merged_from", ()))
-    return next(found, 0)
+    for at, raw in enumerate(variants if id else ()):
+        if id.encode() in bytes(raw):
+            variant = msgspec.json.decode(raw)
+            if id in (variant["id"], *variant.get("merged_from", ())):
+                return at
+    return 0
 
 
 def variant_name(variant: Json) -> str:
