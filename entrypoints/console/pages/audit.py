@@ -14,10 +14,10 @@ from entrypoints.http.exchange import Response
 
 PLACE: Final = "/console/organisation/audit"
 _ENTRIES: Final = 20
-_FIELDS: Final = 10
-"""Fields of an entry that a list of entries shows; the entry alone shows so many times twenty at once."""
-_VALUE: Final = 200
-"""Characters of a value in a list of entries; an entry alone shows so many times fifty."""
+_FIELDS: Final = 5
+"""Fields of an entry that a list of entries shows."""
+_VALUE: Final = 120
+"""Characters of a value there."""
 
 pages: Final = Pages(PLACE, section="Organisation", scope="audit:read")
 
@@ -107,8 +107,8 @@ async def show_entry(page: PageContext) -> Response:
         entry = await tx.audit.get(page.ids["id"])
     if entry is None:
         raise NotFound
-    every = differences(entry.change.before, entry.change.after, 50 * _VALUE)
-    lines = Portion.of(every, page.query.number("from"), 20 * _FIELDS)
+    every = differences(entry.change.before, entry.change.after, 10_000)
+    lines = Portion.of(every, page.query.number("from"), 200)
     return page.render("organisation/entry.html", entry=entry, title=_title(page, entry.context.operation), lines=lines)
 
 
