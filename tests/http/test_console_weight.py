@@ -17,7 +17,7 @@ from tests.http.test_console_pages import well_formed
 from tests.support.console_large import OFFERS, VARIANTS, Large, large
 from tests.support.console_places import places_of
 
-MOST = 100_000
+MOST = 120_000
 """Bytes of a page, unpacked."""
 
 

@@ -14,9 +14,9 @@ from entrypoints.http.exchange import Response
 
 PLACE: Final = "/console/organisation/audit"
 _ENTRIES: Final = 20
-_FIELDS: Final = 5
+_FIELDS: Final = 10
 """Fields of an entry that a list of entries shows."""
-_VALUE: Final = 120
+_VALUE: Final = 100
 """Characters of a value there."""
 
 pages: Final = Pages(PLACE, section="Organisation", scope="audit:read")
