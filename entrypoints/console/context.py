@@ -51,6 +51,7 @@ encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 _FORWARDED: Final = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
 View: TypeAlias = Callable[["PageContext"], Awaitable[Response]]
 V = TypeVar("V", bound=View)
+RefusedView: TypeAlias = Callable[["PageContext", "Refused"], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,22 @@ class Pages(list[Page]):
         """Register what only shows something."""
         return self.route(rule, ("GET",), **fields)
 
-    def post(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register what a form does."""
-        return self.route(rule, ("POST",), **fields)
+    def post(self, rule: str = "", *, again: RefusedView | None = None, **fields: Any) -> Callable[[View], View]:
+        """Register what a form does; when it is refused, `again` is shown, with what was typed and the refusal."""
+
+        def register(view: View) -> View:
+            @wraps(view)
+            async def done(page: PageContext) -> Response:
+                try:
+                    return await view(page)
+                except Refused as refused:
+                    if again is None:
+                        raise
+                    return await again(page, refused)
+
+            return self.route(rule, ("POST",), **fields)(done)
+
+        return register
 
     def form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
         """Register a view that shows a form and does what it asks for."""

@@ -16,7 +16,6 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
-from entrypoints.console.context import Page, PageContext
 from entrypoints.console.pages import PAGES
 from entrypoints.console.request import ConsoleRequest, parse_query
 from entrypoints.console.security import FileForms, safe_target

@@ -70,12 +70,28 @@ async def choose(page: PageContext) -> Response:
     return page.render("sources/new.html", mail=page.dependencies.settings.mail_domain is not None)
 
 
+def _given(page: PageContext) -> FormData:
+    return page.form if page.sent else page.query
+
+
 @pages.get("/sources/new/file")
-async def show_file(page: PageContext) -> Response:
+async def show_file(page: PageContext, refused: Refused | None = None) -> Response:
     """Show a file's form; once the file is here, what would be read of it."""
-    if token := page.query.get("draft"):
-        return await _preview_file(page, page.query, token)
-    return page.render("sources/new_file.html", most=BYTES)
+    given, preview = _given(page), None
+    if not (token := given.get("draft")):
+        return page.render("sources/new_file.html", most=BYTES)
+    draft = _draft_of(page, token)
+    if not given.get("name"):
+        stem = draft.name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100]
+        given = FormData([*given.pairs, ("name", stem.capitalize() or draft.name)])
+    if refused is None:
+        try:
+            preview = await _read_draft(page, _file_source(given), draft)
+        except Refused as error:
+            refused = error
+    return page.render(
+        "sources/new_file_look.html", refused=refused, draft=draft, token=token, given=given, preview=preview
+    )
 
 
 @pages.post("/sources/new/file", most=BYTES + LONGEST)
@@ -107,35 +123,17 @@ def _draft_of(page: PageContext, token: str) -> DraftFile:
         raise NotFound(_GONE) from None
 
 
-async def _preview_file(page: PageContext, given: FormData, token: str, refused: Refused | None = None) -> Response:
-    draft, preview = _draft_of(page, token), None
-    if not given.get("name"):
-        stem = draft.name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100]
-        given = FormData([*given.pairs, ("name", stem.capitalize() or draft.name)])
-    if refused is None:
-        try:
-            preview = await _read_draft(page, _file_source(given), draft)
-        except Refused as error:
-            refused = error
-    return page.render(
-        "sources/new_file_look.html", refused=refused, draft=draft, token=token, given=given, preview=preview
-    )
-
-
 def _file_source(given: FormData) -> dict[str, Any]:
     config = given.given("decimal", "warehouse") | {"currency": given.get("currency").lower()}
     return source_given(given, "file", {name: text for name, text in config.items() if text and text != "auto"})
 
 
-@pages.post("/sources/new/file/connect")
+@pages.post("/sources/new/file/connect", again=show_file)
 async def connect_file(page: PageContext) -> Response:
     """Make the source, and let its first upload have the file."""
-    token, drafts, tenant = page.form["draft"], Drafts(page.dependencies.objects), page.principal.tenant
-    draft = _draft_of(page, token)
-    try:
-        source = await page.api.post("/v1/sources", _file_source(page.form))
-    except Refused as refused:
-        return await _preview_file(page, page.form, token, refused)
+    drafts, tenant = Drafts(page.dependencies.objects), page.principal.tenant
+    draft = _draft_of(page, page.form["draft"])
+    source = await page.api.post("/v1/sources", _file_source(page.form))
 
     async def take_over(upload: str) -> None:
         await drafts.take_over(tenant, draft.id, upload)
@@ -201,30 +199,23 @@ async def _pieces_of(upload: Upload) -> AsyncIterator[bytes]:
 
 
 @pages.get("/sources/new/address")
-async def show_address(page: PageContext) -> Response:
+async def show_address(page: PageContext, refused: Refused | None = None) -> Response:
     """Ask for an address to be looked at."""
-    return page.render("sources/new_address.html", url=page.query.get("url"))
+    return page.render("sources/new_address.html", refused=refused, url=_given(page).get("url"))
 
 
-@pages.post("/sources/new/address")
+@pages.post("/sources/new/address", again=show_address)
 async def probe_address(page: PageContext) -> Response:
     """Have it looked at."""
     url = page.form.get("url")
-    if url and "://" not in url:
-        url = f"https://{url}"
-    try:
-        probe = await page.api.post("/v1/source-probes", {"url": url})
-    except Refused as refused:
-        return page.render("sources/new_address.html", refused=refused, url=url)
+    probe = await page.api.post("/v1/source-probes", {"url": f"https://{url}" if url and "://" not in url else url})
     return page.redirect(f"/console/probes/{probe['id']}")
 
 
 @pages.get("/probes/<id>", scope=READ)
-async def show_probe(
-    page: PageContext, given: FormData | None = None, refused: Refused | None = None, preview: Any = None
-) -> Response:
+async def show_probe(page: PageContext, refused: Refused | None = None, preview: Any = None) -> Response:
     """Show how far it is, and once it is over what it found and the form of what it proposes."""
-    probe, given = await page.api.get(f"/v1/source-probes/{page.ids['id']}"), given or page.query
+    probe, given = await page.api.get(f"/v1/source-probes/{page.ids['id']}"), _given(page)
     proposal = probe.get("proposal")
     if not given.get("name") and proposal:
         interval = str(proposal.get("schedule", {}).get("interval_minutes", ""))
@@ -254,7 +245,7 @@ async def follow_probe(page: PageContext) -> Response:
     return followed(page, "sources/probe.html", "progress", look)
 
 
-@pages.post("/probes/<id>")
+@pages.post("/probes/<id>", again=show_probe)
 async def connect_probe(page: PageContext) -> Response:
     """Preview what it proposes, or make the source of it."""
     form, probe = page.form, await page.api.get(f"/v1/source-probes/{page.ids['id']}")
@@ -263,19 +254,10 @@ async def connect_probe(page: PageContext) -> Response:
     proposal = probe["proposal"]
     config = proposal["config"] | ({"currency": currency} if (currency := form.get("currency").lower()) else {})
     body = proposal | source_given(form, proposal["kind"], config, schedule=schedule_given(form))
-    try:
-        if form.get("do") == "look":
-            return await show_probe(page, form, preview=await _read_pull(page, body))
-        source = await page.api.post("/v1/sources", body)
-    except Refused as refused:
-        return await show_probe(page, form, refused)
+    if form.get("do") == "look":
+        return await show_probe(page, preview=await _read_pull(page, body))
+    source = await page.api.post("/v1/sources", body)
     return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
-
-
-@pages.get("/sources/new/shop")
-async def show_shop(page: PageContext) -> Response:
-    """Ask which shop it is; then show the form that its connector asks for."""
-    return _shop_form(page, page.query.get("connector"), page.query)
 
 
 def _shops(page: PageContext) -> dict[str, Any]:
@@ -283,11 +265,11 @@ def _shops(page: PageContext) -> dict[str, Any]:
     return {info.name: info for info in infos if info.credentials_schema is not None and "api" in info.kinds}
 
 
-def _shop_form(
-    page: PageContext, name: str, given: FormData, refused: Refused | None = None, preview: Any = None
-) -> Response:
-    shops = _shops(page)
-    if (info := shops.get(name)) is None:
+@pages.get("/sources/new/shop")
+async def show_shop(page: PageContext, refused: Refused | None = None, preview: Any = None) -> Response:
+    """Ask which shop it is; then show the form that its connector asks for."""
+    given, shops = _given(page), _shops(page)
+    if (info := shops.get(given.get("connector"))) is None:
         return page.render("sources/new_shop.html", shops=shops.values())
     asked = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
     methods = [
@@ -310,7 +292,7 @@ def _filled(field: FormField, given: FormData) -> FormField:
     return field if field.type == "password" else field._replace(value=given[field.name])
 
 
-@pages.post("/sources/new/shop")
+@pages.post("/sources/new/shop", again=show_shop)
 async def connect_shop(page: PageContext) -> Response:
     """Try the sign-in out, or make the source with it."""
     form = page.form
@@ -319,14 +301,11 @@ async def connect_shop(page: PageContext) -> Response:
     config = settings_given(info.config_schema, form, {})
     body = source_given(form, "api", config, connector=info.name, schedule=schedule_given(form))
     credentials = credentials_given(sign_in_methods(info.credentials_schema), form)
-    try:
-        preview = await _read_pull(page, body, credentials)
-        if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
-            return _shop_form(page, info.name, form, None, preview)
-        source = await page.api.post("/v1/sources", body)
-        await page.api.put(f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
-    except Refused as refused:
-        return _shop_form(page, info.name, form, refused)
+    preview = await _read_pull(page, body, credentials)
+    if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
+        return await show_shop(page, preview=preview)
+    source = await page.api.post("/v1/sources", body)
+    await page.api.put(f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
     return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
 
 

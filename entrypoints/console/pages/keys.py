@@ -116,30 +116,16 @@ def _manages(page: PageContext) -> bool:
     return page.principal.role in MANAGERS
 
 
-@apps.form("/new")
-@sudo(f"{APPS}/new")
-async def new_app(page: PageContext) -> Response:
-    """Show the form, and what it makes: the secret is on that page alone."""
-    if not page.sent:
-        return _app_form(page, None)
-    kind = AppKind(page.form["kind"]) if page.form["kind"] in set(AppKind) else AppKind.WEB
-    try:
-        wanted = NewApp(page.form["name"], kind, *_app_given(page))
-        async with page.transaction("apps.create", livemode=True) as tx:
-            app, secret = await page.console.oauth.apps.create_app(tx, page.principal, wanted)
-    except Refused as error:
-        return _app_form(page, None, error)
-    return page.render("apps/secret.html", status=201, app=app, secret=secret, rotated=False)
-
-
 def _app_given(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the redirect URIs, one a line and each once, and the scopes of a form."""
     lines = [line.strip() for line in page.form["redirect_uris"].splitlines() if line.strip()]
     return tuple(dict.fromkeys(lines)), SCOPES if page.form["what"] == "all" else frozenset(page.form.all("scopes"))
 
 
-def _app_form(page: PageContext, app: App | None, refused: Refused | None = None) -> Response:
-    """Render the form; a fault of any one redirect URI is shown below their field."""
+@apps.get("/<app>")
+async def show_app(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show the form of one app, or of a new one; a fault of any one redirect URI is shown below their field."""
+    app = await _app(page) if "app" in page.ids else None
     for name, text in dict(refused.fields if refused else {}).items():
         if refused and name.startswith("redirect_uris"):
             refused.fields.setdefault("redirect_uris", text)
@@ -159,10 +145,22 @@ def _app_form(page: PageContext, app: App | None, refused: Refused | None = None
     )
 
 
-@apps.get("/<app>")
-async def show_app(page: PageContext) -> Response:
-    """Show one app: what can be changed of it."""
-    return _app_form(page, await _app(page))
+@apps.get("/new")
+@sudo(f"{APPS}/new")
+async def show_new_app(page: PageContext) -> Response:
+    """Show the form of a new app."""
+    return await show_app(page)
+
+
+@apps.post("/new", again=show_app)
+@sudo(f"{APPS}/new")
+async def create_app(page: PageContext) -> Response:
+    """Make it; the secret is on the page that follows alone."""
+    kind = AppKind(page.form["kind"]) if page.form["kind"] in set(AppKind) else AppKind.WEB
+    wanted = NewApp(page.form["name"], kind, *_app_given(page))
+    async with page.transaction("apps.create", livemode=True) as tx:
+        app, secret = await page.console.oauth.apps.create_app(tx, page.principal, wanted)
+    return page.render("apps/secret.html", status=201, app=app, secret=secret, rotated=False)
 
 
 async def _app(page: PageContext) -> App:
@@ -170,17 +168,13 @@ async def _app(page: PageContext) -> App:
         return await page.console.oauth.apps.get_app(tx, page.ids["app"])
 
 
-@apps.post("/<app>")
+@apps.post("/<app>", again=show_app)
 @sudo(APPS)
 async def save_app(page: PageContext) -> Response:
     """Change where codes are sent, and what may be asked for."""
-    app = await _app(page)
-    try:
-        change = AppChange(page.form["name"], *_app_given(page))
-        async with page.transaction("apps.update", livemode=True) as tx:
-            await page.console.oauth.apps.change_app(tx, page.principal, app.id, change)
-    except Refused as error:
-        return _app_form(page, app, error)
+    app, change = await _app(page), AppChange(page.form["name"], *_app_given(page))
+    async with page.transaction("apps.update", livemode=True) as tx:
+        await page.console.oauth.apps.change_app(tx, page.principal, app.id, change)
     return page.redirect(f"{APPS}/{app.id}", "Saved.")
 
 

@@ -116,17 +116,14 @@ async def show_reading(page: PageContext) -> Response:
     return page.render("sources/reading.html", tried=found, currency=context.currency)
 
 
-@pages.post("/mappings/<id>", scope=WRITE)
+@pages.post("/mappings/<id>", scope=WRITE, again=show_mapping)
 async def confirm_mapping(page: PageContext) -> Response:
     """Confirm it, with what was changed in the form; or only go on to other columns, which confirms nothing."""
     if "to" in page.form:
         return await show_mapping(page)
     mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
     edits = edits_of(mapping, page.form)
-    try:
-        await page.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
-    except Refused as refused:
-        return await show_mapping(page, refused)
+    await page.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
     notice = "The columns are confirmed; what is kept is read by them."
     return page.redirect(f"/console/sources/{mapping['source']}", notice)
 

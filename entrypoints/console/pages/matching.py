@@ -85,15 +85,12 @@ async def _source_names(page: PageContext, *sides: Item) -> dict[str, str]:
     return {source["id"]: source["name"] for source in sources if source}
 
 
-@pages.post("/matching/pairs/<id>/<any(merge, dismiss, reopen):what>", scope=WRITE)
+@pages.post("/matching/pairs/<id>/<any(merge, dismiss, reopen):what>", scope=WRITE, again=show_pair)
 async def decide(page: PageContext) -> Response:
     """Merge, dismiss or reopen; then show the next pair."""
     id, what = page.ids["id"], page.ids["what"]
     following = await _beside(page, id, backwards=False) or await _beside(page, id, backwards=True)
-    try:
-        await page.api.post(f"/v1/match-pairs/{id}/{what}")
-    except Refused as refused:
-        return await show_pair(page, refused)
+    await page.api.post(f"/v1/match-pairs/{id}/{what}")
     if what == "reopen":
         return page.redirect(f"/console/matching/pairs/{id}", "The pair is open again.")
     said = "Merged: the two are shown as one." if what == "merge" else "Dismissed: they are not offered again."
@@ -101,18 +98,15 @@ async def decide(page: PageContext) -> Response:
     return page.redirect(f"{place}?{urlencode({'last': id})}", said)
 
 
-@pages.post("/matching/pairs/<id>/undo", scope=WRITE)
+@pages.post("/matching/pairs/<id>/undo", scope=WRITE, again=show_pair)
 async def undo_decision(page: PageContext) -> Response:
     """Take back what was decided about a pair last."""
     id = page.ids["id"]
     pair = await page.api.get(f"/v1/match-pairs/{id}")
-    try:
-        if pair["status"] == "merged" and pair.get("merge"):
-            await page.api.post(f"/v1/merges/{pair['merge']}/undo")
-        elif pair["status"] == "dismissed":
-            await page.api.post(f"/v1/match-pairs/{id}/reopen")
-    except Refused as refused:
-        return await show_pair(page, refused)
+    if pair["status"] == "merged" and pair.get("merge"):
+        await page.api.post(f"/v1/merges/{pair['merge']}/undo")
+    elif pair["status"] == "dismissed":
+        await page.api.post(f"/v1/match-pairs/{id}/reopen")
     return page.redirect(f"/console/matching/pairs/{id}", "Taken back: the pair is open again.")
 
 
@@ -148,13 +142,10 @@ async def show_merge(page: PageContext, refused: Refused | None = None) -> Respo
     )
 
 
-@pages.post("/merges/<id>/undo", scope=WRITE)
+@pages.post("/merges/<id>/undo", scope=WRITE, again=show_merge)
 async def undo_merge(page: PageContext) -> Response:
     """Undo it."""
-    try:
-        await page.api.post(f"/v1/merges/{page.ids['id']}/undo")
-    except Refused as refused:
-        return await show_merge(page, refused)
+    await page.api.post(f"/v1/merges/{page.ids['id']}/undo")
     return page.redirect(f"/console/merges/{page.ids['id']}", "Undone: both are their own again.")
 
 
@@ -186,7 +177,7 @@ def _number(text: str, factor: int) -> Any:
     return found * factor if found.is_finite() and abs(found.adjusted()) < 12 else text
 
 
-@pages.post("/judge", scope=WRITE)
+@pages.post("/judge", scope=WRITE, again=show_judge)
 async def save_judge(page: PageContext) -> Response:
     """Change the judge's settings."""
     form, budget = page.form, _number(page.form.get("daily_budget"), _MICROS)
@@ -195,8 +186,5 @@ async def save_judge(page: PageContext) -> Response:
         share = _number(form.get(name), 1)
         body[name] = float(share / 100) if isinstance(share, Decimal) else share
     body["daily_budget_micros"] = int(budget) if isinstance(budget, Decimal) else budget
-    try:
-        await page.api.patch("/v1/matching/judge-settings", body)
-    except Refused as refused:
-        return await show_judge(page, refused)
+    await page.api.patch("/v1/matching/judge-settings", body)
     return page.redirect("/console/judge", "Saved.")

@@ -45,16 +45,13 @@ async def list_members(page: PageContext, refused: Refused | None = None) -> Res
     )
 
 
-@members.post("/invite")
+@members.post("/invite", again=list_members)
 @sudo(MEMBERS)
 async def invite(page: PageContext) -> Response:
     """Invite somebody by mail."""
     service = page.console.invitations
-    try:
-        async with page.transaction("invitations.create", livemode=True) as tx:
-            made, secret = await service.invite(tx, page.form["email"], page.form.get("role", "viewer"))
-    except Refused as refused:
-        return await list_members(page, refused)
+    async with page.transaction("invitations.create", livemode=True) as tx:
+        made, secret = await service.invite(tx, page.form["email"], page.form.get("role", "viewer"))
     await service.send(made, secret, page.principal.organisation.name)
     sent = "is on its way" if page.dependencies.outgoing_mail.sends else "waits in the operator's outbox"
     return page.redirect(MEMBERS, f"The invitation for {made.email} {sent}. It is good for a week.")
@@ -68,15 +65,12 @@ async def revoke_invitation(page: PageContext) -> Response:
     return page.redirect(MEMBERS, "The invitation is taken back; its link leads nowhere any more.")
 
 
-@members.post("/<member>/role")
+@members.post("/<member>/role", again=list_members)
 @sudo(MEMBERS)
 async def change_role(page: PageContext) -> Response:
     """Give a member another role."""
-    try:
-        async with page.transaction("members.change_role", livemode=True) as tx:
-            changed = await MemberService().change_role(tx, page.ids["member"], page.form["role"])
-    except Refused as refused:
-        return await list_members(page, refused)
+    async with page.transaction("members.change_role", livemode=True) as tx:
+        changed = await MemberService().change_role(tx, page.ids["member"], page.form["role"])
     # An owner may come in beside the provider; who is none any more may not.
     await page.dependencies.sso.rules.barred(changed.org, (changed.user,))
     return page.redirect(MEMBERS, f"{changed.email} is {changed.role} now.")
@@ -134,16 +128,13 @@ async def list_exports(page: PageContext, refused: Refused | None = None) -> Res
     return page.render("organisation/exports.html", refused=refused, found=found, moving=moving, may_start=may_start)
 
 
-@pages.post("/exports", scope="exports:write")
+@pages.post("/exports", scope="exports:write", again=list_exports)
 async def start_export(page: PageContext) -> Response:
     """Start one."""
     body: dict[str, Any] = {"kind": page.form.get("kind", "products")}
     if (since := page.form.get("since")) and body["kind"] == "products":
         body["filters"] = {"updated_since": beginning_of_day(since)}
-    try:
-        await page.api.post("/v1/exports", body)
-    except Refused as refused:
-        return await list_exports(page, refused)
+    await page.api.post("/v1/exports", body)
     return page.redirect(f"{BASE}/exports", "The export is being written. You can leave this page.", tone="info")
 
 
@@ -159,15 +150,12 @@ async def show_settings(page: PageContext, refused: Refused | None = None) -> Re
     )
 
 
-@pages.post("/settings")
+@pages.post("/settings", again=show_settings)
 async def save_settings(page: PageContext) -> Response:
     """Change them."""
     if page.principal.role not in MANAGERS:
         raise PermissionDenied("Only owners and admins change the organisation's settings.")
-    try:
-        async with page.transaction("orgs.change", livemode=True) as tx:
-            version = page.form.get("api_version") or None
-            await OrgSettings(SUPPORTED.dates).change(tx, page.form.get("name"), version)
-    except Refused as refused:
-        return await show_settings(page, refused)
+    async with page.transaction("orgs.change", livemode=True) as tx:
+        version = page.form.get("api_version") or None
+        await OrgSettings(SUPPORTED.dates).change(tx, page.form.get("name"), version)
     return page.redirect(f"{BASE}/settings", "Saved.")

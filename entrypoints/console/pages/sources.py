@@ -86,30 +86,26 @@ async def show_source(page: PageContext, refused: Refused | None = None, tested:
     )
 
 
-@pages.post("/<id>/<any(pause, resume, run, replay, test):what>", scope=WRITE)
+@pages.post("/<id>/<any(pause, resume, run, replay, test):what>", scope=WRITE, again=show_source)
 async def act(page: PageContext) -> Response:
     """Pause, resume, read now, read again, try out."""
     id, what, form = page.ids["id"], page.ids["what"], page.form
-    try:
-        if what == "test":
-            return await show_source(page, tested=await page.api.post(f"/v1/sources/{id}/test"))
-        if what in ("pause", "resume"):
-            status = "paused" if what == "pause" else "active"
-            await page.api.patch(f"/v1/sources/{id}", {"status": status}, form.number("version"))
-            said = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
-            return page.redirect(f"/console/sources/{id}", said)
-        body = {"stream": form.get("stream", "catalogue")} | (
-            {"accept_shrink": True} if form.get("accept_shrink") else {}
-        )
-        run = await page.api.post(f"/v1/sources/{id}/{'runs' if what == 'run' else 'replay'}", body)
-    except Refused as refused:
-        return await show_source(page, refused)
+    if what == "test":
+        return await show_source(page, tested=await page.api.post(f"/v1/sources/{id}/test"))
+    if what in ("pause", "resume"):
+        status = "paused" if what == "pause" else "active"
+        await page.api.patch(f"/v1/sources/{id}", {"status": status}, form.number("version"))
+        said = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
+        return page.redirect(f"/console/sources/{id}", said)
+    body = {"stream": form.get("stream", "catalogue")} | ({"accept_shrink": True} if form.get("accept_shrink") else {})
+    run = await page.api.post(f"/v1/sources/{id}/{'runs' if what == 'run' else 'replay'}", body)
     return page.redirect(f"/console/runs/{run['id']}")
 
 
 @pages.get("/<id>/settings", scope=WRITE)
-async def show_settings(page: PageContext, refused: Refused | None = None, part: str = "") -> Response:
-    """Show the forms of its settings and credentials; `part` is the one that was refused."""
+async def show_settings(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show the forms of its settings and credentials; of one that was refused what was typed, but secrets."""
+    part = page.request.path.rpartition("/")[2] if refused else ""
     source = await page.api.get(f"/v1/sources/{page.ids['id']}")
     info = page.dependencies.connectors.info(source["connector"])
     given = page.form if part == "settings" else None
@@ -129,7 +125,7 @@ async def show_settings(page: PageContext, refused: Refused | None = None, part:
     )
 
 
-@pages.post("/<id>/settings", scope=WRITE)
+@pages.post("/<id>/settings", scope=WRITE, again=show_settings)
 async def save_settings(page: PageContext) -> Response:
     """Change it, at the version that the form was made of."""
     source, form = await page.api.get(f"/v1/sources/{page.ids['id']}"), page.form
@@ -140,27 +136,21 @@ async def save_settings(page: PageContext) -> Response:
         changes["config"] = with_senders(config, form["senders"]) if "senders" in form else config
     if "interval_minutes" in form:
         changes["schedule"] = schedule_given(form)
-    try:
-        await page.api.patch(f"/v1/sources/{source['id']}", changes, form.number("version"))
-    except Refused as refused:
-        return await show_settings(page, refused, "settings")
+    await page.api.patch(f"/v1/sources/{source['id']}", changes, form.number("version"))
     return page.redirect(f"/console/sources/{source['id']}", "Saved.")
 
 
-@pages.post("/<id>/credentials", scope=WRITE)
+@pages.post("/<id>/credentials", scope=WRITE, again=show_settings)
 async def save_credentials(page: PageContext) -> Response:
     """Store what it signs in with, or forget it; credentials are never shown again."""
     id = page.ids["id"]
-    try:
-        if page.form.get("forget"):
-            await page.api.delete(f"/v1/sources/{id}/credentials")
-            return page.redirect(f"/console/sources/{id}/settings", "The credentials are forgotten.")
-        source = await page.api.get(f"/v1/sources/{id}")
-        info = page.dependencies.connectors.info(source["connector"])
-        credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
-        await page.api.put(f"/v1/sources/{id}/credentials", {"credentials": credentials})
-    except Refused as refused:
-        return await show_settings(page, refused, "credentials")
+    if page.form.get("forget"):
+        await page.api.delete(f"/v1/sources/{id}/credentials")
+        return page.redirect(f"/console/sources/{id}/settings", "The credentials are forgotten.")
+    source = await page.api.get(f"/v1/sources/{id}")
+    info = page.dependencies.connectors.info(source["connector"])
+    credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
+    await page.api.put(f"/v1/sources/{id}/credentials", {"credentials": credentials})
     return page.redirect(f"/console/sources/{id}", "The credentials are sealed and stored.")
 
 
@@ -219,7 +209,7 @@ def _category_ids() -> dict[str, str]:
     return {_GLUE.join(one.path): one.id for one in categories.everything().values()}
 
 
-@pages.post("/<id>/categories", scope=WRITE)
+@pages.post("/<id>/categories", scope=WRITE, again=list_categories)
 async def change_categories(page: PageContext) -> Response:
     """Set the rules that were changed, or take every suggestion over."""
     form, ids, place = page.form, _category_ids(), f"/console/sources/{page.ids['id']}/categories"
@@ -236,9 +226,6 @@ async def change_categories(page: PageContext) -> Response:
             rules.append({"path": one["path"], "category": wanted})
     if not rules:
         return page.redirect(place, "Nothing was changed.", tone="info")
-    try:
-        run = (await page.api.post(api, {"rules": rules})).get("run")
-    except Refused as refused:
-        return await list_categories(page, refused)
+    run = (await page.api.post(api, {"rules": rules})).get("run")
     said = f"{len(rules)} rules are set; the products are filed by them now."
     return page.redirect(f"/console/runs/{run['id']}" if run else place, said)

@@ -30,33 +30,38 @@ async def list_endpoints(page: PageContext) -> Response:
     return page.render("webhooks/list.html", found=found, makes=page.may(WRITE))
 
 
-@pages.form("/new", scope=WRITE)
-async def new_endpoint(page: PageContext) -> Response:
-    """Show the form, and what it makes: the signing secret is on that page alone."""
-    if not page.sent:
-        return await _form(page, {"event_types": ["offer.changed"], "payload": "thin", "coalesce_seconds": 0})
-    wanted = _given(page)
-    try:
-        endpoint = await page.api.post(_API, wanted)
-    except Refused as error:
-        return await _form(page, wanted, error)
-    return page.render("webhooks/secret.html", status=201, endpoint=endpoint, rotated=False)
-
-
-async def _form(
-    page: PageContext, wanted: Mapping[str, Any], refused: Refused | None = None, endpoint: Any = None
-) -> Response:
-    sources = (await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else []
+@pages.get("/new", scope=WRITE)
+@pages.get("/<endpoint>/edit", scope=WRITE)
+async def show_form(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show the form of a new endpoint, or of one that there is."""
+    endpoint = await page.api.get(_path(page)) if "endpoint" in page.ids else None
+    wanted: dict[str, Any] = {"event_types": ["offer.changed"], "payload": "thin", "coalesce_seconds": 0}
+    wanted |= (endpoint or {}) | (_given(page) if page.sent else {})
     return page.render(
         "webhooks/form.html",
         refused=refused,
         asked=wanted,
         endpoint=endpoint,
-        sources=sources,
+        sources=(await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else [],
         types=sorted(SUBSCRIBABLE),
         every=EVERY_TYPE in wanted["event_types"],
         fat="fat_webhooks" in page.principal.organisation.plan.features,
     )
+
+
+@pages.post("/new", scope=WRITE, again=show_form)
+async def create_endpoint(page: PageContext) -> Response:
+    """Make it; the signing secret is on the page that follows alone."""
+    endpoint = await page.api.post(_API, _given(page))
+    return page.render("webhooks/secret.html", status=201, endpoint=endpoint, rotated=False)
+
+
+@pages.post("/<endpoint>/edit", scope=WRITE, again=show_form)
+async def save_endpoint(page: PageContext) -> Response:
+    """Change what an endpoint is sent."""
+    endpoint, form = await page.api.get(_path(page)), page.form
+    await page.api.patch(_path(page), _given(page), form.number("version") or endpoint["version"])
+    return page.redirect(f"{PLACE}/{endpoint['id']}", "Saved.")
 
 
 def _given(page: PageContext) -> dict[str, Any]:
@@ -66,13 +71,20 @@ def _given(page: PageContext) -> dict[str, Any]:
         name: [id for text in form.all(name) for id in text.replace(",", " ").split()]
         for name in ("sources", "categories", "catalogues")
     }
-    return form.given("description") | {
-        "url": form.get("url"),
-        "event_types": [EVERY_TYPE] if form["which"] == "all" else form.all("event_types"),
-        "payload": form.get("payload", "thin"),
-        "coalesce_seconds": _number(form.get("coalesce_seconds", "0")),
-        "filters": {name: chosen for name, chosen in ids.items() if chosen},
-    }
+    known: dict[str, Any] = {}
+    if "endpoint" in page.ids:
+        known = {"description": None, "status": "enabled" if form["enabled"] == "true" else "disabled"}
+    return (
+        known
+        | form.given("description")
+        | {
+            "url": form.get("url"),
+            "event_types": [EVERY_TYPE] if form["which"] == "all" else form.all("event_types"),
+            "payload": form.get("payload", "thin"),
+            "coalesce_seconds": _number(form.get("coalesce_seconds", "0")),
+            "filters": {name: chosen for name, chosen in ids.items() if chosen},
+        }
+    )
 
 
 def _number(text: str) -> Any:
@@ -104,21 +116,6 @@ async def show_endpoint(page: PageContext) -> Response:
     )
 
 
-@pages.form("/<endpoint>/edit", scope=WRITE)
-async def edit_endpoint(page: PageContext) -> Response:
-    """Change what an endpoint is sent."""
-    endpoint, form = await page.api.get(_path(page)), page.form
-    if not page.sent:
-        return await _form(page, endpoint, endpoint=endpoint)
-    wanted = {"description": None} | _given(page)
-    wanted["status"] = "enabled" if form["enabled"] == "true" else "disabled"
-    try:
-        await page.api.patch(_path(page), wanted, form.number("version") or endpoint["version"])
-    except Refused as error:
-        return await _form(page, endpoint | wanted, error, endpoint)
-    return page.redirect(f"{PLACE}/{endpoint['id']}", "Saved.")
-
-
 @pages.form("/<endpoint>/rotate", scope=WRITE)
 @sudo(PLACE)
 async def rotate_secret(page: PageContext) -> Response:
@@ -145,20 +142,20 @@ def _shown(page: PageContext, delivery: Mapping[str, Any], notice: str) -> Respo
     return page.redirect(f"{PLACE}/{delivery['endpoint']}/deliveries/{delivery['id']}", notice, tone="info")
 
 
-@pages.form("/<endpoint>/recover", scope=WRITE)
+@pages.get("/<endpoint>/recover", scope=WRITE)
+async def show_recovery(page: PageContext, refused: Refused | None = None) -> Response:
+    """Ask within which span of time."""
+    return page.render("webhooks/recover.html", endpoint=await page.api.get(_path(page)), refused=refused)
+
+
+@pages.post("/<endpoint>/recover", scope=WRITE, again=show_recovery)
 async def recover(page: PageContext) -> Response:
     """Send again what failed within a span of time."""
-    refused = None
-    if page.sent:
-        span = {name: at for name in ("since", "until") if (at := moment_of(page.form[name]))}
-        try:
-            made = await page.api.post(f"{_path(page)}/recover", span)
-            more = " There are more: do it again once these are through." if made["has_more"] else ""
-            notice = f"{made['requeued']} deliveries are sent again.{more}"
-            return page.redirect(f"{PLACE}/{page.ids['endpoint']}", notice, tone="info")
-        except Refused as error:
-            refused = error
-    return page.render("webhooks/recover.html", endpoint=await page.api.get(_path(page)), refused=refused)
+    span = {name: at for name in ("since", "until") if (at := moment_of(page.form[name]))}
+    made = await page.api.post(f"{_path(page)}/recover", span)
+    more = " There are more: do it again once these are through." if made["has_more"] else ""
+    notice = f"{made['requeued']} deliveries are sent again.{more}"
+    return page.redirect(f"{PLACE}/{page.ids['endpoint']}", notice, tone="info")
 
 
 @pages.form("/<endpoint>/delete", scope=WRITE)
