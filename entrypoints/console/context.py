@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
-from itsdangerous import BadData
 from markupsafe import Markup
 
 from adapters.s3.address import parse
@@ -374,13 +373,8 @@ class PageContext:
     @cached_property
     def notice(self) -> Sequence[str]:
         """The tone and sentence that the page before left for this one, if any."""
-        found: Any = ()
-        if self.request.partial is None:
-            try:
-                found = self.console.signatures.serializer("notice").loads(self.request.cookies.get(NOTICE, ""))
-            except BadData:
-                return ()
-        return found if len(found) == 2 else ()
+        cookie = self.request.cookies.get(NOTICE, "") if self.request.partial is None else ""
+        return self.console.signatures.read("notice", cookie) or ()
 
     @property
     def menu(self) -> list[tuple[str, bool, list[tuple[str, str, bool]]]]:
@@ -440,8 +434,8 @@ class PageContext:
         """Lead on to a page that shows the notice; `target` is the caller's own or has gone through `safe_target`."""
         headers: list[Header] = [(b"cache-control", b"no-store"), *GUARDED, *cookies]
         if notice is not None:
-            text = self.console.signatures.serializer("notice").dumps([tone, notice[:600]])
-            headers.append(self.cookies.set(NOTICE, text if isinstance(text, str) else text.decode(), 60))
+            text = self.console.signatures.write("notice", [tone, notice[:600]])
+            headers.append(self.cookies.set(NOTICE, text, 60))
         led = target.encode("ascii", "ignore")
         if self.request.by_script:
             return Response(200, [*headers, (b"hx-redirect", led)])

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from itsdangerous import Signer, URLSafeSerializer
@@ -47,19 +47,28 @@ class Signatures:
     def __init__(self, keys: SigningKeys) -> None:
         self._keys = keys
 
-    def serializer(self, purpose: str) -> URLSafeSerializer:
-        """Return what writes values as signed text, and reads them back. Its `loads` raises BadData."""
+    def _serializer(self, purpose: str) -> URLSafeSerializer:
         keys = [*(former.key for former in reversed(self._keys.former)), self._keys.current]
         options = {"digest_method": sha256, "key_derivation": "hmac"}
         return URLSafeSerializer(keys, f"joinery console: {purpose}", signer=Signer, signer_kwargs=options)
 
+    def write(self, purpose: str, value: Any) -> str:
+        """Return a value of JSON as signed text."""
+        return str(self._serializer(purpose).dumps(value))
+
+    def read(self, purpose: str, text: str) -> Any:
+        """Return the value of a signed text; None when it was not signed here."""
+        serializer = self._serializer(purpose)
+        # Errors of `loads` hold on to themselves, and so to whatever a request that fails has open.
+        return serializer.loads(text) if serializer.make_signer().validate(text) else None
+
     def sign(self, purpose: str, text: str) -> str:
         """Return the text's signature for that purpose."""
-        return self.serializer(purpose).make_signer().get_signature(text).decode()
+        return self._serializer(purpose).make_signer().get_signature(text).decode()
 
     def holds(self, purpose: str, text: str, signature: str) -> bool:
         """Return whether the signature was made here."""
-        return self.serializer(purpose).make_signer().verify_signature(text.encode(), signature)
+        return self._serializer(purpose).make_signer().verify_signature(text.encode(), signature)
 
 
 class ForgedRequest(PermissionDenied):

@@ -1,10 +1,13 @@
 """The console's frame: who gets in, what a form has to carry, what every answer says, and where one is led."""
 
 import asyncio
+import gc
 import gzip
+import os
 import re
+import tempfile
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +26,7 @@ from entrypoints.http.exchange import Response
 from entrypoints.http.incoming_body import IncomingBody
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.table import Table
-from tests.http.browser import COOKIE, Browser
+from tests.http.browser import COOKIE, HOST, Browser
 from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
 
@@ -288,6 +291,44 @@ async def test_files_of_one_organisation_wait_for_each_other(world: World) -> No
         open_.enter_context(files.counted("org_b"))
     with files.counted("org_a"):
         pass
+
+
+async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -> None:
+    browser = await world.browser("Elm")
+    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)), PAGES)
+    pieces, before = [HEAD, *[b"x" * 500_000] * 6], _unlinked_files()
+    held: list[int] = []
+
+    async def receive() -> Any:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(0), "more_body": True}
+        held.append(len(_unlinked_files()))
+        return {"type": "http.disconnect"}
+
+    headers = {"content-type": "multipart/form-data; boundary=edge", "origin": f"https://{HOST}", "host": HOST}
+    asked = ConsoleRequest(
+        "POST",
+        "/console/sources/new/file",
+        "",
+        headers,
+        "",
+        IncomingBody(receive),
+        browser.cookies | {"joinery-notice": "x"},
+    )
+    gc.disable()  # it is let go of at once, whenever garbage is collected
+    try:
+        assert (await console.answer(asked)).status == 400
+        assert held == [len(before) + 1] and _unlinked_files() == before
+    finally:
+        gc.enable()
+
+
+def _unlinked_files() -> list[str]:
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sorted(one for one in found if one.startswith(tempfile.gettempdir()) and one.endswith("(deleted)"))
 
 
 async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World) -> None:

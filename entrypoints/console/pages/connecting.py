@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from itsdangerous import BadData
-
 from adapters.wire import probes as probes_wire
 from adapters.wire import sources as sources_wire
 from adapters.wire.resource import View
@@ -44,7 +42,6 @@ LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
 """Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
 _SLICE: Final = 256 << 10
 _COLUMNS: Final = 200
-_GONE: Final = "The file is not there any more; send it again."
 _TYPES: Final = {
     "csv": "text/csv",
     "tsv": "text/tab-separated-values",
@@ -105,22 +102,21 @@ async def send_file(page: PageContext) -> Response:
     async with page.transaction("uploads.announce") as tx:
         id = await drafts.reserve(tx, upload.size)
     await drafts.store(page.principal.tenant, id, _pieces_of(upload))
-    token = _drafts(page).dumps([id, _name_of(upload), upload.size])
+    token = page.console.signatures.write(_draft_purpose(page), [id, _name_of(upload), upload.size])
     return page.redirect(f"/console/sources/new/file?draft={token}")
 
 
-def _drafts(page: PageContext) -> Any:
-    """Return what signs the file that a form carries: for this organisation and mode, so that nobody names another's."""
-    tenant = page.principal.tenant
-    return page.console.signatures.serializer(f"draft {tenant.org} {tenant.mode}")
+def _draft_purpose(page: PageContext) -> str:
+    """Return for what a form's file is signed: this organisation and mode, so that nobody names another's."""
+    return f"draft {page.principal.tenant.org} {page.principal.tenant.mode}"
 
 
 def _draft_of(page: PageContext, token: str) -> DraftFile:
     """Return the file that a form means. Raises NotFound for a token that is not ours, or another organisation's."""
-    try:
-        return DraftFile(*_drafts(page).loads(token))
-    except BadData:
-        raise NotFound(_GONE) from None
+    found = page.console.signatures.read(_draft_purpose(page), token)
+    if found is None:
+        raise NotFound("The file is not there any more; send it again.")
+    return DraftFile(*found)
 
 
 def _file_source(given: FormData) -> dict[str, Any]:
