@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
+from domain.runs.ports import RunStore
 
 from domain.events.model import LoggedEvent
 from domain.runs.days import RunDay
@@ -142,7 +143,7 @@ async def run_strips(page: PageContext, sources: Sequence[Mapping[str, Any]]) ->
     today = page.dependencies.clock.now().astimezone(UTC).date()
     dates = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
     async with page.read() as tx:
-        found = await tx.runs.days(datetime.combine(dates[0], datetime.min.time(), UTC)) if sources else ()
+        found = await tx[RunStore].days(datetime.combine(dates[0], datetime.min.time(), UTC)) if sources else ()
     by_day = {(one.source, one.day): one for one in found}
     return {source["id"]: [_day(day, by_day.get((source["id"], day))) for day in dates] for source in sources}
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, Final
 
+from domain.kernel.versions import SUPPORTED, Versions
 from quart import Quart, g, request
 from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
-from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id

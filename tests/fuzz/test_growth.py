@@ -39,7 +39,7 @@ from entrypoints.http import content_coding, fast_path, json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.steps.preconditions import versions_of
 from entrypoints.oauth import endpoints
-from ports.names import NameRecord, RecordKind
+from domain.sso.ports import NameRecord, RecordKind
 from tests.fuzz.exploring import Effort, efforts
 
 FLOOR = 0.005

@@ -12,6 +12,8 @@ from entrypoints.console.pages.audit import differences
 from entrypoints.console.rendering import environment
 from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
+from domain.exports.ports import ExportStore
+from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 AUDIT = "/console/organisation/audit"
@@ -85,7 +87,7 @@ async def test_an_export_is_started_and_watched(world: World) -> None:
     started = await elm.follow(await elm.submit(page, place, kind="products", since="2026-11-01"))
     assert "changed since 1 Nov 2026" in started.text and 'hx-trigger="every 3s"' in started.text
     async with world.uow.begin(Tenant(world.orgs["Elm"].id, True), OPERATOR) as tx:
-        await tx.exports.add(builders.export())
+        await tx[ExportStore].add(builders.export())
     assert (await elm.get(place)).status == 200, "one of everything, which names no day and is not done"
     part = await elm.get(place, hx_request="true", hx_target="exports")
     assert part.text.lstrip().startswith('<div id="exports"') and "<html" not in part.text
@@ -110,7 +112,7 @@ async def test_settings_are_changed_by_managers_and_audited(world: World) -> Non
     assert (await editor.get(place)).status == 200
     assert (await editor.submit(await editor.get("/console"), place, name="Mine", api_version="")).status == 403
     async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
-        own = await tx.orgs.own()
+        own = await tx[OrgStore].own()
     assert own.name == "Fjord & Søn" and own.api_version == "2026-10-01"
     entry = (await (await world.client()).get("/v1/audit-events?action=orgs.change")).json()["data"][0]
     assert entry["before"] == {"name": "Fjord"} and entry["after"]["name"] == "Fjord & Søn"

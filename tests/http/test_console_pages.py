@@ -15,6 +15,8 @@ from tests.http.sources import shop
 from tests.support import builders
 from tests.support.catalogues import add, pictured
 from tests.support.console_seed import HOSTILE, Seeded, seeded
+from domain.media.ports import MediaStore
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "rect"}
@@ -176,7 +178,7 @@ async def test_a_stored_picture_is_shown_from_here() -> None:
         await add(at.world.uow, at.tenant, product)
         image = await pictured(at.world.uow, at.tenant, product.id)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
-            await tx.media.show(100)
+            await tx[MediaStore].show(100)
         browser = await at.world.browser()
         text = (await browser.get(f"/console/catalogue/{product.id}")).text
         assert f"/console/pictures/{image.id}?w=" in text and "a.example" not in text
@@ -201,7 +203,7 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         key = "snapshots/x"
         run = builders.run(made["id"], status="succeeded", snapshot=key, stream=Stream.CATALOGUE)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
-            await tx.runs.add(run)
+            await tx[RunStore].add(run)
         assert "kept no longer" in (await browser.get(place)).text
 
         async def sent() -> AsyncIterator[bytes]:

@@ -12,11 +12,13 @@ import pytest_asyncio
 from domain.catalogue.model import Stream
 from domain.kernel.problems import Problem
 from domain.sources.model import StatusReason
-from ports.connectors import FetchFailed
+from domain.ingestion.ports import FetchFailed
 from tests.http.browser import HOST, Browser, Page
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, URL_SOURCE, Shop, shop
 from tests.support import builders
+from domain.mappings.ports import MappingStore
+from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=y>'
@@ -224,7 +226,7 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
         stream=Stream.CATALOGUE,
     )  # fmt: skip
     async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
-        await tx.runs.add(run)
+        await tx[RunStore].add(run)
     desk.shop.services.objects._write("snapshots/x", f"SKU,Price\nA,1\nB,{HOSTILE}\nC,3\n".encode())
     listed = await desk.owner.get("/console/sources")
     assert "The address refuses us: 403" in listed.text and "<title>20 Nov: 1 failed</title>" in listed.text
@@ -241,7 +243,7 @@ async def test_columns_are_reviewed_beside_their_cells(desk: Desk) -> None:
     samples = (("A-1", "80 cm", HOSTILE),)
     mapping = builders.mapping(source["id"], "Item No.", "Breite", HOSTILE, samples=samples, stream=Stream.CATALOGUE)
     async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
-        await tx.mappings.add(mapping)
+        await tx[MappingStore].add(mapping)
     path, owner = f"/console/mappings/{mapping.id}", desk.owner
     form = await owner.get(path)
     assert 'value="sku"' in form.text and "<script>alert" not in form.text
@@ -267,8 +269,8 @@ async def test_a_run_that_is_over_ends_its_stream(desk: Desk) -> None:
     source = await desk.shop.create()
     run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
     async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
-        stored: Any = await tx.runs.get(run["id"])
-        await tx.runs.save(stored.ended("succeeded", tx.now))
+        stored: Any = await tx[RunStore].get(run["id"])
+        await tx[RunStore].save(stored.ended("succeeded", tx.now))
     stream = await desk.owner.get(f"/console/runs/{run['id']}/progress")
     assert stream.header("content-type") == "text/event-stream; charset=utf-8"
     assert stream.text.startswith("event: show\ndata: ") and stream.text.endswith("event: end\ndata: reload\n\n")

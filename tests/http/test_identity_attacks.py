@@ -24,6 +24,8 @@ from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World, running
 from tests.http.oauth import Stage, owner_of
 from tests.http.test_sso import PLACE, back, begun, connected
+from domain.oauth.ports import AppStore
+from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 HERE = Visitor("203.0.113.7")
@@ -56,7 +58,7 @@ async def _by_provider(world: World, org: str) -> Browser:
 
 async def _enforced(world: World, org: str) -> None:
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-        await tx.sso.save(replace(await tx.sso.connection(), tried_at=world.clock.now()))
+        await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=world.clock.now()))
         await world.dependencies.sso.settings.enforce(tx, True)
 
 
@@ -117,7 +119,7 @@ async def test_a_domain_that_is_proven_later_is_enforced_too(world: World) -> No
     page = await owner.get(PLACE)
     await owner.submit(page, f"{PLACE}/domains", domain="living.example")
     async with world.uow.read(Tenant(org, True)) as tx:
-        record = next(one.record for one in await tx.sso.domains() if one.domain == "living.example")
+        record = next(one.record for one in await tx[SsoStore].domains() if one.domain == "living.example")
     world.names.put("living.example", "TXT", record)
     assert (await owner.submit(page, f"{PLACE}/domains/check", domain="living.example")).status == 303
     assert await world.sessions.find(cookie) is None
@@ -140,7 +142,7 @@ async def test_where_an_apps_codes_go_is_changed_with_a_proof_alone(world: World
     led = await browser.submit(page, f"{APPS}/{app.id}", **sent)
     assert (led.header("location") or "").startswith("/console/confirm")
     async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
-        assert (await tx.oauth.get(app.id)).redirect_uris == app.redirect_uris
+        assert (await tx[AppStore].get(app.id)).redirect_uris == app.redirect_uris
 
 
 async def test_a_signing_secret_is_made_anew_with_a_proof_alone(world: World) -> None:

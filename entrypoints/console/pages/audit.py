@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from domain.audit.ports import AuditLog
+
 from domain.kernel.errors import NotFound
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.formatting import label
@@ -104,7 +106,7 @@ def _title(page: PageContext, action: str) -> str:
 async def show_entry(page: PageContext) -> Response:
     """Show one entry, with every field before and after."""
     async with page.read() as tx:
-        entry = await tx.audit.get(page.ids["id"])
+        entry = await tx[AuditLog].get(page.ids["id"])
     if entry is None:
         raise NotFound
     every = differences(entry.change.before, entry.change.after, 10_000)

@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from domain.ingestion.ports import Job
+from domain.kernel.resource import View
+from domain.mappings.ports import MappingStore
+
 from adapters.wire import probes as probes_wire
 from adapters.wire import sources as sources_wire
-from adapters.wire.resource import View
 from domain.ingestion.mapping.learned import bounded
 from domain.ingestion.reading import ReadTable
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
@@ -35,7 +38,6 @@ from entrypoints.console.source_forms import (
 )
 from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
-from ports.connectors import Job
 from ports.objects import ObjectMissing
 
 LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
@@ -359,7 +361,7 @@ async def _unsaved(
             source = await service.create(tx, new)
             if credentials is not None:
                 source = await service.put_credentials(tx, source.id, credentials)
-            return source, bounded(await tx.mappings.confirmed(source.id, KNOWN))
+            return source, bounded(await tx[MappingStore].confirmed(source.id, KNOWN))
     except DomainError as error:
         raise Refused.of(error, page.request_id) from error
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from domain.orgs.ports import OrgStore
+
 from domain.kernel.errors import InvalidRequest, RateLimited
 from domain.kernel.tenancy import Tenant
 from domain.oauth import redirects
@@ -193,7 +195,7 @@ async def _maker(page: PageContext, app: App) -> str:
     if app.org is None:
         return ""
     async with page.dependencies.uow.read(Tenant(app.org, True)) as tx:
-        return (await tx.orgs.own()).name
+        return (await tx[OrgStore].own()).name
 
 
 def _origin(uri: str) -> str:

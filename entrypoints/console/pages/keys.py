@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from domain.access.ports import KeyStore
+
 from domain.access.model import KEY_PREFIXES, ROLES, SCOPES
 from domain.kernel.paging import PageRequest
 from domain.oauth.model import DEFAULT_SCOPES, App, AppKind
@@ -93,7 +95,7 @@ async def revoke_key(page: PageContext) -> Response:
             key = await _keys(page).revoke(tx, id)
         return page.redirect(KEYS, f"{key.name} is revoked. Nobody takes it any more.")
     async with page.read() as tx:
-        found, used = await tx.keys.get(id), await tx.keys.used([id])
+        found, used = await tx[KeyStore].get(id), await tx[KeyStore].used([id])
     if found is None or found.revoked_at is not None:
         return page.redirect(KEYS, "There is no such key in force.", tone="info")
     return page.render("keys/revoke.html", key=found, used=used.get(id), prefixes=KEY_PREFIXES)

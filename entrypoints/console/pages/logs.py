@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
+from domain.access.ports import KeyStore
 
 from adapters.wire.changes import FEED_TYPES
 from domain.changes.model import EventFilter, FeedPosition
@@ -59,7 +60,7 @@ async def _callers(page: PageContext, chosen: str) -> list[tuple[str, str]]:
     found = {"": "Anybody", page.person.user.id: "You, in the console"}
     if page.principal.role in KEY_MAKERS:
         async with page.read() as tx:
-            keys = (await tx.keys.page(PageRequest(limit=100))).items
+            keys = (await tx[KeyStore].page(PageRequest(limit=100))).items
         found |= {key.id: f"Key {key.name} (…{key.last4})" for key in keys}
     return list(({chosen: chosen} | found if chosen not in found else found).items())
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from domain.mappings.ports import MappingStore
+from domain.sources.ports import SourceStore
+
 from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
 from domain.kernel.errors import DomainError, NotFound
@@ -80,8 +83,8 @@ def _chosen(form: FormData, at: int, now: tuple[str, str]) -> tuple[str, str]:
 
 async def _stored(page: PageContext, id: str) -> tuple[SourceMapping, Any]:
     async with page.read() as tx:
-        mapping = await tx.mappings.get(id)
-        source: Source | None = await tx.sources.get(mapping.source) if mapping else None
+        mapping = await tx[MappingStore].get(id)
+        source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
     if mapping is None or source is None:
         raise NotFound
     return mapping, context_of(source, Stream(mapping.stream))

@@ -5,6 +5,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from domain.matching.ports import PairStore
+
 from domain.kernel.paging import PageRequest
 from domain.matching.model import PairFilter, PairStatus
 from entrypoints.console.context import PageContext, Pages, Refused
@@ -41,7 +43,7 @@ async def _beside(page: PageContext, pair: str | None, *, backwards: bool) -> st
     """Return the open pair next to that one in the list's order; the first without one."""
     asked = PageRequest(limit=1, key=pair, backwards=backwards)
     async with page.read() as tx:
-        found = (await tx.pairs.matching(PairFilter(status=PairStatus.OPEN), asked)).items
+        found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), asked)).items
     return found[-1].id if found else None
 
 

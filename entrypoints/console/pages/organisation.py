@@ -3,7 +3,9 @@
 from datetime import date
 from typing import Any, Final
 
-from adapters.wire.versions import SUPPORTED
+from domain.kernel.versions import SUPPORTED
+from domain.orgs.ports import OrgStore
+
 from domain.kernel.errors import PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import MANAGERS, OWNER, Invitation
@@ -26,11 +28,11 @@ async def list_members(page: PageContext, refused: Refused | None = None) -> Res
     """Show members, and to managers the invitations that wait."""
     manages = page.principal.role in MANAGERS
     async with page.read() as tx:
-        listed = await tx.orgs.members(PageRequest(limit=_LIMIT, key=page.cursor))
+        listed = await tx[OrgStore].members(PageRequest(limit=_LIMIT, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
         if manages:
             asked = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
-            waiting = await tx.orgs.invitations(tx.now, asked)
+            waiting = await tx[OrgStore].invitations(tx.now, asked)
     owns = page.principal.role == OWNER
     return page.render(
         "members/list.html",
@@ -82,7 +84,7 @@ async def remove_member(page: PageContext) -> Response:
     """Ask once more, then take a member away; oneself, to leave."""
     user, refused = await page.dependencies.people.get(page.ids["member"]), None
     async with page.read() as tx:
-        member = await tx.orgs.member(user.email) if user is not None else None
+        member = await tx[OrgStore].member(user.email) if user is not None else None
     if user is None or member is None:
         detail = "The organisation has no such member."
         raise Refused({"status": 404, "code": "not_found", "title": "Not found", "detail": detail})
@@ -142,7 +144,7 @@ async def start_export(page: PageContext) -> Response:
 async def show_settings(page: PageContext, refused: Refused | None = None) -> Response:
     """Show what the organisation is called, and which API version requests get that name none."""
     async with page.read() as tx:
-        own = await tx.orgs.own()
+        own = await tx[OrgStore].own()
     given = page.form if page.sent else {"name": own.name, "api_version": own.api_version or ""}
     versions, manages = list(reversed(SUPPORTED.dates)), page.principal.role in MANAGERS
     return page.render(

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from markupsafe import Markup
 
-from adapters.wire import schema as wire
 from domain.access.model import KEY_PREFIXES, is_secret
+from domain.kernel import schema as wire
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
 from domain.kernel.ids import new_id
 from entrypoints.console.context import PageContext, Pages, encode

@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
+from domain.kernel.resource import View
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+
 from adapters.wire import runs as wire
-from adapters.wire.resource import View
 from domain.ingestion.reading import Excerpt
 from domain.kernel.errors import NotFound
 from domain.kernel.problems import Problem
@@ -74,7 +77,7 @@ async def follow_run(page: PageContext) -> Response:
 
     async def look() -> tuple[Mapping[str, Any], bool]:
         async with page.read() as tx:
-            if (run := await tx.runs.get(page.ids["id"])) is None:
+            if (run := await tx[RunStore].get(page.ids["id"])) is None:
                 raise NotFound
             state = _state_of(wire.RUN.render(run, View(page.principal.tenant, tx.now)))
         return state, not state["open"]
@@ -86,8 +89,8 @@ async def follow_run(page: PageContext) -> Response:
 async def show_sheet(page: PageContext) -> Response:
     """Show problems of one kind where they stand: the cells of the file around each; or one line of it, whole."""
     async with page.read() as tx:
-        run: Run | None = await tx.runs.get(page.ids["id"])
-        source: Source | None = await tx.sources.get(run.source) if run else None
+        run: Run | None = await tx[RunStore].get(page.ids["id"])
+        source: Source | None = await tx[SourceStore].get(run.source) if run else None
     if run is None or source is None:
         raise NotFound
     query, start = {name: page.query.get(name) for name in ("kind", "field")}, page.query.number("from")

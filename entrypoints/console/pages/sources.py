@@ -4,6 +4,8 @@ import json
 from datetime import timedelta
 from typing import Any, Final
 
+from domain.runs.ports import RunStore
+
 from domain.catalogue import categories
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages, Refused
@@ -53,7 +55,7 @@ async def list_sources(page: PageContext) -> Response:
 async def _newest_runs(page: PageContext, sources: list[Any]) -> dict[str, Any]:
     since = page.dependencies.clock.now() - timedelta(days=DAYS)
     async with page.read() as tx:
-        found = await tx.runs.newest([source["id"] for source in sources], since) if sources else ()
+        found = await tx[RunStore].newest([source["id"] for source in sources], since) if sources else ()
     return {run.source: run for run in found}
 
 

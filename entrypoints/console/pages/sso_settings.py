@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Final
 
+from domain.sso.ports import ProviderFault, SsoStore
+
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
 from domain.people.usecases.members import confirm_role
@@ -14,7 +16,6 @@ from domain.sso.usecases.settings import Wanted
 from entrypoints.console.context import PageContext, Pages, Refused, View, sudo
 from entrypoints.console.formatting import LABELS
 from entrypoints.http.exchange import Response
-from ports.identity_providers import ProviderFault
 from ports.limits import Budget
 from ports.unit_of_work import Tx
 
@@ -36,7 +37,7 @@ async def show_settings(page: PageContext, refused: Refused | DomainError | None
     _needs_owner(page)
     sso = page.dependencies.sso
     async with page.read(livemode=True) as tx:
-        connection, domains = await tx.sso.connection(), await tx.sso.domains()
+        connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         affected = len(await sso.settings.affected(tx)) if connection else 0
     given = {"issuer": "", "client_id": "", "joins_as": "viewer"}
     if "issuer" in page.form:
@@ -142,7 +143,7 @@ async def check_domain(page: PageContext) -> Response:
     proofs, name = page.dependencies.sso.proofs, page.form["domain"]
     await _take_turn(page)
     async with page.read(livemode=True) as tx:
-        domain = next((one for one in await tx.sso.domains() if one.domain == name), None)
+        domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
     if domain is None:
         raise NotFound
     there = await proofs.is_there(domain)
