@@ -22,9 +22,9 @@ from domain.platform.usecases import Heartbeat, PlatformService
 from domain.uploads.usecases import UploadService
 from entrypoints.api.pages import Pages, StatusPage
 from entrypoints.areas.registry import AREAS
-from entrypoints.console.asked import asked_of
 from entrypoints.console.console import Console
-from entrypoints.console.registry import PAGES
+from entrypoints.console.pages import PAGES
+from entrypoints.console.request import ConsoleRequest
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health
 from entrypoints.http.addresses import Proxies
@@ -162,7 +162,7 @@ def _mount_pages(app: Quart, pages: Pages) -> None:
 
 def _mount_console(app: Quart, console: Console) -> None:
     async def page(**_: str) -> Response:
-        return await console.answer(asked_of(request.scope, body_of(request.scope)))
+        return await console.answer(ConsoleRequest.from_scope(request.scope, body_of(request.scope)))
 
     for rule in console.rules:
         _mount(app, (rule,), page, METHODS if rule.startswith("/console") else console.methods_of(rule))

@@ -11,9 +11,8 @@ from typing import Any, Final, Generic, TypeVar, cast
 from domain.outbox.model import OutgoingMessage
 from domain.platform.usecases import PlatformService
 from domain.platform.workload import JOBS
-from entrypoints.console.policy import GUARDED, content_policy
-from entrypoints.console.rendering import environment
-from entrypoints.console.static_files import PLACE, static_files
+from entrypoints.console.rendering import STATIC, environment, static_files
+from entrypoints.console.security import GUARDED, content_policy
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.connections import hypercorn_config, serve
@@ -152,8 +151,8 @@ class OperatorsPage:
         if scope["method"] not in ("GET", "HEAD"):
             return _plain(405, "This page is only looked at.")
         path: str = scope["path"]
-        if path.startswith(PLACE):
-            found = static_files().find(path, None)
+        if path.startswith(STATIC):
+            found = static_files().find(path)
             return found or _plain(404, "There is no such file.")
         if path != "/":
             return _plain(404, "There is one page, at /.")

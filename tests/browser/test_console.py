@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.console.registry import PAGES
+from entrypoints.console.pages import PAGES
 from tests.browser.console import Console, shown
 from tests.browser.looking import barriers
 from tests.browser.test_site import NARROW, OVERFLOW, WIDE

@@ -33,8 +33,8 @@ from domain.people.passwords import normalised
 from domain.probes import files
 from domain.probes.facts import Response
 from domain.sources.senders import address_of
-from entrypoints.console.asked import parse_cookies, values_of
-from entrypoints.console.comparing import marked
+from entrypoints.console.products import marked
+from entrypoints.console.request import parse_cookies, parse_query
 from domain.webhooks.schedule import asked_pause
 from entrypoints.http import body as json_body, fast_path, representations as content_coding
 from entrypoints.http.addresses import Proxies
@@ -127,7 +127,7 @@ def _mail(data: bytes) -> object:
 
 TARGETS: dict[str, Target] = {
     "cookies": Target(8 * KIB, (), lambda data: parse_cookies(_text(data)), (b'a="', b'"')),
-    "query": Target(8 * KIB, ("urllib.parse",), lambda data: values_of(_text(data))),
+    "query": Target(8 * KIB, ("urllib.parse",), lambda data: parse_query(_text(data))),
     "oauth form": Target(64 * KIB, ("urllib.parse",), lambda data: endpoints.pairs_of(_text(data))),
     "host": Target(64 * KIB, ("werkzeug", "h11", "hypercorn"), lambda data: fast_path._HOST.fullmatch(data)),
     "json body": Target(512 * KIB, ("json", "mcp"), lambda data: json_body.decode(data, 400_000)),

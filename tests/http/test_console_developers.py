@@ -14,7 +14,7 @@ from adapters.memory.webhooks import DELIVERIES
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Tenant
 from entrypoints.areas.registry import AREAS
-from entrypoints.console.pages import events
+from entrypoints.console.pages import logs
 from tests.http.browser import Browser, Page
 from tests.http.client import Client
 from tests.http.fakes import World, running
@@ -237,7 +237,7 @@ async def test_events_are_listed_by_type(world: World) -> None:
 
 
 async def test_events_come_live_until_the_session_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "WAIT", 0.5)
+    monkeypatch.setattr(logs, "WAIT", 0.5)
     browser = await _in_test_mode(world)
     following = asyncio.create_task(browser.get(f"{HERE}/events/stream/all"))
     await asyncio.sleep(0.1)
@@ -246,7 +246,7 @@ async def test_events_come_live_until_the_session_ends(world: World, monkeypatch
     await asyncio.sleep(0.1)
     await world.sessions.revoke_all(browser.user.id)
     stream = await asyncio.wait_for(following, 10)
-    assert stream.header("content-type") == "text/event-stream"
+    assert stream.header("content-type") == "text/event-stream; charset=utf-8"
     assert "event: show\ndata: " in stream.text and "offer.changed" in stream.text
     assert stream.text.endswith("event: end\ndata: reload\n\n")
 

@@ -9,12 +9,10 @@ import pytest
 import pytest_asyncio
 
 from domain.access.model import ROLES
-from entrypoints.console.asked import whole_number
-from entrypoints.console.page import Page as ConsolePage
-from entrypoints.console.registry import PAGES
-from entrypoints.console.pages.webhooks import moment_of
-from entrypoints.console.schema_forms import settings_given
-from entrypoints.console.asked import Values
+from entrypoints.console.context import Page as ConsolePage
+from entrypoints.console.pages import PAGES
+from entrypoints.console.request import FormData, moment_of, whole_number
+from entrypoints.console.source_forms import settings_given
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
 from tests.http.sources import shop
@@ -67,7 +65,7 @@ async def _try_numbers(browser: Browser) -> None:
 async def test_a_number_of_settings_is_one_or_goes_on_as_text() -> None:
     schema = {"properties": {"page_size": {"type": "integer"}}}
     for text, value in (("12", 12), ("-3", -3), ("--3", "--3"), (LONG, LONG)):
-        assert settings_given(schema, Values([("config.page_size", text)]), {}) == {"page_size": value}
+        assert settings_given(schema, FormData([("config.page_size", text)]), {}) == {"page_size": value}
 
 
 async def test_the_last_day_there_is_has_no_day_after(world: World) -> None:

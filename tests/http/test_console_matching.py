@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
-from entrypoints.console.comparing import marked
+from entrypoints.console.products import marked
 from tests.http.browser import Browser
 from tests.http.fakes import World, running
 from tests.support.merged_catalogues import Shop

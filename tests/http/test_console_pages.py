@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from domain.catalogue.model import Stream
-from entrypoints.console.product_lines import quantity_of
-from entrypoints.console.registry import PAGES
+from entrypoints.console.products import quantity_of
+from entrypoints.console.pages import PAGES
 from tests.http.fakes import World, running
 from tests.http.sources import shop
 from tests.support import builders

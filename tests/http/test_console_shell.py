@@ -1,34 +1,32 @@
 """The console's frame: who gets in, what a form has to carry, what every answer says, and where one is led."""
 
 import asyncio
+import gc
 import gzip
+import os
 import re
+import tempfile
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from domain.kernel.errors import InvalidRequest, PayloadTooLarge, RateLimited
-from entrypoints.console.asked import Asked, values_of
-from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Tenant
+from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
-from entrypoints.console.forms import read_form
-from entrypoints.console.page import Answer, Page
-from entrypoints.console.places import safe_place
-from entrypoints.console.registry import PAGES
-from entrypoints.console.visit import Visit
+from entrypoints.console.pages import PAGES
+from entrypoints.console.request import ConsoleRequest, parse_query
+from entrypoints.console.security import safe_target
 from entrypoints.http.exchange import Response
 from entrypoints.http.body import IncomingBody
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.table import Table
 from tests.http.browser import COOKIE, Browser
-from tests.http.fakes import OPERATOR, World, running
-from tests.support import builders
+from tests.http.browser import HOST
+from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio
 PLAIN = [page.rule for page in PAGES if "GET" in page.methods and "<" not in page.rule]
@@ -185,13 +183,13 @@ async def test_one_is_led_to_our_own_pages_only() -> None:
         "",
         "/console/\x00",
     ):
-        assert safe_place(bad) == "/console"
+        assert safe_target(bad) == "/console"
     for good in (
         "/console",
         "/console/catalogue?q=a%20b",
         "/oauth/authorize?client_id=x&redirect_uri=https://app.test/",
     ):
-        assert safe_place(good) == good
+        assert safe_target(good) == good
 
 
 async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(world: World) -> None:
@@ -212,7 +210,7 @@ async def test_the_choice_of_looks_is_kept(world: World) -> None:
     assert "data-theme" not in plain.text.partition("<body")[0]
 
 
-def _sent(*parts: bytes) -> Asked:
+def _sent(*parts: bytes) -> ConsoleRequest:
     pieces = list(parts)
 
     async def receive() -> Any:
@@ -220,7 +218,7 @@ def _sent(*parts: bytes) -> Asked:
         return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
 
     headers = {"content-type": "multipart/form-data; boundary=edge"}
-    return Asked("POST", "/console/x", "", headers, "", IncomingBody(receive))
+    return ConsoleRequest("POST", "/console/x", "", headers, "", IncomingBody(receive))
 
 
 HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xabn\r\n--edge\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\nContent-Type: text/csv\r\n\r\n'
@@ -228,23 +226,23 @@ HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xa
 
 async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
     body = b"sku,price\r\n" * 300_000
-    form = await read_form(_sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n"), 8 << 20)
+    form = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").form(8 << 20)
     assert (
         form.values["csrf"] == "tokën" and form.files["file"].name == "a.csv" and form.files["file"].size == len(body)
     )
     assert form.files["file"].file.read() == body
     with pytest.raises(PayloadTooLarge):
-        await read_form(_sent(HEAD, body, b"\r\n--edge--\r\n"), 1 << 20)
+        await _sent(HEAD, body, b"\r\n--edge--\r\n").form(1 << 20)
     for broken in (
         [b"no form at all"],
         [HEAD],
         [b'--edge\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"x" * (2 << 20), b"\r\n--edge--"],
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await read_form(_sent(*broken), 8 << 20)
+            await _sent(*broken).form(8 << 20)
 
 
-def _form_of(kind: str, *parts: bytes) -> Asked:
+def _form_of(kind: str, *parts: bytes) -> ConsoleRequest:
     asked = _sent(*parts)
     return replace(asked, headers={"content-type": kind})
 
@@ -262,8 +260,8 @@ async def test_no_form_holds_others_up() -> None:
         _form_of(f"{mixed}{'; a=b' * 5000}".replace("=edge", "=" + "e" * 80)),
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await read_form(refused, 64 << 20)
-    whole = await read_form(_form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00"), 64 << 20)
+            await refused.form(64 << 20)
+    whole = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").form(64 << 20)
     assert whole.values["a"] == "A" * 85_000 and whole.values["b"] == "\ufffd"
 
 
@@ -277,8 +275,46 @@ async def test_nul_is_no_fault_of_ours(world: World) -> None:
     browser = await world.browser(role="owner")
     for place in ("/console/catalogue?brand=%00&status=%00", "/console/organisation/members?cursor=%00"):
         assert (await browser.get(place)).status < 500, place
-    assert values_of("a=x%00y")["a"] == "x\ufffdy"
+    assert parse_query("a=x%00y")["a"] == "x\ufffdy"
     assert (await browser.send("GET", "/console/developers/keys/\0/revoke", b"", {})).status == 404
+
+
+async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -> None:
+    browser = await world.browser("Elm")
+    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)), PAGES)
+    pieces, before = [HEAD, *[b"x" * 500_000] * 6], _unlinked_files()
+    held: list[int] = []
+
+    async def receive() -> Any:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(0), "more_body": True}
+        held.append(len(_unlinked_files()))
+        return {"type": "http.disconnect"}
+
+    headers = {"content-type": "multipart/form-data; boundary=edge", "origin": f"https://{HOST}", "host": HOST}
+    asked = ConsoleRequest(
+        "POST",
+        "/console/sources/new/file",
+        "",
+        headers,
+        "",
+        IncomingBody(receive),
+        browser.cookies | {"joinery-notice": "x"},
+    )
+    gc.disable()  # it is let go of at once, whenever garbage is collected
+    try:
+        assert (await console.answer(asked)).status == 400
+        assert held == [len(before) + 1] and _unlinked_files() == before
+    finally:
+        gc.enable()
+
+
+def _unlinked_files() -> list[str]:
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sorted(one for one in found if one.startswith(tempfile.gettempdir()) and one.endswith("(deleted)"))
 
 
 async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World) -> None:

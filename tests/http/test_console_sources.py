@@ -229,7 +229,7 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
         await tx[RunStore].add(run)
     desk.shop.services.objects._write("snapshots/x", f"SKU,Price\nA,1\nB,{HOSTILE}\nC,3\n".encode())
     listed = await desk.owner.get("/console/sources")
-    assert "The address refuses us: 403" in listed.text and 'class="bad" title="20 Nov: 1 failed"' in listed.text
+    assert "The address refuses us: 403" in listed.text and "<title>20 Nov: 1 failed</title>" in listed.text
     sheet = await desk.owner.get(f"/console/runs/{run.id}/sheet?kind=unreadable&field=price")
     assert 'class="cell-wrong"' in sheet.text and ">4</a></th>" in sheet.text
     for path in ("/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings",

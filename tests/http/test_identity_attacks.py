@@ -18,7 +18,7 @@ from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import AppChange, AppService
 from domain.people.model import Method, Purpose, User
 from domain.people.usecases.sessions import Visitor
-from entrypoints.console import progress
+from entrypoints.console import streams
 from tests.http.browser import COOKIE, Browser
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World, running
@@ -276,20 +276,19 @@ async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(world: Wo
 async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "rendered", lambda template, block, values: values["text"])
+    monkeypatch.setattr(streams, "rendered", lambda template, block, values: values["text"])
     browser = await world.browser()
     signed_in = await world.sessions.find(browser.cookies[COOKIE])
-    asked = SimpleNamespace(cookies=browser.cookies)
-    visit = SimpleNamespace(
-        dependencies=world.dependencies, person=signed_in, principal=signed_in.principal, asked=asked,
-        console=SimpleNamespace(cookies=SimpleNamespace(session=COOKIE)),
+    page = SimpleNamespace(
+        dependencies=world.dependencies, person=signed_in, principal=signed_in.principal,
+        request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session=COOKIE),
     )  # fmt: skip
     shown = iter(range(9))
 
     async def look() -> tuple[dict[str, object], bool]:
         return {"text": str(next(shown))}, False
 
-    pieces = progress._pieces(visit, "", "", look)  # type: ignore[arg-type]
+    pieces = streams._looks(page, "", "", look)  # type: ignore[arg-type]
     assert b"show" in await anext(pieces)
     await world.sessions.revoke(signed_in.user.id, signed_in.session.id)
     assert b"end" in await anext(pieces)

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from adapters.wire.webhooks import SUBSCRIBED_TYPES
+from domain.webhooks.model import SUBSCRIBED_TYPES
 from domain.events.model import NOT_SENT_YET, TYPES
 from domain.orgs.model import AVAILABLE, FEATURES, Meter, Plan
 from tests.support.table import whole

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from entrypoints.areas.registry import AREAS
-from entrypoints.console.registry import PAGES
+from entrypoints.console.pages import PAGES
 from tests.support.console_large import Large
 
 _ENDLESS: Final = ("/stream/", "/progress")

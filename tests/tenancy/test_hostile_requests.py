@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from domain.kernel.tenancy import Tenant
-from entrypoints.console.forgery import FIELD, Signatures
-from entrypoints.console.registry import PAGES
+from entrypoints.console.security import CSRF, Signatures
+from entrypoints.console.pages import PAGES
 from entrypoints.http.exchange import READ
 from entrypoints.operations.query_string import parameters_of
 from tests.fuzz.exploring import Effort, efforts
@@ -122,7 +122,7 @@ class Stage:
         """Send the value as that header or parameter."""
         headers = {"host": "api.joinery.example", "sec-fetch-site": "same-origin"}
         if route.page:
-            headers |= {"cookie": self.cookie, f"x-{FIELD}": self.token}
+            headers |= {"cookie": self.cookie, f"x-{CSRF}": self.token}
         query, body = "", None
         if name in HEADERS:
             headers[name] = value.encode("utf-8").decode("latin-1")

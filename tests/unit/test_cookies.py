@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.console.asked import LONGEST_COOKIE, LONGEST_COOKIES, parse_cookies
+from entrypoints.console.request import LONGEST_COOKIE, LONGEST_COOKIES, parse_cookies
 
 
 @pytest.mark.parametrize(

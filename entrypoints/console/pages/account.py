@@ -1,203 +1,222 @@
-"""A person's own account: who they are, how they sign in, where they are signed in, and what has happened."""
+"""A person's own account: who they are, how they sign in, where they are signed in, and what their session shows."""
 
 from dataclasses import replace
-from secrets import token_hex
 from typing import Any, Final
 
 from domain.kernel.errors import DomainError
 from domain.kernel.names import validate_name
-from entrypoints.console.page import Answer, Page
-from entrypoints.console.places import safe_place
-from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.sudo import sudo
-from entrypoints.console.visit import Visit
-from entrypoints.console.visitors import session_cookie, visitor_of
+from domain.kernel.paging import PageRequest
+from entrypoints.console.context import PageContext, Pages, sudo
+from entrypoints.console.security import SIGN_IN, THEME, safe_target
+from entrypoints.http.exchange import Response
 
 ACCOUNT: Final = "/console/account"
-PASSWORD: Final = "/console/account/password"  # noqa: S105  a page
-CODES: Final = "/console/account/codes"
-PASSKEYS: Final = "/console/account/passkeys"
-_EVENTS: Final = 30
+PASSWORD: Final = f"{ACCOUNT}/password"
+CODES: Final = f"{ACCOUNT}/codes"
+PASSKEYS: Final = f"{ACCOUNT}/passkeys"
+_YEAR: Final = 365 * 86400
+
+pages: Final = Pages("/console", who="person")
 
 
-async def account(visit: Visit) -> Answer:
-    """All of it at a glance."""
-    user, parts = visit.person.user, visit.dependencies
-    accounts = parts.accounts
-    return _shown(
-        visit,
-        "account/account.html",
+def _render(page: PageContext, template: str, **values: Any) -> Response:
+    """Render a page with the menu, or without one for whoever belongs to no organisation."""
+    layout = "plain.html" if page.person.principal is None else "layout.html"
+    return page.render(f"account/{template}.html", layout=layout, **values)
+
+
+@pages.get("/account")
+async def show_account(page: PageContext) -> Response:
+    """Show all of it at a glance."""
+    user, parts, accounts = page.person.user, page.dependencies, page.dependencies.accounts
+    return _render(
+        page,
+        "account",
         has_password=await accounts.passwords.has_one(user.id),
         asks_for_code=await accounts.factors.asks_for_code(user.id),
         codes_left=await accounts.factors.codes_left(user.id),
         passkeys=await accounts.passkeys.of_user(user.id),
         sessions=await parts.sessions.list_of(user.id),
-        events=await parts.people.events(user.id, _EVENTS),
+        events=await parts.people.events(user.id, 30),
     )
 
 
-async def rename(visit: Visit) -> Answer:
+@pages.post("/account/name")
+async def rename(page: PageContext) -> Response:
     """Be called something else."""
-    name = validate_name(visit.form["name"]) if visit.form["name"].strip() else ""
-    await visit.dependencies.people.change(replace(visit.person.user, name=name))
-    return visit.redirect(ACCOUNT, "Your name is saved.", cookies=[_fresh(visit)])
+    name = validate_name(page.form["name"]) if page.form["name"].strip() else ""
+    await page.dependencies.people.change(replace(page.person.user, name=name))
+    return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.look()])
 
 
-async def end_session(visit: Visit) -> Answer:
-    """End one session; the present one by signing out."""
-    parts, user = visit.dependencies, visit.person.user
-    await parts.sessions.revoke(user.id, visit.ids["session"])
-    await parts.accounts.notices.tell(user, "session_ended", visitor_of(visit))
-    return visit.redirect(ACCOUNT, "That session is ended.")
-
-
-async def end_others(visit: Visit) -> Answer:
+@pages.post("/account/sessions/end-others")
+async def end_others(page: PageContext) -> Response:
     """End all sessions but this one."""
-    parts, user = visit.dependencies, visit.person.user
-    ended = await parts.sessions.revoke_all(user.id, but=visit.person.session.id)
-    await parts.accounts.notices.tell(user, "sessions_ended", visitor_of(visit))
-    return visit.redirect(ACCOUNT, f"Ended {ended} other session{'' if ended == 1 else 's'}.")
+    parts, user = page.dependencies, page.person.user
+    ended = await parts.sessions.revoke_all(user.id, but=page.person.session.id)
+    await parts.accounts.notices.tell(user, "sessions_ended", page.visitor)
+    return page.redirect(ACCOUNT, f"Ended {ended} other session{'' if ended == 1 else 's'}.")
 
 
+@pages.post("/account/sessions/<session>/end")
+async def end_session(page: PageContext) -> Response:
+    """End one session; the present one by signing out."""
+    parts, user = page.dependencies, page.person.user
+    await parts.sessions.revoke(user.id, page.ids["session"])
+    await parts.accounts.notices.tell(user, "session_ended", page.visitor)
+    return page.redirect(ACCOUNT, "That session is ended.")
+
+
+@pages.form("/account/password")
 @sudo(PASSWORD, own=True)
-async def password(visit: Visit) -> Answer:
-    """Another password, or a first one."""
-    user, passwords = visit.person.user, visit.dependencies.accounts.passwords
-    told = None
-    if visit.asked.method == "POST":
+async def change_password(page: PageContext) -> Response:
+    """Set another password, or a first one."""
+    user, passwords, refused = page.person.user, page.dependencies.accounts.passwords, None
+    if page.sent:
         try:
-            await passwords.change(user, visit.form["password"], visit.person.session, visitor_of(visit))
-            return visit.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
+            await passwords.change(user, page.form["password"], page.person.session, page.visitor)
+            return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
         except DomainError as error:
-            told = refused(error, visit.request_id)
-    has_one = await passwords.has_one(user.id)
-    return _shown(visit, "account/password.html", told, has_password=has_one)
+            refused = error
+    return _render(page, "password", refused=refused, has_password=await passwords.has_one(user.id))
 
 
+@pages.form("/account/codes")
 @sudo(CODES, own=True)
-async def codes(visit: Visit) -> Answer:
+async def turn_codes_on(page: PageContext) -> Response:
     """Turn one-time codes on: the app reads the secret, then shows its first code."""
-    user, factors = visit.person.user, visit.dependencies.accounts.factors
-    told = None
-    if visit.asked.method == "POST":
+    user, factors, refused = page.person.user, page.dependencies.accounts.factors, None
+    if page.sent:
         try:
-            made = await factors.confirm(user, visit.form["code"], visitor_of(visit))
-            return _shown(visit, "account/recovery_codes.html", codes=made, first=True)
+            made = await factors.confirm(user, page.form["code"], page.visitor)
+            return _render(page, "recovery_codes", codes=made, first=True)
         except DomainError as error:
-            told = refused(error, visit.request_id)
+            refused = error
     if await factors.asks_for_code(user.id):
-        left = await factors.codes_left(user.id)
-        return _shown(visit, "account/codes_on.html", told, codes_left=left)
+        return _render(page, "codes_on", refused=refused, codes_left=await factors.codes_left(user.id))
     enrolment = await factors.enrolling(user) or await factors.enrol(user)
-    return _shown(visit, "account/codes.html", told, enrolment=enrolment)
+    return _render(page, "codes", refused=refused, enrolment=enrolment)
 
 
+@pages.post("/account/codes/off")
 @sudo(CODES, own=True)
-async def codes_off(visit: Visit) -> Answer:
+async def turn_codes_off(page: PageContext) -> Response:
     """Turn one-time codes off."""
-    await visit.dependencies.accounts.factors.disenrol(visit.person.user, visitor_of(visit))
-    return visit.redirect(ACCOUNT, "One-time codes are off.")
+    await page.dependencies.accounts.factors.disenrol(page.person.user, page.visitor)
+    return page.redirect(ACCOUNT, "One-time codes are off.")
 
 
+@pages.post("/account/codes/recovery")
 @sudo(CODES, own=True)
-async def recovery_codes(visit: Visit) -> Answer:
-    """Other recovery codes, shown this once."""
-    made = await visit.dependencies.accounts.factors.renew_codes(visit.person.user, visitor_of(visit))
-    return _shown(visit, "account/recovery_codes.html", codes=made, first=False)
+async def renew_recovery_codes(page: PageContext) -> Response:
+    """Make other recovery codes, shown this once."""
+    made = await page.dependencies.accounts.factors.renew_codes(page.person.user, page.visitor)
+    return _render(page, "recovery_codes", codes=made, first=False)
 
 
+@pages.form("/account/passkeys")
 @sudo(PASSKEYS, own=True)
-async def passkeys(visit: Visit) -> Answer:
-    """The person's passkeys; a form adds one that the browser has just made."""
-    user, service, told = visit.person.user, visit.dependencies.accounts.passkeys, None
-    if visit.asked.method == "POST":
-        form = visit.form
+async def add_passkey(page: PageContext) -> Response:
+    """Show the person's passkeys; a form adds one that the browser has just made."""
+    user, service, form, refused = page.person.user, page.dependencies.accounts.passkeys, page.form, None
+    if page.sent:
         try:
-            await service.register(user, form["answer"], form["challenge"], form["name"], visitor_of(visit))
-            return visit.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
+            await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
+            return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
         except DomainError as error:
-            told = refused(error, visit.request_id)
-    return _shown(visit, "account/passkeys.html", told, passkeys=await service.of_user(user.id))
+            refused = error
+    return _render(page, "passkeys", refused=refused, passkeys=await service.of_user(user.id))
 
 
+@pages.post("/account/passkeys/options")
 @sudo(PASSKEYS, own=True)
-async def passkey_options(visit: Visit) -> Answer:
-    """What the browser is asked to make."""
-    return visit.json((await visit.dependencies.accounts.passkeys.registration(visit.person.user)).options)
+async def registration_options(page: PageContext) -> Response:
+    """Answer what the browser is asked to make."""
+    return page.json((await page.dependencies.accounts.passkeys.registration(page.person.user)).options)
 
 
+@pages.post("/account/passkeys/<passkey>/rename")
 @sudo(PASSKEYS, own=True)
-async def rename_passkey(visit: Visit) -> Answer:
+async def rename_passkey(page: PageContext) -> Response:
     """Call a passkey something else."""
-    await visit.dependencies.accounts.passkeys.rename(visit.person.user, visit.ids["passkey"], visit.form["name"])
-    return visit.redirect(PASSKEYS, "The passkey is renamed.")
+    await page.dependencies.accounts.passkeys.rename(page.person.user, page.ids["passkey"], page.form["name"])
+    return page.redirect(PASSKEYS, "The passkey is renamed.")
 
 
+@pages.post("/account/passkeys/<passkey>/remove")
 @sudo(PASSKEYS, own=True)
-async def remove_passkey(visit: Visit) -> Answer:
+async def remove_passkey(page: PageContext) -> Response:
     """Forget a passkey."""
-    await visit.dependencies.accounts.passkeys.remove(visit.person.user, visit.ids["passkey"], visitor_of(visit))
-    return visit.redirect(PASSKEYS, "The passkey is removed.")
+    await page.dependencies.accounts.passkeys.remove(page.person.user, page.ids["passkey"], page.visitor)
+    return page.redirect(PASSKEYS, "The passkey is removed.")
 
 
-async def confirm(visit: Visit) -> Answer:
+@pages.form("/confirm")
+async def confirm(page: PageContext) -> Response:
     """Prove once more who one is, and go on."""
-    accounts, user, session = visit.dependencies.accounts, visit.person.user, visit.person.session
-    form, told = visit.form, None
-    if visit.asked.method == "POST":
+    accounts, user, session = page.dependencies.accounts, page.person.user, page.person.session
+    form, target, refused = page.form, safe_target(page.form["next"] or page.query["next"]), None
+    if page.sent:
         try:
             if "answer" in form:
                 session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
             else:
-                given = form["password"], form.get("code")
-                session = await accounts.passwords.prove(user, session, *given, visitor_of(visit))
-            _, cookie = await visit.dependencies.sessions.renew(session, user, visitor_of(visit))
-            return visit.redirect(safe_place(form["next"]), cookies=[session_cookie(visit, cookie), _fresh(visit)])
+                session = await accounts.passwords.prove(
+                    user, session, form["password"], form.get("code"), page.visitor
+                )
+            _, secret = await page.dependencies.sessions.renew(session, user, page.visitor)
+            return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.look()])
         except DomainError as error:
-            told = refused(error, visit.request_id)
-    return _shown(
-        visit,
-        "account/confirm.html",
-        told,
-        next=safe_place(form["next"] or visit.query["next"]),
+            refused = error
+    return _render(
+        page,
+        "confirm",
+        refused=refused,
+        next=target,
         has_password=await accounts.passwords.has_one(user.id),
         asks_for_code=await accounts.factors.asks_for_code(user.id),
         has_passkeys=bool(await accounts.passkeys.of_user(user.id)),
     )
 
 
-async def confirm_options(visit: Visit) -> Answer:
-    """What the browser is asked to sign, by one of the person's passkeys."""
-    return visit.json((await visit.dependencies.accounts.passkeys.proof(visit.person.user)).options)
+@pages.post("/confirm/options")
+async def proof_options(page: PageContext) -> Response:
+    """Answer what the browser is asked to sign, by one of the person's passkeys."""
+    return page.json((await page.dependencies.accounts.passkeys.proof(page.person.user)).options)
 
 
-def _shown(visit: Visit, template: str, told: Refused | None = None, **values: Any) -> Answer:
-    """A page with the menu, or without one for who belongs to no organisation."""
-    layout = "plain.html" if visit.person.principal is None else "layout.html"
-    answer = visit.render(template, status=told.status if told else 200, layout=layout, error=told, **values)
-    if told is not None and told.retry_after is not None:
-        answer.headers.append((b"retry-after", told.retry_after.encode()))
-    return answer
+@pages.get("/organisations")
+async def list_organisations(page: PageContext) -> Response:
+    """Show the organisations that the person belongs to, to choose one."""
+    listed = await page.dependencies.memberships.of_user(page.person.user.id, PageRequest(limit=100))
+    return page.render("session/organisations.html", orgs=listed.items)
 
 
-def _fresh(visit: Visit) -> Any:
-    """A cookie after which no process shows what it remembers of the session."""
-    return visit.console.cookies.look(token_hex(8))
+@pages.post("/sign-out")
+async def sign_out(page: PageContext) -> Response:
+    """End the session, here and on the server."""
+    await page.dependencies.sessions.revoke(page.person.user.id, page.person.session.id)
+    ended = page.cookies.set(page.cookies.session, "", 0)
+    response = page.redirect(SIGN_IN, "You are signed out.", tone="info", cookies=[ended])
+    response.headers.append((b"clear-site-data", b'"cache", "storage"'))
+    return response
 
 
-PAGES: Final = (
-    Page(ACCOUNT, account, who="person"),
-    Page("/console/account/name", rename, methods=("POST",), who="person"),
-    Page("/console/account/sessions/end-others", end_others, methods=("POST",), who="person"),
-    Page("/console/account/sessions/<session>/end", end_session, methods=("POST",), who="person"),
-    Page(PASSWORD, password, methods=("GET", "POST"), who="person"),
-    Page(CODES, codes, methods=("GET", "POST"), who="person"),
-    Page("/console/account/codes/off", codes_off, methods=("POST",), who="person"),
-    Page("/console/account/codes/recovery", recovery_codes, methods=("POST",), who="person"),
-    Page(PASSKEYS, passkeys, methods=("GET", "POST"), who="person"),
-    Page("/console/account/passkeys/options", passkey_options, methods=("POST",), who="person"),
-    Page("/console/account/passkeys/<passkey>/rename", rename_passkey, methods=("POST",), who="person"),
-    Page("/console/account/passkeys/<passkey>/remove", remove_passkey, methods=("POST",), who="person"),
-    Page("/console/confirm", confirm, methods=("GET", "POST"), who="person"),
-    Page("/console/confirm/options", confirm_options, methods=("POST",), who="person"),
-)
+@pages.post("/look-at")
+async def look_at(page: PageContext) -> Response:
+    """Look at another organisation, or the other mode."""
+    session = page.person.session
+    org = page.form.get("org", session.org or "")
+    livemode = page.form.get("mode", "live" if session.livemode else "test") != "test"
+    await page.dependencies.sessions.look_at(session, org, livemode)
+    target = "/console" if org != session.org else safe_target(page.form["next"])
+    return page.redirect(target, cookies=[page.cookies.look()])
+
+
+@pages.post("/theme", who="anybody")
+async def choose_theme(page: PageContext) -> Response:
+    """Show pages light, dark, or as the system says."""
+    theme = page.form["theme"] if page.form["theme"] in ("light", "dark") else ""
+    return page.redirect(
+        safe_target(page.form["next"]), cookies=[page.cookies.set(THEME, theme, _YEAR if theme else 0)]
+    )

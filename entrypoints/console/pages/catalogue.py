@@ -1,85 +1,59 @@
-"""The list of products: found as one types, narrowed by filters that tell how many there are."""
+"""The catalogue: the list of products, found as one types; one product with its offers and their history; pictures."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from domain.catalogue import categories, search
 from domain.catalogue.completions import Completions, grown
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import ProductFilter
-from domain.kernel.errors import DomainError
+from domain.kernel.errors import DomainError, Unprocessable
+from entrypoints.console.charts import OfferHistory, history_of
+from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.formatting import words
-from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.product_lines import origins_of, row_of
-from entrypoints.console.refusals import Refused
-from entrypoints.console.source_fields import source_names
-from entrypoints.console.visit import Visit
+from entrypoints.console.pages.sources import source_names
+from entrypoints.console.products import asked_of, offered, origins_of, pictures_of, price_of, stated, title_of
+from entrypoints.console.rendering import Portion
+from entrypoints.http.exchange import Response
 
-PLACE: Final = "/console/catalogue"
-_LIMIT: Final = 24
-_TYPED: Final = 12
-"""Products that are answered to a key press."""
+Json = Mapping[str, Any]
 _FILTERS: Final = ("brand", "category", "availability", "status", "source")
-_GROWN: Final = 2
-"""Queries that are asked besides the one that is being typed."""
-_SHOWN: Final = 8
-"""Values of a filter that are shown at once."""
+_NOTHING: Final[Json] = {"data": [], "has_more": False, "next_cursor": None}
+_TYPED: Final = 12
+"""Products that are answered to a key press; a whole page has twice as many."""
+_VARIANTS: Final = 20
+_OFFERS: Final = 8
+"""Offers side by side, the last observed first."""
+_PICTURES: Final = 9
+
+pages: Final = Pages("/console", section="Catalogue", scope="products:read")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value that the list can be narrowed to, with how many products have it, or None where that is not counted."""
-
-    value: str
-    title: str
-    count: int | None
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A filter with its values."""
-
-    name: str
-    title: str
-    values: Sequence[Value]
-
-    @property
-    def shown(self) -> Sequence[Value]:
-        """Those shown at once."""
-        return self.values[:_SHOWN]
-
-    @property
-    def others(self) -> Sequence[Value]:
-        """Those behind `more`."""
-        return self.values[_SHOWN:]
-
-
-async def products(visit: Visit) -> Answer:
-    """The list, or the part of it that htmx asks for."""
-    given = visit.query.given("q", *_FILTERS, "cursor")
-    if len(search.code(given.get("q", ""))) < 2 and len(given.get("q", "")) < 2:
+@pages.get("/catalogue", title="Products")
+async def list_products(page: PageContext) -> Response:
+    """Show the list, or the part of it that htmx asks for."""
+    given, partial = page.query.given("q", *_FILTERS, "cursor"), page.request.partial
+    if max(len(search.code(given.get("q", ""))), len(given.get("q", ""))) < 2:
         given.pop("q", None)
-    wants_counts, wants_rows = visit.asked.partial != "results", visit.asked.partial != "filters"
-    found: Mapping[str, Any] = {"data": [], "has_more": False, "next_cursor": None}
-    problem, counts = None, None
+    found, problem, counts = _NOTHING, None, None
     further: Sequence[str] = ()
-    choices: list[Choice] = []
-    if wants_rows:
+    choices: Sequence[Json] = ()
+    if partial != "filters":
         try:
-            found, further = await _found(visit, given)
+            found, further = await _find(page, given)
         except Refused as error:
             if error.status != 400:
                 raise
             problem = error
-    if wants_counts:
-        counts, choices = await _choices(visit, given)
-    rows = [row_of(product) for product in found["data"]]
-    return visit.render(
+    if partial != "results":
+        counts, choices = await _choices(page, given)
+    rows = [(one, title_of(one), _picture(one), offered(stated(_offers(one)))) for one in found["data"]]
+    return page.render(
         "catalogue/products.html",
-        pictures=(*origins_of(row.picture for row in rows), *visit.console.object_origins),
+        pictures=(*origins_of(picture for _, _, picture, _ in rows), *page.console.object_origins),
         found=found,
         rows=rows,
         further=further,
@@ -92,69 +66,194 @@ async def products(visit: Visit) -> Answer:
     )
 
 
-async def _found(visit: Visit, given: Mapping[str, str]) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """A page of products; where a query finds less than a page, what its last word may grow into is shown behind it."""
+def _offers(product: Json) -> list[Json]:
+    return [offer for variant in product["variants"] for offer in variant["offers"]]
+
+
+def _picture(product: Json) -> Any:
+    return next(iter(pictures_of(*product["data"].get("media", ()))), None)
+
+
+async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, Sequence[str]]:
+    """Find products; behind less than a page of them, those of what the last word of the query may grow into."""
     asked = {name: value for name, value in given.items() if name != "cursor"}
-    limit = _TYPED if visit.asked.partial == "results" and not given.get("cursor") else _LIMIT
-    found = await visit.api.get("/v1/products", limit=limit, starting_after=given.get("cursor"), **asked)
-    q = given.get("q", "")
-    if not q or found["has_more"] or given.get("cursor"):
+    cursor, q = given.get("cursor"), given.get("q", "")
+    limit = _TYPED if page.request.partial == "results" and not cursor else 2 * _TYPED
+    found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **asked)
+    if not q or found["has_more"] or cursor:
         return found, ()
-    async with visit.reading() as tx:
-        completions: Completions = await visit.service("catalogue").completions(tx, q)
+    async with page.read() as tx:
+        completions: Completions = await page.service("catalogue").completions(tx, q)
     queries = grown(q, completions)
-    kept = {product["id"]: product for product in found["data"]}
-    more: list[dict[str, Any]] = [{"q": query} for query in queries[:_GROWN]]
+    more: list[dict[str, Any]] = [{"q": query} for query in queries[:2]]
     if completions.variants:
         more.insert(0, {"variant": completions.variants, "q": None})
+    kept = {product["id"]: product for product in found["data"]}
     for other in more:
         if len(kept) < limit:
-            page = await visit.api.get("/v1/products", limit=limit, **asked | other)
-            kept |= {product["id"]: product for product in page["data"] if product["id"] not in kept}
-    return {"data": list(kept.values())[:limit], "has_more": False, "next_cursor": None}, queries
+            further = await page.api.get("/v1/products", limit=limit, **asked | other)
+            kept |= {product["id"]: product for product in further["data"] if product["id"] not in kept}
+    return {**_NOTHING, "data": list(kept.values())[:limit]}, queries
 
 
-async def _choices(visit: Visit, given: Mapping[str, str]) -> tuple[FilterCounts | None, list[Choice]]:
-    asked: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
-
-    async def counted() -> FilterCounts | None:
-        try:
-            async with visit.reading() as tx:
-                catalogue = visit.service("catalogue")
-                found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**asked))
-                if not found.looked and (
-                    queries := grown(asked.get("q", ""), await catalogue.completions(tx, asked.get("q", "")))
-                ):
-                    found = await catalogue.filter_counts(tx, ProductFilter(**asked | {"q": queries[0]}))
-        except DomainError:
-            return None  # the list itself tells what is wrong with the query
-        return found
-
-    counts, names = await asyncio.gather(counted(), source_names(visit))
+async def _choices(page: PageContext, given: Mapping[str, str]) -> tuple[FilterCounts | None, Sequence[Json]]:
+    """Count what the list can be narrowed to."""
+    counts, names = await asyncio.gather(_counts(page, given), source_names(page))
     if counts is None:
-        return None, []
-    listed = (
-        ("availability", "Availability", counts.availabilities, words),
-        ("brand", "Brand", counts.brands, str),
-        ("category", "Category", counts.categories, category_name),
-        ("source", "Source", counts.sources, lambda source: names.get(source, source)),
-        ("status", "Status", counts.statuses, words),
+        return None, ()
+    listed: Sequence[tuple[str, Sequence[tuple[str, int]], Callable[[str], str]]] = (
+        ("availability", counts.availabilities, words),
+        ("brand", counts.brands, str),
+        ("category", counts.categories, _category_name),
+        ("source", counts.sources, lambda source: names.get(source, source)),
+        ("status", counts.statuses, words),
     )
-    made = [Choice(name, title, _values(found, called, given.get(name))) for name, title, found, called in listed]
-    return counts, [choice for choice in made if choice.values]
+    choices: list[Json] = []
+    for name, found, called in listed:
+        chosen = given.get(name)
+        values: list[tuple[str, str, int | None, bool]] = [
+            (value, called(value), count, value == chosen) for value, count in found
+        ]
+        if chosen and chosen not in dict(found):
+            values.insert(0, (chosen, called(chosen), None, True))  # not counted
+        if values:
+            choices.append({"name": name, "options": values})
+    return counts, choices
 
 
-def _values(found: Sequence[tuple[str, int]], called: Any, chosen: str | None) -> list[Value]:
-    values = [Value(value, called(value), count, value == chosen) for value, count in found]
-    if chosen and not any(value.chosen for value in values):
-        values.insert(0, Value(chosen, called(chosen), None, chosen=True))
-    return values
+async def _counts(page: PageContext, given: Mapping[str, str]) -> FilterCounts | None:
+    asked: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
+    catalogue = page.service("catalogue")
+    try:
+        async with page.read() as tx:
+            found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**asked))
+            q = asked.get("q", "")
+            if not found.looked and (queries := grown(q, await catalogue.completions(tx, q))):
+                found = await catalogue.filter_counts(tx, ProductFilter(**asked | {"q": queries[0]}))
+    except DomainError:
+        return None  # the list itself says what is wrong with the query
+    return found
 
 
-def category_name(id: str) -> str:
-    """A category's own name; its id when there is none."""
+def _category_name(id: str) -> str:
     known = categories.everything().get(id)
     return known.name if known else id
 
 
-PAGES: Final = (Page(PLACE, products, scope="products:read", menu=Entry("Catalogue", "Products")),)
+@pages.get("/catalogue/<id>")
+async def show_product(page: PageContext) -> Response:
+    """Show a product, or the part of its page that htmx asks for."""
+    product, variants = await _product(page)
+    part, query, names = page.request.partial or page.query["part"], page.query, await source_names(page)
+    at = _place(variants, query["variant"])
+    variant = msgspec.json.decode(variants[at]) if variants else None
+    offers = variant["offers"] if variant else []
+    alone = [offer for offer in offers if offer["id"] == query["offer"]]
+    newest = sorted(offers, key=lambda offer: offer["observed_at"], reverse=True)
+    beside = Portion.of(alone or newest, query.number("offers"), _OFFERS)
+    start = query.number("variants")
+    listed = Portion.of(variants, at - at % _VARIANTS if start is None else start, _VARIANTS)
+    media = [*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ())]
+    gallery = pictures_of(*media)
+    pictures = gallery if part == "pictures" else gallery[:_PICTURES]
+    return page.render(
+        "catalogue/product.html",
+        pictures=(*origins_of(pictures), *page.console.object_origins),
+        product=product,
+        title=title_of(product),
+        category=categories.everything().get(product["data"].get("category", "")),
+        gallery=pictures,
+        picture_count=len(gallery),
+        variant=variant,
+        variant_name=variant_name,
+        listed=listed,
+        rows=[(one, offered(stated(one["offers"]))) for one in map(msgspec.json.decode, listed.items)],
+        beside=beside,
+        columns=sorted(beside.items, key=lambda one: (names.get(one["source"], one["source"]), one["location"])),
+        alone=bool(alone),
+        best=_best(offers),
+        asked_of=asked_of,
+        names=names,
+        own_source=_own_source(product, offers),
+        whole=part == "fields",
+        history=await _history(page, product, beside.items, names) if part == "history" and offers else None,
+        origin=await _origin(page, variant) if part == "origin" and variant else None,
+    )
+
+
+async def _product(page: PageContext) -> tuple[dict[str, Any], list[msgspec.Raw]]:
+    """Return a product, and its variants undecoded: it may have thousands, of which a page shows a few (ADR 73)."""
+    body = await page.api.body(f"/v1/products/{page.ids['id']}")
+    parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    variants = msgspec.json.decode(parts.pop("variants"), type=list[msgspec.Raw])
+    return {name: msgspec.json.decode(part) for name, part in parts.items()}, variants
+
+
+def _place(variants: Sequence[msgspec.Raw], id: str) -> int:
+    """Return where the variant of that id stands, or the one that it was merged into; the first for any other."""
+    for at, raw in enumerate(variants if id else ()):
+        if id.encode() in bytes(raw):
+            variant = msgspec.json.decode(raw)
+            if id in (variant["id"], *variant.get("merged_from", ())):
+                return at
+    return 0
+
+
+def variant_name(variant: Json) -> str:
+    """Return what to call a variant: its title, else what sets it apart, else the id its source knows it by."""
+    data = variant["data"]
+    axes = " / ".join(str(value) for value in data.get("axes", {}).values())
+    return data.get("title") or axes or data.get("sku") or variant.get("external_id") or variant["id"]
+
+
+def _best(offers: Sequence[Json]) -> Json | None:
+    """Return the lowest amount that is asked, when several sources offer."""
+    price = price_of(stated(offers)) if len({offer["source"] for offer in offers}) > 1 else None
+    return price[0] if price else None
+
+
+def _own_source(product: Json, offers: Sequence[Json]) -> str:
+    """Return the source that an unmerged product comes from: that of its offers."""
+    told = [origin["source"] for origin in product.get("provenance", {}).values() if origin.get("reason") == "own"]
+    return next(iter((*told, *(offer["source"] for offer in offers))), "")
+
+
+async def _history(page: PageContext, product: Json, offers: Sequence[Json], names: Mapping[str, str]) -> OfferHistory:
+    ids = [product["id"], *product.get("merged_from", ())]
+    found = await page.service("changes").changes.history(page.principal.tenant, ids)
+    several = len({offer["location"] for offer in offers}) > 1
+    called = {
+        offer["id"]: names.get(offer["source"], "Source")[:80] + (f", {offer['location']}" if several else "")
+        for offer in offers
+    }
+    return history_of(offers, found.events, called, page.dependencies.clock.now(), whole=found.whole)
+
+
+async def _origin(page: PageContext, variant: Json) -> Json:
+    """Return the rows of one source's newest feed that name the variant, or else its product; or why there are none."""
+    source = page.query["source"]
+    page.needs("sources:read")
+    offers = (await page.api.get("/v1/offers", variant=variant["id"], source=source, limit=100))["data"]
+    own = {one[name] for one in offers for name in ("variant_external_id", "variant_sku") if one.get(name)}
+    product = {one["product_external_id"] for one in offers if one.get("product_external_id")}
+    told: dict[str, Any] = {"source": source, "run": None, "rows": Portion((), 0, 0), "why": ""}
+    if not own and not product:
+        return told | {"why": "This source does not offer the variant."}
+    try:
+        found = await page.console.origins.find(page.principal.tenant, source, own | product)
+    except Unprocessable as error:
+        return told | {"why": error.detail}
+    rows = [row for row in found.found.rows if any(text in own for _, text in row.cells)] or list(found.found.rows)
+    why = "" if rows else f"No row among the {found.found.looked:,} looked at names it."
+    return told | {"run": found.run.id, "rows": Portion.of(rows, page.query.number("row"), 1), "why": why}
+
+
+@pages.get("/pictures/<id>", section=None)
+async def show_picture(page: PageContext) -> Response:
+    """Lead to the smallest rendition of at least the width `w`, or the picture itself, by a link that is valid for minutes."""
+    media = await page.api.get(f"/v1/media/{page.ids['id']}")
+    wanted = page.query.number("w") or 1600
+    links = (one["url"] for one in media["renditions"] if one["width"] >= wanted)
+    link = next(links, media["download"]["url"])
+    kept = b"private, max-age=600"  # links are valid for almost 15 minutes
+    return Response(302, [(b"location", link.encode("ascii", "ignore")), (b"cache-control", kept)])

@@ -1,250 +1,389 @@
-"""Connecting a source: by a file, an address, a shop's sign-in, mail, or records that are pushed; looked at before it is kept."""
+"""Connecting a source: by a file, an address, a shop's sign-in, mail, or records that are pushed; previewed before it is kept."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
 
-from domain.kernel.errors import InvalidRequest
+from adapters.wire import probes as probes_wire
+from adapters.wire import sources as sources_wire
+from domain.ingestion.mapping.learned import bounded
+from domain.ingestion.ports import Job
+from domain.ingestion.reading import ReadTable
+from domain.kernel.errors import DomainError, InvalidRequest, NotFound
+from domain.kernel.plain import plain
+from domain.kernel.resource import View
+from domain.kernel.tenancy import AuditContext
+from domain.mappings.model import KNOWN
+from domain.mappings.ports import MappingStore
+from domain.probes.model import Probe
+from domain.runs.model import SNAPSHOT_LIMIT
+from domain.runs.usecases.previewing import Preview, Previewing
+from domain.sources.model import Source
+from domain.storage.model import upload_key
 from domain.uploads.usecases.drafts import BYTES, Drafts
-from entrypoints.console.acting import acting
-from entrypoints.console.asked import Values
-from entrypoints.console.forms import LONGEST
-from entrypoints.console.handing_in import handed_in, name_of, pieces_of, type_of
-from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.previews import DraftFile, draft_of, preview_of_draft, preview_of_pull, token_of
-from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.schema_forms import credentials_given, settings_fields, settings_given, ways_of
-from entrypoints.console.source_fields import INTERVALS, LICENCES, WRITE, schedule_given, with_senders
-from entrypoints.console.visit import Visit
+from entrypoints.areas.sources import service_of
+from entrypoints.console.context import PageContext, Pages, Refused
+from entrypoints.console.pages.sources import READ, WRITE
+from entrypoints.console.request import LONGEST, FormData, Upload
+from entrypoints.console.source_forms import (
+    FormField,
+    credentials_given,
+    schedule_given,
+    settings_fields,
+    settings_given,
+    sign_in_methods,
+    source_given,
+    with_senders,
+)
+from entrypoints.console.streams import followed
+from entrypoints.http.exchange import Response
 from ports.objects import ObjectMissing
 
-DECIMALS: Final = (("auto", "By the file itself"), ("dot", "1,234.56"), ("comma", "1.234,56"))
+LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
+"""Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
+_SLICE: Final = 256 << 10
+_COLUMNS: Final = 200
+_TYPES: Final = {
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "json": "application/json",
+    "xml": "application/xml",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+
+pages: Final = Pages("/console", section="Sources", scope=WRITE)
 
 
-async def choose(visit: Visit) -> Answer:
-    """The ways there are."""
-    return visit.render("sources/new.html", mail=visit.dependencies.settings.mail_domain is not None)
+class DraftFile(NamedTuple):
+    """A file that lies in the object store until somebody decides about it."""
+
+    id: str
+    name: str
+    size: int
 
 
-def _title(name: str) -> str:
-    return name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100].capitalize() or name
+@pages.get("/sources/new", title="Connect a source")
+async def choose(page: PageContext) -> Response:
+    """Show the ways there are."""
+    return page.render("sources/new.html", mail=page.dependencies.settings.mail_domain is not None)
 
 
-async def file(visit: Visit) -> Answer:
-    """A file's form; once it is here, what would be read of it."""
-    token = visit.query.get("draft")
-    if not token:
-        return visit.render("sources/new_file.html", most=BYTES, refused=None)
-    return await _file(visit, visit.query, token)
+def _given(page: PageContext) -> FormData:
+    return page.form if page.sent else page.query
 
 
-async def _file(visit: Visit, given: Values, token: str, refusal: Refused | None = None) -> Answer:
-    draft, preview = draft_of(visit, token), None
-    given = given if given.get("name") else Values([*given.pairs, ("name", _title(draft.name))])
-    if refusal is None:
+@pages.get("/sources/new/file")
+async def show_file(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show a file's form; once the file is here, what would be read of it."""
+    given, preview = _given(page), None
+    if not (token := given.get("draft")):
+        return page.render("sources/new_file.html", most=BYTES)
+    draft = _draft_of(page, token)
+    if not given.get("name"):
+        stem = draft.name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100]
+        given = FormData([*given.pairs, ("name", stem.capitalize() or draft.name)])
+    if refused is None:
         try:
-            preview = await preview_of_draft(visit, _file_body(given), draft)
+            preview = await _read_draft(page, _file_source(given), draft)
         except Refused as error:
-            refusal = error
-    return visit.render(
-        "sources/new_file_look.html",
-        status=refusal.status if refusal else 200,
-        draft=draft,
-        token=token,
-        given=given,
-        preview=preview,
-        refused=refusal,
-        licences=LICENCES,
-        decimals=DECIMALS,
+            refused = error
+    return page.render(
+        "sources/new_file_look.html", refused=refused, draft=draft, token=token, given=given, preview=preview
     )
 
 
-def _file_body(given: Values) -> dict[str, Any]:
-    config = {
-        "currency": given.get("currency").lower(),
-        "decimal": given.get("decimal"),
-        "warehouse": given.get("warehouse"),
-    }
-    body = {
-        "name": given.get("name"),
-        "kind": "file",
-        "config": {name: value for name, value in config.items() if value and value != "auto"},
-    }
-    return body | {"licence_basis": given.get("licence_basis", "unknown")}
-
-
-async def send_file(visit: Visit) -> Answer:
+@pages.post("/sources/new/file", most=BYTES + LONGEST)
+async def send_file(page: PageContext) -> Response:
     """Keep the file for a while, to be looked into."""
-    upload = visit.files.get("file")
+    upload = page.files.get("file")
     if upload is None or upload.size == 0:
         fault = InvalidRequest.of("file", "required", "Choose a file with something in it.")
-        return visit.render("sources/new_file.html", status=422, most=BYTES, refused=refused(fault, visit.request_id))
-    drafts, principal = Drafts(visit.dependencies.objects), visit.principal
-    async with acting(visit, "uploads.announce") as tx:
+        return page.render("sources/new_file.html", status=422, most=BYTES, refused=fault)
+    drafts = Drafts(page.dependencies.objects)
+    async with page.transaction("uploads.announce") as tx:
         id = await drafts.reserve(tx, upload.size)
-    await drafts.store(principal.tenant, id, pieces_of(upload))
-    name = name_of(upload)
-    return visit.redirect(
-        f"/console/sources/new/file?draft={token_of(visit, DraftFile(id, name, type_of(name), upload.size))}"
-    )
+    await drafts.store(page.principal.tenant, id, _pieces_of(upload))
+    token = page.console.signatures.write(_draft_purpose(page), [id, _name_of(upload), upload.size])
+    return page.redirect(f"/console/sources/new/file?draft={token}")
 
 
-async def connect_file(visit: Visit) -> Answer:
+def _draft_purpose(page: PageContext) -> str:
+    """Return for what a form's file is signed: this organisation and mode, so that nobody names another's."""
+    return f"draft {page.principal.tenant.org} {page.principal.tenant.mode}"
+
+
+def _draft_of(page: PageContext, token: str) -> DraftFile:
+    """Return the file that a form means. Raises NotFound for a token that is not ours, or another organisation's."""
+    found = page.console.signatures.read(_draft_purpose(page), token)
+    if found is None:
+        raise NotFound("The file is not there any more; send it again.")
+    return DraftFile(*found)
+
+
+def _file_source(given: FormData) -> dict[str, Any]:
+    config = given.given("decimal", "warehouse") | {"currency": given.get("currency").lower()}
+    return source_given(given, "file", {name: text for name, text in config.items() if text and text != "auto"})
+
+
+@pages.post("/sources/new/file/connect", again=show_file)
+async def connect_file(page: PageContext) -> Response:
     """Make the source, and let its first upload have the file."""
-    token = visit.form["draft"]
-    draft = draft_of(visit, token)
+    drafts, tenant = Drafts(page.dependencies.objects), page.principal.tenant
+    draft = _draft_of(page, page.form["draft"])
+    source = await page.api.post("/v1/sources", _file_source(page.form))
+
+    async def take_over(upload: str) -> None:
+        await drafts.take_over(tenant, draft.id, upload)
+
     try:
-        source = await visit.api.post("/v1/sources", _file_body(visit.form))
-    except Refused as refusal:
-        return await _file(visit, visit.form, token, refusal)
-    drafts, principal = Drafts(visit.dependencies.objects), visit.principal
-    try:
-        run = await handed_in(
-            visit,
-            source["id"],
-            draft.name,
-            draft.size,
-            lambda upload: drafts.take_over(principal.tenant, draft.id, upload),
-        )
-    except (Refused, ObjectMissing) as refusal:
-        said = refusal.detail if isinstance(refusal, Refused) else "it is kept for an hour and is gone by now."
-        place = f"/console/sources/{source['id']}"
-        return visit.redirect(place, f"The source is there, but its file is not: {said} Send it here.", tone="bad")
-    async with acting(visit, "uploads.complete") as tx:
+        run = await _upload(page, source["id"], draft.name, draft.size, take_over)
+    except (Refused, ObjectMissing) as error:
+        said = error.detail if isinstance(error, Refused) else "it is kept for an hour and is gone by now."
+        notice = f"The source is there, but its file is not: {said} Send it here."
+        return page.redirect(f"/console/sources/{source['id']}", notice, tone="bad")
+    async with page.transaction("uploads.complete") as tx:
         await drafts.drop(tx, draft.id)
-    return visit.redirect(f"/console/runs/{run}", f"{source['name']} is connected; its first run has begun.")
+    return page.redirect(f"/console/runs/{run}", f"{source['name']} is connected; its first run has begun.")
 
 
-async def address(visit: Visit) -> Answer:
-    """An address to be looked at."""
-    return visit.render("sources/new_address.html", url=visit.query.get("url"), refused=None)
+@pages.post("/sources/<id>/file", most=LARGEST + LONGEST)
+async def send_next_file(page: PageContext) -> Response:
+    """Take a further file of a source that takes files."""
+    place, upload = f"/console/sources/{page.ids['id']}", page.files.get("file")
+    if upload is None or upload.size == 0:
+        return page.redirect(place, "Choose a file with something in it.", tone="bad")
 
+    async def store(id: str) -> None:
+        key = upload_key(page.principal.tenant, id)
+        await page.dependencies.objects.put_stream(key, _pieces_of(upload))
 
-async def probe(visit: Visit) -> Answer:
-    """Have it looked at."""
-    url = visit.form.get("url")
-    if url and "://" not in url:
-        url = f"https://{url}"
+    body = {"accept_shrink": True} if page.form.get("accept_shrink") else {}
     try:
-        found = await visit.api.post("/v1/source-probes", {"url": url})
-    except Refused as refusal:
-        return visit.render("sources/new_address.html", status=refusal.status, url=url, refused=refusal)
-    return visit.redirect(f"/console/probes/{found['id']}")
+        run = await _upload(page, page.ids["id"], _name_of(upload), upload.size, store, body)
+    except Refused as refused:
+        return page.redirect(place, refused.detail, tone="bad")
+    return page.redirect(f"/console/runs/{run}")
 
 
-def _shops(visit: Visit) -> list[Any]:
-    return [
-        info
-        for info in visit.dependencies.connectors.infos()
-        if info.credentials_schema is not None and "api" in info.kinds
-    ]
-
-
-async def shop(visit: Visit) -> Answer:
-    """Which shop it is; then the form that its connector asks for."""
-    return await _shop(visit, visit.query.get("connector"), visit.query)
-
-
-async def _shop(
-    visit: Visit,
+async def _upload(
+    page: PageContext,
+    source: str,
     name: str,
-    given: Values,
-    refusal: Refused | None = None,
-    preview: Mapping[str, Any] | None = None,
-) -> Answer:
-    shops = _shops(visit)
-    info = next((one for one in shops if one.name == name), None)
-    if info is None:
-        return visit.render("sources/new_shop.html", shops=shops)
-    fields = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
-    return visit.render(
+    size: int,
+    store: Callable[[str], Awaitable[None]],
+    body: Mapping[str, Any] | None = None,
+) -> str:
+    """Announce, store and complete an upload; `store` puts its bytes. Returns the run that reads it. Raises Refused."""
+    kind = _TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
+    announced = {"filename": name, "content_type": kind, "bytes": size}
+    upload = await page.api.post(f"/v1/sources/{source}/uploads", announced)
+    path = f"/v1/uploads/{upload['id']}"
+    if (await page.api.get(path))["status"] == "pending":
+        await store(upload["id"])
+    run: str = (await page.api.post(f"{path}/complete", body or {}))["run"]
+    return run
+
+
+def _name_of(upload: Upload) -> str:
+    """Return the file's name alone, as uploads take it."""
+    plain_name = upload.name.replace("\\", "/").rpartition("/")[2]
+    return "".join(char for char in plain_name if char.isprintable()).strip().lstrip(".")[-200:] or "file"
+
+
+async def _pieces_of(upload: Upload) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(upload.file.read, _SLICE):
+        yield piece
+
+
+@pages.get("/sources/new/address")
+async def show_address(page: PageContext, refused: Refused | None = None) -> Response:
+    """Ask for an address to be looked at."""
+    return page.render("sources/new_address.html", refused=refused, url=_given(page).get("url"))
+
+
+@pages.post("/sources/new/address", again=show_address)
+async def probe_address(page: PageContext) -> Response:
+    """Have it looked at."""
+    url = page.form.get("url")
+    probe = await page.api.post("/v1/source-probes", {"url": f"https://{url}" if url and "://" not in url else url})
+    return page.redirect(f"/console/probes/{probe['id']}")
+
+
+@pages.get("/probes/<id>", scope=READ)
+async def show_probe(page: PageContext, refused: Refused | None = None, preview: Any = None) -> Response:
+    """Show how far it is, and once it is over what it found and the form of what it proposes."""
+    probe, given = await page.api.get(f"/v1/source-probes/{page.ids['id']}"), _given(page)
+    proposal = probe.get("proposal")
+    if not given.get("name") and proposal:
+        interval = str(proposal.get("schedule", {}).get("interval_minutes", ""))
+        proposed = {"name": proposal["name"], "currency": proposal["config"].get("currency", "")}
+        given = FormData([*proposed.items(), ("interval_minutes", interval), *given.pairs])
+    state = _state_of(probe)
+    return page.render("sources/probe.html", refused=refused, proposal=proposal, given=given, preview=preview, **state)
+
+
+def _state_of(probe: Mapping[str, Any]) -> dict[str, Any]:
+    return {"probe": probe, "open": probe["status"] in ("queued", "running")}
+
+
+@pages.get("/probes/<id>/progress", scope=READ)
+async def follow_probe(page: PageContext) -> Response:
+    """Stream how far it is."""
+    id = page.ids["id"]
+    await page.api.get(f"/v1/source-probes/{id}")  # whoever may not read it, follows nothing
+
+    async def look() -> tuple[Mapping[str, Any], bool]:
+        async with page.read() as tx:
+            if (probe := await tx.store(Probe).get(id)) is None:
+                raise NotFound
+            state = _state_of(probes_wire.PROBE.render(probe, View(page.principal.tenant, tx.now)))
+        return state, not state["open"]
+
+    return followed(page, "sources/probe.html", "progress", look)
+
+
+@pages.post("/probes/<id>", again=show_probe)
+async def connect_probe(page: PageContext) -> Response:
+    """Preview what it proposes, or make the source of it."""
+    form, probe = page.form, await page.api.get(f"/v1/source-probes/{page.ids['id']}")
+    if "proposal" not in probe:
+        return page.redirect(f"/console/probes/{probe['id']}", "It proposes nothing.", tone="bad")
+    proposal = probe["proposal"]
+    config = proposal["config"] | ({"currency": currency} if (currency := form.get("currency").lower()) else {})
+    body = proposal | source_given(form, proposal["kind"], config, schedule=schedule_given(form))
+    if form.get("do") == "look":
+        return await show_probe(page, preview=await _read_pull(page, body))
+    source = await page.api.post("/v1/sources", body)
+    return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
+
+
+def _shops(page: PageContext) -> dict[str, Any]:
+    infos = page.dependencies.connectors.infos()
+    return {info.name: info for info in infos if info.credentials_schema is not None and "api" in info.kinds}
+
+
+@pages.get("/sources/new/shop")
+async def show_shop(page: PageContext, refused: Refused | None = None, preview: Any = None) -> Response:
+    """Ask which shop it is; then show the form that its connector asks for."""
+    given, shops = _given(page), _shops(page)
+    if (info := shops.get(given.get("connector"))) is None:
+        return page.render("sources/new_shop.html", shops=shops.values())
+    asked = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
+    methods = [
+        method._replace(fields=[_filled(field, given) for field in method.fields])
+        for method in sign_in_methods(info.credentials_schema)
+    ]
+    return page.render(
         "sources/new_shop_form.html",
-        status=refusal.status if refusal else 200,
+        refused=refused,
         info=info,
-        fields=[_filled(field, given) for field in fields],
-        ways=[
-            replace(way, fields=tuple(_filled(field, given) for field in way.fields))
-            for way in ways_of(info.credentials_schema)
-        ],
+        fields=[_filled(field, given) for field in asked],
+        methods=methods,
         given=given,
-        refused=refusal,
         preview=preview,
-        intervals=INTERVALS,
-        licences=LICENCES,
     )
 
 
-def _filled(field: Any, given: Values) -> Any:
-    """The field with what was typed; secrets are typed anew."""
-    return field if field.type == "password" else replace(field, value=given[field.name])
+def _filled(field: FormField, given: FormData) -> FormField:
+    """Return the field with what was typed; secrets are typed anew."""
+    return field if field.type == "password" else field._replace(value=given[field.name])
 
 
-async def connect_shop(visit: Visit) -> Answer:
+@pages.post("/sources/new/shop", again=show_shop)
+async def connect_shop(page: PageContext) -> Response:
     """Try the sign-in out, or make the source with it."""
-    form = visit.form
-    info = next((one for one in _shops(visit) if one.name == form.get("connector")), None)
-    if info is None:
-        return visit.redirect("/console/sources/new/shop")
-    body = {
-        "name": form.get("name"),
-        "kind": "api",
-        "connector": info.name,
-        "config": settings_given(info.config_schema, form, {}),
-        "schedule": schedule_given(form),
-        "licence_basis": form.get("licence_basis", "unknown"),
-    }
-    credentials = credentials_given(ways_of(info.credentials_schema), form)
+    form = page.form
+    if (info := _shops(page).get(form.get("connector"))) is None:
+        return page.redirect("/console/sources/new/shop")
+    config = settings_given(info.config_schema, form, {})
+    body = source_given(form, "api", config, connector=info.name, schedule=schedule_given(form))
+    credentials = credentials_given(sign_in_methods(info.credentials_schema), form)
+    preview = await _read_pull(page, body, credentials)
+    if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
+        return await show_shop(page, preview=preview)
+    source = await page.api.post("/v1/sources", body)
+    await page.api.put(f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
+    return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
+
+
+@pages.form("/sources/new/<any(mail, push):kind>")
+async def connect_simple(page: PageContext) -> Response:
+    """Connect mail or pushed records: a name, and who may send."""
+    kind, form, refused = page.ids["kind"], page.form, None
+    if page.sent:
+        config: dict[str, Any] = {"currency": currency} if (currency := form.get("currency").lower()) else {}
+        if kind == "mail":
+            config = {"inbound": {"senders": []}} | with_senders(config, form["senders"])
+        try:
+            source = await page.api.post("/v1/sources", source_given(form, kind, config))
+            return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected.")
+        except Refused as error:
+            refused = error
+    return page.render(f"sources/new_{kind}.html", given=form, refused=refused)
+
+
+async def _read_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
+    """Return what would be read of the file. Raises Refused, NotFound when the file is gone."""
+    source, known = await _unsaved(page, body, None)
+    objects, key = page.dependencies.objects, upload_key(page.principal.tenant, draft.id)
     try:
-        preview = await preview_of_pull(visit, body, credentials)
-        if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
-            return await _shop(visit, info.name, form, None, preview)
-        source = await visit.api.post("/v1/sources", body)
-        await visit.api.put(f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
-    except Refused as refusal:
-        return await _shop(visit, info.name, form, refusal)
-    return visit.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
+        await objects.size(key)
+    except ObjectMissing:
+        raise NotFound("The file is kept for an hour and is gone by now; send it again.") from None
+    return _shown(await _previewing(page).file(source, objects.read(key), known))
 
 
-async def simple(visit: Visit) -> Answer:
-    """Mail or pushed records: a name, and who may send."""
-    return visit.render(f"sources/new_{visit.ids['kind']}.html", given=Values([]), refused=None, licences=LICENCES)
+async def _read_pull(
+    page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what would be read of what the source's connector fetches. Raises Refused."""
+    source, known = await _unsaved(page, body, credentials)
+    job = Job(source.config, credentials, "catalogue", caller=page.principal.tenant.org)
+    return _shown(await _previewing(page).fetched(source, job, known))
 
 
-async def connect_simple(visit: Visit) -> Answer:
-    """Make the source."""
-    kind, form = visit.ids["kind"], visit.form
-    config: dict[str, Any] = {name: value for name in ("currency",) if (value := form.get(name).lower())}
-    if kind == "mail":
-        config = with_senders(config, form["senders"])
-        config.setdefault("inbound", {"senders": []})
-    body = {
-        "name": form.get("name"),
-        "kind": kind,
-        "config": config,
-        "licence_basis": form.get("licence_basis", "unknown"),
-    }
+def _previewing(page: PageContext) -> Previewing:
+    given = page.dependencies
+    return Previewing(given.connectors, given.feed_readers, given.workspaces)
+
+
+async def _unsaved(
+    page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None
+) -> tuple[Source, Any]:
+    """Return the source as it would be. What the operation would refuse is refused, and costs what it costs."""
+    await page.api.post("/v1/sources", body, dry_run="true")
+    principal, service = page.principal, service_of(page.dependencies)
+    context = AuditContext(principal.actor, "sources.create", page.request_id)
     try:
-        source = await visit.api.post("/v1/sources", body)
-    except Refused as refusal:
-        return visit.render(
-            f"sources/new_{kind}.html", status=refusal.status, given=form, refused=refusal, licences=LICENCES
-        )
-    return visit.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected.")
+        new: dict[str, Any] = sources_wire.SOURCE.create().decode(dict(body))
+        async with page.dependencies.uow.scratch(principal.tenant, context) as tx:
+            source = await service.create(tx, new)
+            if credentials is not None:
+                source = await service.put_credentials(tx, source.id, credentials)
+            return source, bounded(await tx[MappingStore].confirmed(source.id, KNOWN))
+    except DomainError as error:
+        raise Refused.of(error, page.request_id) from error
 
 
-def _page(rule: str, view: Any, **more: Any) -> Page:
-    return Page(f"/console/sources/new{rule}", view, scope=WRITE, **{"menu": "Sources"} | more)
+def _shown(preview: Preview) -> dict[str, Any]:
+    """Return the preview as pages show it: tables of columns with their samples, and products as the catalogue would have them."""
+    return {
+        "ok": preview.ok,
+        "failure": preview.failure,
+        "rows": preview.rows,
+        "cut": preview.cut,
+        "tables": [_table(table) for table in preview.tables[:5]],
+        "products": [plain(product) for product in preview.products],
+        "problems": [plain(problem) for problem in preview.problems],
+        "problem_count": preview.problem_count,
+    }
 
 
-PAGES: Final = (
-    _page("", choose, menu=Entry("Sources", "Connect a source")),
-    _page("/file", file),
-    _page("/file", send_file, methods=("POST",), most=BYTES + LONGEST),
-    _page("/file/connect", connect_file, methods=("POST",)),
-    _page("/address", address),
-    _page("/address", probe, methods=("POST",)),
-    _page("/shop", shop),
-    _page("/shop", connect_shop, methods=("POST",)),
-    _page("/<any(mail, push):kind>", simple),
-    _page("/<any(mail, push):kind>", connect_simple, methods=("POST",)),
-)
+def _table(table: ReadTable) -> dict[str, Any]:
+    read = {column.position: column for column in table.mapping.columns}
+    reasons = {column.position: column.reason for column in table.mapping.unmapped}
+    columns = []
+    for position, header in enumerate(table.mapping.headers[:_COLUMNS]):
+        cells = dict.fromkeys(row[position] for row in table.samples if position < len(row) and row[position])
+        columns.append((header, list(cells)[:3], read.get(position), reasons.get(position, "unknown")))
+    return {"sheet": table.sheet, "columns": columns}

@@ -1,150 +1,211 @@
-"""API keys: listed with their policy and last use, made with the secret shown once, revoked."""
+"""API keys, and OAuth apps with what people let them do: listed, made with a secret that is shown once, and ended."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
-from domain.access.model import KEY_PREFIXES, ROLES, ApiKey
+from domain.access.model import KEY_PREFIXES, ROLES, SCOPES
 from domain.access.ports import KeyStore
-from domain.kernel.paging import Page as Listed
 from domain.kernel.paging import PageRequest
+from domain.oauth.model import DEFAULT_SCOPES, App, AppKind
+from domain.oauth.usecases.apps import AppChange, NewApp
+from domain.orgs.model import MANAGERS
 from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
-from entrypoints.console.acting import acting
-from entrypoints.console.asked import whole_number
-from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.refusals import Refused
-from entrypoints.console.sudo import sudo
-from entrypoints.console.visit import Visit
+from entrypoints.console.context import PageContext, Pages, Refused, sudo
+from entrypoints.console.request import whole_number
+from entrypoints.http.exchange import Response
+from entrypoints.operations.scopes import permissions
 
-PLACE: Final = "/console/developers/keys"
-LIFE: Final = (("", "Never"), ("7", "In 7 days"), ("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"))
+KEYS: Final = "/console/developers/keys"
+APPS: Final = "/console/developers/apps"
 _LIMIT: Final = 20
-_SCOPE: Final = "webhooks:write"
-"""Held by the very roles that make keys."""
+
+# The scopes are held by the very roles that make keys, and by whoever sees what developers see.
+keys: Final = Pages(KEYS, section="Developers", scope="webhooks:write")
+apps: Final = Pages(APPS, section="Developers", scope="webhooks:read")
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a key may see and change of one kind of things; None where the role may not."""
-
-    title: str
-    read: str | None
-    write: str | None
+async def called(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:
+    """Return what to call people, by id."""
+    ids = {id for id in users if id is not None}
+    found = await page.dependencies.people.several(ids) if ids else {}
+    return {id: found[id].called if id in found else "somebody who has left" for id in ids}
 
 
-def choices_of(role: str) -> Sequence[Choice]:
-    """What a role can give to a key, by kind of things."""
-    held = ROLES[role]
-    kinds = sorted({scope.partition(":")[0] for scope in held})
-    return [Choice(kind, _held(held, kind, "read"), _held(held, kind, "write")) for kind in kinds]
-
-
-def _held(held: frozenset[str], kind: str, act: str) -> str | None:
-    scope = f"{kind}:{act}"
-    return scope if scope in held else None
-
-
-def followed(page: Listed[Any]) -> Mapping[str, Any]:
-    """What the macro of pages is told of a list that is no operation's."""
-    return {"has_more": page.has_more, "next_cursor": page.next_key}
-
-
-async def keys(visit: Visit) -> Answer:
-    """Keys in force, or those that were revoked."""
-    ended = visit.query["show"] == "revoked"
-    request = PageRequest(limit=_LIMIT, key=visit.query.get("cursor") or None)
-    async with visit.reading() as tx:
-        listed = await _service(visit).list_keys(tx, request, ended=ended)
-        names = await _makers(visit, listed.page.items)
-    return visit.render(
+@keys.get(title="API keys")
+async def list_keys(page: PageContext) -> Response:
+    """Show keys in force, or those that were revoked."""
+    ended = page.query["show"] == "revoked"
+    async with page.read() as tx:
+        listed = await _keys(page).list_keys(tx, PageRequest(limit=_LIMIT, key=page.cursor), ended=ended)
+        makers = await called(page, [key.member for key in listed.page.items])
+    return page.render(
         "keys/list.html",
         keys=listed.page.items,
-        found=followed(listed.page),
+        found={"has_more": listed.page.has_more, "next_cursor": listed.page.next_key},
         used=listed.used,
-        makers=names,
+        makers=makers,
         ended=ended,
         prefixes=KEY_PREFIXES,
-        now=visit.dependencies.clock.now(),
-        makes=visit.principal.role in KEY_MAKERS,
-        query={"show": "revoked"} if ended else {},
+        now=page.dependencies.clock.now(),
+        makes=page.principal.role in KEY_MAKERS,
     )
 
 
-@sudo(f"{PLACE}/new")
-async def new_key(visit: Visit) -> Answer:
-    """The form, and what it makes: the secret is on that page alone."""
-    if visit.asked.method != "POST":
-        return _form(visit)
-    form = visit.form
-    livemode = form.get("mode", "live") != "test"
-    try:
-        asked = NewKey(
+def _keys(page: PageContext) -> KeyService:
+    return KeyService(page.dependencies.access)
+
+
+@keys.form("/new")
+@sudo(f"{KEYS}/new")
+async def new_key(page: PageContext) -> Response:
+    """Show the form, and what it makes: the secret is on that page alone."""
+    form, held, refused = page.form, ROLES[page.principal.role], None
+    if page.sent:
+        scopes = {
+            "some": frozenset(form.all("scopes")),
+            "read": frozenset(one for one in held if one.endswith(":read")),
+        }
+        networks = form["networks"].replace(",", "\n").splitlines()
+        days = (whole_number(expires) or 0) if (expires := form.get("expires")) else None  # 0 is refused
+        wanted = NewKey(
             name=form["name"],
             restricted=form["restricted"] == "true",
-            scopes=frozenset(form.all("scopes")) if form["what"] == "some" else _all_of(visit, form["what"]),
-            networks=tuple(line for line in form["networks"].replace(",", "\n").splitlines() if line.strip()),
-            days=_days(form.get("expires")),
+            scopes=scopes.get(form["what"]),
+            networks=tuple(line for line in networks if line.strip()),
+            days=days,
         )
-        async with acting(visit, "keys.create", livemode=livemode) as tx:
-            key, secret = await _service(visit).create(tx, asked)
-    except Refused as error:
-        return _form(visit, error)
-    base_url = visit.dependencies.settings.base_url.rstrip("/")
-    return visit.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
+        try:
+            async with page.transaction("keys.create", livemode=form["mode"] != "test") as tx:
+                key, secret = await _keys(page).create(tx, wanted)
+            base_url = page.dependencies.settings.base_url.rstrip("/")
+            return page.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
+        except Refused as error:
+            refused = error
+    kinds = sorted({scope.partition(":")[0] for scope in held})
+    return page.render("keys/new.html", refused=refused, form=form, held=held, kinds=kinds)
 
 
-def _days(text: str) -> int | None:
-    """Days until a key ends; None for no end, 0, which is refused, for what is no number."""
-    return (whole_number(text) or 0) if text else None
+@keys.form("/<key>/revoke")
+async def revoke_key(page: PageContext) -> Response:
+    """Ask once more, then end the key."""
+    id = page.ids["key"]
+    if page.sent:
+        async with page.transaction("keys.revoke") as tx:
+            key = await _keys(page).revoke(tx, id)
+        return page.redirect(KEYS, f"{key.name} is revoked. Nobody takes it any more.")
+    async with page.read() as tx:
+        found, used = await tx[KeyStore].get(id), await tx[KeyStore].used([id])
+    if found is None or found.revoked_at is not None:
+        return page.redirect(KEYS, "There is no such key in force.", tone="info")
+    return page.render("keys/revoke.html", key=found, used=used.get(id), prefixes=KEY_PREFIXES)
 
 
-def _all_of(visit: Visit, what: str) -> frozenset[str] | None:
-    """Everything that the role may, or all that it may see."""
-    if what != "read":
-        return None
-    return frozenset(scope for scope in ROLES[visit.principal.role] if scope.endswith(":read"))
-
-
-def _form(visit: Visit, refused: Refused | None = None) -> Answer:
-    return visit.render(
-        "keys/new.html",
-        status=200 if refused is None else refused.status,
-        refused=refused,
-        errors=refused.fields if refused is not None else {},
-        form=visit.form,
-        choices=choices_of(visit.principal.role),
-        life=LIFE,
-        livemode=visit.principal.tenant.livemode,
+@apps.get(title="OAuth apps")
+async def list_apps(page: PageContext) -> Response:
+    """Show the organisation's apps, and what the person lets apps do; to managers, what everybody lets them do."""
+    services, manages = page.console.oauth, _manages(page)
+    async with page.transaction("apps.list", livemode=True) as tx:
+        listed = await services.apps.list_apps(tx)
+        grants = await services.grants.list_grants(tx, page.principal, everybody=manages)
+    people = await called(page, [grant.user for grant in grants])
+    return page.render(
+        "apps/list.html", apps=listed, grants=grants, people=people, permissions=permissions, manages=manages
     )
 
 
-async def revoke(visit: Visit) -> Answer:
-    """Ask once more, then end the key."""
-    if visit.asked.method != "POST":
-        async with visit.reading() as tx:
-            key = await tx[KeyStore].get(visit.ids["key"])
-            used = await tx[KeyStore].used([visit.ids["key"]])
-        if key is None or key.revoked_at is not None:
-            return visit.redirect(PLACE, "There is no such key in force.", tone="info")
-        return visit.render("keys/revoke.html", key=key, used=used.get(key.id), prefixes=KEY_PREFIXES)
-    async with acting(visit, "keys.revoke") as tx:
-        key = await _service(visit).revoke(tx, visit.ids["key"])
-    return visit.redirect(PLACE, f"{key.name} is revoked. Nobody takes it any more.")
+def _manages(page: PageContext) -> bool:
+    return page.principal.role in MANAGERS
 
 
-async def _makers(visit: Visit, keys: Sequence[ApiKey]) -> Mapping[str, str]:
-    """What to call whoever made them."""
-    ids = {key.member for key in keys if key.member is not None}
-    people = await visit.dependencies.people.several(ids) if ids else {}
-    return {id_: people[id_].called if id_ in people else "somebody who has left" for id_ in ids}
+def _app_given(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the redirect URIs, one a line and each once, and the scopes of a form."""
+    lines = [line.strip() for line in page.form["redirect_uris"].splitlines() if line.strip()]
+    return tuple(dict.fromkeys(lines)), SCOPES if page.form["what"] == "all" else frozenset(page.form.all("scopes"))
 
 
-def _service(visit: Visit) -> KeyService:
-    return KeyService(visit.dependencies.access)
+@apps.get("/<app>")
+async def show_app(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show the form of one app, or of a new one; a fault of any one redirect URI is shown below their field."""
+    app = await _app(page) if "app" in page.ids else None
+    for name, text in dict(refused.fields if refused else {}).items():
+        if refused and name.startswith("redirect_uris"):
+            refused.fields.setdefault("redirect_uris", text)
+    form = page.form
+    uris, chosen = _app_given(page) if page.sent else (app.redirect_uris, app.scopes) if app else ((), DEFAULT_SCOPES)
+    return page.render(
+        "apps/form.html",
+        refused=refused,
+        app=app,
+        name=form["name"] if page.sent else app.name if app else "",
+        kind=form.get("kind", "web"),
+        uris=form["redirect_uris"] if page.sent else "\n".join(uris),
+        chosen=chosen,
+        everything=chosen == SCOPES and (page.sent or app is not None),
+        permissions=permissions(SCOPES),
+        manages=_manages(page),
+    )
 
 
-PAGES: Final = (
-    Page(PLACE, keys, scope=_SCOPE, menu=Entry("Developers", "API keys")),
-    Page(f"{PLACE}/new", new_key, methods=("GET", "POST"), scope=_SCOPE, menu="Developers"),
-    Page(f"{PLACE}/<key>/revoke", revoke, methods=("GET", "POST"), scope=_SCOPE, menu="Developers"),
-)
+@apps.get("/new")
+@sudo(f"{APPS}/new")
+async def show_new_app(page: PageContext) -> Response:
+    """Show the form of a new app."""
+    return await show_app(page)
+
+
+@apps.post("/new", again=show_app)
+@sudo(f"{APPS}/new")
+async def create_app(page: PageContext) -> Response:
+    """Make it; the secret is on the page that follows alone."""
+    kind = AppKind(page.form["kind"]) if page.form["kind"] in set(AppKind) else AppKind.WEB
+    wanted = NewApp(page.form["name"], kind, *_app_given(page))
+    async with page.transaction("apps.create", livemode=True) as tx:
+        app, secret = await page.console.oauth.apps.create_app(tx, page.principal, wanted)
+    return page.render("apps/secret.html", status=201, app=app, secret=secret, rotated=False)
+
+
+async def _app(page: PageContext) -> App:
+    async with page.transaction("apps.read", livemode=True) as tx:
+        return await page.console.oauth.apps.get_app(tx, page.ids["app"])
+
+
+@apps.post("/<app>", again=show_app)
+@sudo(APPS)
+async def save_app(page: PageContext) -> Response:
+    """Change where codes are sent, and what may be asked for."""
+    app, change = await _app(page), AppChange(page.form["name"], *_app_given(page))
+    async with page.transaction("apps.update", livemode=True) as tx:
+        await page.console.oauth.apps.change_app(tx, page.principal, app.id, change)
+    return page.redirect(f"{APPS}/{app.id}", "Saved.")
+
+
+@apps.form("/<app>/rotate")
+@sudo(APPS)
+async def rotate_secret(page: PageContext) -> Response:
+    """Ask once more, then make a new secret, shown once."""
+    app = await _app(page)
+    if not page.sent:
+        return page.render("apps/rotate.html", app=app)
+    async with page.transaction("apps.rotate_secret", livemode=True) as tx:
+        changed, secret = await page.console.oauth.apps.rotate_secret(tx, page.principal, app.id)
+    return page.render("apps/secret.html", app=changed, secret=secret, rotated=True)
+
+
+@apps.form("/<app>/delete")
+@sudo(APPS)
+async def delete_app(page: PageContext) -> Response:
+    """Ask once more, then delete."""
+    app = await _app(page)
+    if not page.sent:
+        return page.render("apps/delete.html", app=app)
+    async with page.transaction("apps.delete", livemode=True) as tx:
+        await page.console.oauth.apps.delete_app(tx, page.principal, app.id)
+    return page.redirect(APPS, f"{app.name} is deleted. Its tokens prove nothing any more.")
+
+
+@apps.post("/grants/<grant>/revoke")
+async def revoke_grant(page: PageContext) -> Response:
+    """Take back what an app was let do."""
+    async with page.transaction("grants.revoke", livemode=True) as tx:
+        await page.console.oauth.grants.revoke_grant(tx, page.principal, page.ids["grant"])
+    return page.redirect(APPS, "It is taken back. Within a second the app can do nothing any more.")

@@ -14,88 +14,74 @@ from domain.mappings.trying import Tried, tried
 from domain.runs.sheets import context_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from entrypoints.console.asked import Values
-from entrypoints.console.page import Answer, Page
-from entrypoints.console.portions import Portion, portion
-from entrypoints.console.refusals import Refused
-from entrypoints.console.source_fields import READ, WRITE, listed
-from entrypoints.console.visit import Visit
+from entrypoints.console.context import PageContext, Pages, Refused
+from entrypoints.console.pages.sources import READ, WRITE, show_part
+from entrypoints.console.rendering import Portion
+from entrypoints.console.request import FormData
+from entrypoints.http.exchange import Response
 
 AT_ONCE: Final = 20
 """Columns of a form; what was chosen of others goes with it, unseen."""
-_CELLS: Final = 80
-"""Bytes of a page that a cell may fill beside others."""
-_WHOLE: Final = 6_000
-"""Bytes of a page that a cell may fill where one column is shown alone."""
-TIERS: Final = {
-    "built_in": "read by its words and values",
-    "fuzzy": "resembles known headers",
-    "model": "proposed by a model; nothing is read by it yet",
-    "learned": "confirmed for another file",
-    "person": "said by a person",
-}
-REASONS: Final = {
-    "unknown": "not known",
-    "empty": "no header",
-    "ambiguous": "another column has the field",
-    "ignored": "not to be read",
-}
+
+pages: Final = Pages("/console", section="Sources", scope=READ)
 
 
-async def of_source(visit: Visit) -> Answer:
-    """A source's header sets."""
-    return await listed(visit, "mappings", "sources/mappings.html", 20)
+@pages.get("/sources/<id>/columns")
+async def list_mappings(page: PageContext) -> Response:
+    """Show a source's header sets."""
+    return await show_part(page, "mappings", "sources/mappings.html", 20)
 
 
-async def one(visit: Visit) -> Answer:
-    """The review of one."""
-    return await _one(visit)
-
-
-async def _one(visit: Visit, given: Values | None = None, refusal: Refused | None = None) -> Answer:
-    mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
-    source = await visit.api.get(f"/v1/sources/{mapping['source']}")
-    stored, settings = await _stored(visit, mapping["id"])
-    shown, alone = _shown(mapping, given or visit.query)
-    rows = [_row(mapping, stored, settings, position, given) for position in shown.items]
-    return visit.render(
+@pages.get("/mappings/<id>")
+async def show_mapping(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show the columns of one, for review; with what a form chose of them, which confirms nothing yet."""
+    mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
+    stored, context = await _stored(page, mapping["id"])
+    asked = page.form if page.sent else page.query
+    every, alone = range(len(mapping["headers"])), asked.number("column")
+    if alone is not None and alone in every:
+        shown = Portion.of(every, alone, 1)
+    else:
+        alone, shown = None, Portion.of(every, asked.number("to" if "to" in asked else "from"), AT_ONCE)
+    current = _current(mapping)
+    rows = []
+    for at in shown.items:
+        read = current.get(at)
+        now = (read["field"], _settings_text(read["settings"])) if read else ("", "")
+        field, settings = _chosen(page.form, at, now)
+        reason = next((one["reason"] for one in mapping["unmapped"] if one["position"] == at), None)
+        cells = [row[at] if at < len(row) else "" for row in mapping["samples"]][:3]
+        rows.append((at, read, reason, cells, field, settings, _tried(stored, context, at, field, settings)))
+    unseen = [edit["position"] for edit in edits_of(mapping, page.form) if edit["position"] not in shown.items]
+    return page.render(
         "sources/mapping.html",
-        status=refusal.status if refusal else 200,
+        refused=refused,
         mapping=mapping,
-        source=source,
+        source=await page.api.get(f"/v1/sources/{mapping['source']}"),
         rows=rows,
         shown=shown,
-        alone=alone,
+        alone=alone is not None,
         at_once=AT_ONCE,
-        room=_WHOLE if alone else _CELLS,
-        unseen=_unseen(mapping, given, shown.items) if given else [],
-        refused=refusal,
+        unseen=[(f"{name}.{at}", page.form.get(f"{name}.{at}")) for at in unseen for name in ("field", "settings")],
         fields=FIELDS,
         offered=OFFERED,
-        tiers=TIERS,
-        reasons=REASONS,
-        editable=visit.may(WRITE),
+        editable=page.may(WRITE),
     )
 
 
-def _shown(mapping: Mapping[str, Any], asked: Values) -> tuple[Portion[int], bool]:
-    """The positions of the columns that are shown, and whether it is one that was asked for alone."""
-    every, column = range(len(mapping["headers"])), asked.number("column")
-    if column is not None and column in every:
-        return Portion([column], column, len(every)), True
-    start = asked.number("to") if "to" in asked else asked.number("from")
-    return portion(every, start, AT_ONCE), False
+def _current(mapping: Mapping[str, Any]) -> dict[int, Any]:
+    return {one["position"]: one for one in mapping["columns"]}
 
 
-def _unseen(mapping: Mapping[str, Any], given: Values, shown: Sequence[int]) -> list[tuple[str, str]]:
-    """What was chosen of columns that are not shown, where it differs from what they are read as."""
-    rest = Values([(name, value) for name, value in given.pairs if name.rpartition(".")[2] not in set(map(str, shown))])
-    edited = {edit["position"] for edit in edits_of(mapping, rest)}
-    return [(f"{name}.{at}", given.get(f"{name}.{at}")) for at in sorted(edited) for name in ("field", "settings")]
+def _chosen(form: FormData, at: int, now: tuple[str, str]) -> tuple[str, str]:
+    """Return the field and settings that a form has for a column; those of now where it has none."""
+    names = (f"field.{at}", f"settings.{at}")
+    field, settings = (form.get(name) if name in form else before for name, before in zip(names, now, strict=True))
+    return field, settings
 
 
-async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
-    async with visit.reading() as tx:
+async def _stored(page: PageContext, id: str) -> tuple[SourceMapping, Any]:
+    async with page.read() as tx:
         mapping = await tx[MappingStore].get(id)
         source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
     if mapping is None or source is None:
@@ -103,101 +89,55 @@ async def _stored(visit: Visit, id: str) -> tuple[SourceMapping, Any]:
     return mapping, context_of(source, Stream(mapping.stream))
 
 
-def _row(
-    mapping: Mapping[str, Any], stored: SourceMapping, settings: Any, position: int, given: Values | None
-) -> dict[str, Any]:
-    """One column: what it is read as now, its cells, and what is chosen in the form."""
-    column = next((one for one in mapping["columns"] if one["position"] == position), None)
-    left = next((one for one in mapping["unmapped"] if one["position"] == position), None)
-    field = column["field"] if column else ""
-    words = _words(column["settings"] if column else {})
-    chosen = given.get(f"field.{position}") if given and f"field.{position}" in given else field
-    told = given.get(f"settings.{position}") if given and f"settings.{position}" in given else words
-    return {
-        "position": position,
-        "header": mapping["headers"][position],
-        "cells": [row[position] if position < len(row) else "" for row in mapping["samples"]][:3],
-        "column": column,
-        "reason": left["reason"] if left else None,
-        "field": chosen,
-        "settings": told,
-        "tried": _tried(stored, settings, position, chosen, told),
-    }
-
-
-def _words(settings: Mapping[str, Any]) -> str:
+def _settings_text(settings: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}={value}" for name, value in settings.items() if name != "unit_by")
 
 
-def settings_of(text: str) -> dict[str, str]:
-    """Settings written as `unit=cm; location=EAST`."""
+def _settings_of(text: str) -> dict[str, str]:
+    """Read settings written as `unit=cm; location=EAST`."""
     pairs = (part.partition("=") for part in text.replace("\n", ";").split(";"))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
 
 
-def _tried(mapping: SourceMapping, settings: Any, position: int, field: str, told: str) -> Sequence[Tried]:
-    """What the samples would be read as; nothing for a field that there is not."""
+def _tried(mapping: SourceMapping, context: Any, at: int, field: str, settings: str) -> Sequence[Tried]:
+    """Return what the samples would be read as; nothing for a field that there is not."""
     try:
-        return tried(mapping, Column(position, mapping.headers[position], field, settings_of(told)), settings)
+        return tried(mapping, Column(at, mapping.headers[at], field, _settings_of(settings)), context)
     except DomainError:
         return ()
 
 
-async def reading(visit: Visit) -> Answer:
-    """What one column's samples would be read as, for a choice not sent yet."""
-    mapping, settings = await _stored(visit, visit.ids["id"])
-    position = visit.query.number("position")
-    if position is None or position >= len(mapping.headers):
+@pages.get("/mappings/<id>/reading")
+async def show_reading(page: PageContext) -> Response:
+    """Show what one column's samples would be read as, for a choice not sent yet."""
+    mapping, context = await _stored(page, page.ids["id"])
+    at = page.query.number("position")
+    if at is None or at >= len(mapping.headers):
         raise NotFound
-    found = _tried(
-        mapping,
-        settings,
-        position,
-        visit.query.get(f"field.{position}"),
-        visit.query.get(f"settings.{position}"),
-    )
-    return visit.render("sources/reading.html", tried=found, currency=settings.currency)
+    found = _tried(mapping, context, at, *_chosen(page.query, at, ("", "")))
+    return page.render("sources/reading.html", tried=found, currency=context.currency)
 
 
-async def confirm(visit: Visit) -> Answer:
+@pages.post("/mappings/<id>", scope=WRITE, again=show_mapping)
+async def confirm_mapping(page: PageContext) -> Response:
     """Confirm it, with what was changed in the form; or only go on to other columns, which confirms nothing."""
-    if "to" in visit.form:
-        return await _one(visit, visit.form)
-    mapping = await visit.api.get(f"/v1/mappings/{visit.ids['id']}")
-    edits = edits_of(mapping, visit.form)
-    try:
-        await visit.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
-    except Refused as refusal:
-        if refusal.status == 404:
-            raise
-        return await _one(visit, visit.form, refusal)
-    return visit.redirect(
-        f"/console/sources/{mapping['source']}", "The columns are confirmed; what is kept is read by them."
-    )
+    if "to" in page.form:
+        return await show_mapping(page)
+    mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
+    edits = edits_of(mapping, page.form)
+    await page.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
+    notice = "The columns are confirmed; what is kept is read by them."
+    return page.redirect(f"/console/sources/{mapping['source']}", notice)
 
 
-def edits_of(mapping: Mapping[str, Any], form: Values) -> list[dict[str, Any]]:
-    """The changes that a form makes of a mapping's columns."""
-    now = {one["position"]: one for one in mapping["columns"]}
-    edits = []
-    for position in range(len(mapping["headers"])):
-        if f"field.{position}" not in form:
-            continue
-        column, field = now.get(position), form.get(f"field.{position}")
-        before = (column["field"], _words(column["settings"])) if column else ("", "")
-        told = form.get(f"settings.{position}")
-        if (field, told) == before:
-            continue
-        edit: dict[str, Any] = {"position": position, "field": field or None}
-        if field and told != before[1]:
-            edit["settings"] = settings_of(told)
-        edits.append(edit)
+def edits_of(mapping: Mapping[str, Any], form: FormData) -> list[dict[str, Any]]:
+    """Return the changes that a form makes of a mapping's columns."""
+    current, edits = _current(mapping), []
+    for at in range(len(mapping["headers"])):
+        read = current.get(at)
+        before = (read["field"], _settings_text(read["settings"])) if read else ("", "")
+        field, settings = _chosen(form, at, before)
+        if f"field.{at}" in form and (field, settings) != before:
+            edit: dict[str, Any] = {"position": at, "field": field or None}
+            edits.append(edit | ({"settings": _settings_of(settings)} if field and settings != before[1] else {}))
     return edits
-
-
-PAGES: Final = (
-    Page("/console/sources/<id>/columns", of_source, scope=READ, menu="Sources"),
-    Page("/console/mappings/<id>", one, scope=READ, menu="Sources"),
-    Page("/console/mappings/<id>/reading", reading, scope=READ, menu="Sources"),
-    Page("/console/mappings/<id>", confirm, methods=("POST",), scope=WRITE, menu="Sources"),
-)

@@ -1,194 +1,191 @@
-"""Pairs that may be the same item: a list, and a review that needs no hand off the keyboard."""
+"""Pairs that may be the same item, in a list and in a review by keyboard; merges and their undoing; the judge's settings."""
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from domain.kernel.paging import PageRequest
 from domain.matching.model import PairFilter, PairStatus
 from domain.matching.ports import PairStore
-from entrypoints.console.comparing import READ, WRITE, Item, item_of, rows_of
-from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.product_lines import origins_of
-from entrypoints.console.refusals import Refused
-from entrypoints.console.visit import Visit
+from entrypoints.console.context import PageContext, Pages, Refused
+from entrypoints.console.products import Item, compared, item_of, origins_of
+from entrypoints.http.exchange import Response
 
-STATUSES: Final = ("open", "merged", "dismissed", "superseded")
-CONFLICTS: Final[Mapping[str, str]] = {
-    "gtin": "Both have a valid GTIN, and they are different.",
-    "brand": "They are of two different brands.",
-    "dimensions": "A width, depth or height that both state differs.",
-    "size": "The sizes in their titles differ.",
-    "colour": "Their colours differ.",
-    "finish": "Their finishes differ.",
-    "pieces": "They are sold in different numbers of pieces.",
-    "accessory": "One is an accessory of what the other is.",
-    "family": "Merging them would tie more items together than rules may.",
-}
-_CORRECTIONS: Final = {
-    "calibration": "Facts that go together",
-    "rivals": "Other candidates of either item",
-    "conflicts": "The conflict",
-}
+READ: Final = "products:read"
+WRITE: Final = "products:write"
+_STATUSES: Final = ("open", "merged", "dismissed", "superseded")
+_CHANGES: Final = 60
+_MICROS: Final = 1_000_000
+
+pages: Final = Pages("/console", section="Matching", scope=READ)
 
 
-async def pairs(visit: Visit) -> Answer:
-    """The list."""
-    status = visit.query.get("status", "open")
-    cursor = visit.query.get("cursor") or None
-    given = {name: visit.query.get(name) or None for name in ("product", "variant")}
-    asked = status if status in STATUSES else None
-    found = await visit.api.get("/v1/match-pairs", limit=25, status=asked, starting_after=cursor, **given)
-    return visit.render(
-        "matching/pairs.html",
-        found=found,
-        titles={pair["id"]: _titles(pair) for pair in found["data"]},
-        chosen=status,
-        statuses=STATUSES,
-        kept={"status": status, "cursor": cursor or ""} | {name: value or "" for name, value in given.items()},
-    )
+@pages.get("/matching/review", title="Review")
+async def review(page: PageContext) -> Response:
+    """Show the newest pair that waits."""
+    pair = await _beside(page, None, backwards=False)
+    return page.redirect(f"/console/matching/pairs/{pair}") if pair else page.render("matching/nothing.html")
 
 
-def _titles(pair: Mapping[str, Any]) -> tuple[str, str]:
-    """What the two are called, by the evidence."""
-    for part in pair["evidence"]:
-        if part["comparison"] == "title":
-            return str(part.get("left", "")), str(part.get("right", ""))
-    return pair["variants"][0]["id"], pair["variants"][1]["id"]
+@pages.get("/matching", title="Pairs")
+async def list_pairs(page: PageContext) -> Response:
+    """Show the list."""
+    status, given = page.query.get("status", "open"), page.query.given("product", "variant")
+    asked = status if status in _STATUSES else None
+    found = await page.api.get("/v1/match-pairs", limit=25, status=asked, starting_after=page.cursor, **given)
+    kept = {"status": status, "cursor": page.cursor or ""} | given
+    return page.render("matching/pairs.html", found=found, chosen=status, statuses=_STATUSES, kept=kept)
 
 
-async def review(visit: Visit) -> Answer:
-    """The newest pair that waits."""
-    found = await _beside(visit, None, backwards=False)
-    if found is None:
-        return visit.render("matching/nothing.html")
-    return visit.redirect(f"/console/matching/pairs/{found}")
-
-
-async def _beside(visit: Visit, pair: str | None, *, backwards: bool) -> str | None:
-    """The open pair next to that one in the list's order; the first without one."""
+async def _beside(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
+    """Return the open pair next to that one in the list's order; the first without one."""
     asked = PageRequest(limit=1, key=pair, backwards=backwards)
-    async with visit.reading() as tx:
+    async with page.read() as tx:
         found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), asked)).items
     return found[-1].id if found else None
 
 
-async def one(visit: Visit) -> Answer:
-    """One pair, side by side."""
-    return await _one(visit)
-
-
-async def _one(visit: Visit, refusal: Refused | None = None) -> Answer:
-    pair = await visit.api.get(f"/v1/match-pairs/{visit.ids['id']}")
-    sides = [await _side(visit, side) for side in pair["variants"]]
-    last = visit.query.get("last")
-    names = await _sources(visit, *sides)
-    return visit.render(
+@pages.get("/matching/pairs/<id>")
+async def show_pair(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show one pair, side by side."""
+    pair = await page.api.get(f"/v1/match-pairs/{page.ids['id']}")
+    left, right = [
+        item_of(side, await _get_or_none(page, f"/v1/products/{side['product']}")) for side in pair["variants"]
+    ]
+    evidence = sorted((part for part in pair["evidence"] if part["weight"]), key=lambda part: -abs(part["weight"]))
+    return page.render(
         "matching/pair.html",
-        status=refusal.status if refusal else 200,
-        pictures=(*origins_of(one for side in sides for one in side.pictures), *visit.console.object_origins),
+        refused=refused,
+        pictures=(*origins_of((*left.pictures, *right.pictures)), *page.console.object_origins),
         pair=pair,
-        sides=sides,
-        rows=rows_of(*sides),
-        bars=_bars(pair),
-        conflicts=[CONFLICTS.get(name, name) for name in pair["conflicts"]],
-        next=await _beside(visit, pair["id"], backwards=False),
-        previous=await _beside(visit, pair["id"], backwards=True),
-        names=names,
-        last=last,
-        refused=refusal,
-        editable=visit.may(WRITE),
+        sides=(left, right),
+        rows=compared(left, right),
+        evidence=evidence,
+        next=await _beside(page, pair["id"], backwards=False),
+        previous=await _beside(page, pair["id"], backwards=True),
+        names=await _source_names(page, left, right),
+        last=page.query.get("last"),
+        editable=page.may(WRITE),
     )
 
 
-async def _side(visit: Visit, side: Mapping[str, Any]) -> Item:
+async def _get_or_none(page: PageContext, path: str) -> Any:
     try:
-        return item_of(side, await visit.api.get(f"/v1/products/{side['product']}"))
-    except Refused as refusal:
-        if refusal.status != 404:
+        return await page.api.get(path)
+    except Refused as refused:
+        if refused.status not in (403, 404):
             raise
-        return item_of(side, None)
+        return None
 
 
-async def _sources(visit: Visit, *sides: Item) -> dict[str, str]:
-    """The names of the sources that offer the two, where the role may read them."""
-    names = {}
-    if visit.may("sources:read"):
-        for id in {id for side in sides for id in side.sources[:3]}:
-            try:
-                names[id] = (await visit.api.get(f"/v1/sources/{id}"))["name"]
-            except Refused:
-                continue
-    return names
+async def _source_names(page: PageContext, *sides: Item) -> dict[str, str]:
+    """Return the names of the sources that offer the two, where the role may read them."""
+    ids = {id for side in sides for id in side.sources[:3]} if page.may("sources:read") else ()
+    sources = [await _get_or_none(page, f"/v1/sources/{id}") for id in ids]
+    return {source["id"]: source["name"] for source in sources if source}
 
 
-def _bars(pair: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The evidence, each part with how far it tips the scale, of the heaviest."""
-    parts = [part for part in pair["evidence"] if part["weight"]]
-    most = max((abs(part["weight"]) for part in parts), default=1) or 1
-    return [
-        {
-            "title": _CORRECTIONS.get(part["comparison"], part["comparison"].replace("_", " ").capitalize()),
-            "name": part["name"] if part["comparison"] not in _CORRECTIONS else "",
-            "left": _value(part.get("left")),
-            "right": _value(part.get("right")),
-            "weight": part["weight"],
-            "share": max(1, round(abs(part["weight"]) / most * 100)),
-            "correction": part["comparison"] in _CORRECTIONS,
-        }
-        for part in sorted(parts, key=lambda part: -abs(part["weight"]))
-    ]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(one) for one in value[:12])
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "" if value is None else str(value)[:300]
-
-
-async def decide(visit: Visit) -> Answer:
-    """Merge, dismiss or reopen; then the next pair."""
-    id, what = visit.ids["id"], visit.ids["what"]
-    following = await _beside(visit, id, backwards=False) or await _beside(visit, id, backwards=True)
-    try:
-        await visit.api.post(f"/v1/match-pairs/{id}/{what}")
-    except Refused as refusal:
-        if refusal.status == 404:
-            raise
-        return await _one(visit, refusal)
+@pages.post("/matching/pairs/<id>/<any(merge, dismiss, reopen):what>", scope=WRITE, again=show_pair)
+async def decide(page: PageContext) -> Response:
+    """Merge, dismiss or reopen; then show the next pair."""
+    id, what = page.ids["id"], page.ids["what"]
+    following = await _beside(page, id, backwards=False) or await _beside(page, id, backwards=True)
+    await page.api.post(f"/v1/match-pairs/{id}/{what}")
     if what == "reopen":
-        return visit.redirect(f"/console/matching/pairs/{id}", "The pair is open again.")
+        return page.redirect(f"/console/matching/pairs/{id}", "The pair is open again.")
     said = "Merged: the two are shown as one." if what == "merge" else "Dismissed: they are not offered again."
     place = f"/console/matching/pairs/{following}" if following else "/console/matching/review"
-    return visit.redirect(f"{place}?{urlencode({'last': id})}", said)
+    return page.redirect(f"{place}?{urlencode({'last': id})}", said)
 
 
-async def undo(visit: Visit) -> Answer:
+@pages.post("/matching/pairs/<id>/undo", scope=WRITE, again=show_pair)
+async def undo_decision(page: PageContext) -> Response:
     """Take back what was decided about a pair last."""
-    id = visit.ids["id"]
-    pair = await visit.api.get(f"/v1/match-pairs/{id}")
+    id = page.ids["id"]
+    pair = await page.api.get(f"/v1/match-pairs/{id}")
+    if pair["status"] == "merged" and pair.get("merge"):
+        await page.api.post(f"/v1/merges/{pair['merge']}/undo")
+    elif pair["status"] == "dismissed":
+        await page.api.post(f"/v1/match-pairs/{id}/reopen")
+    return page.redirect(f"/console/matching/pairs/{id}", "Taken back: the pair is open again.")
+
+
+@pages.get("/merges", title="Merges")
+async def list_merges(page: PageContext) -> Response:
+    """Show what was joined, and by whom."""
+    given = page.query.given("status", "kind")
+    found = await page.api.get("/v1/merges", limit=25, starting_after=page.cursor, **given)
+    kept = {"status": "", "kind": "", "cursor": page.cursor or ""} | given
+    return page.render("matching/merges.html", found=found, kept=kept)
+
+
+@pages.get("/merges/<id>")
+async def show_merge(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show one merge; with what undoing it would do, worked out by a dry run."""
+    merge = await page.api.get(f"/v1/merges/{page.ids['id']}")
+    preview, why_not, survivor = None, "", None
+    if merge["status"] == "applied" and page.may(WRITE):
+        try:
+            preview = await page.api.post(f"/v1/merges/{merge['id']}/undo", dry_run="explain")
+        except Refused as error:
+            why_not = error.detail
+    if merge["kind"] == "product":
+        survivor = await _get_or_none(page, f"/v1/products/{merge['survivor']}")
+    return page.render(
+        "matching/merge.html",
+        refused=refused,
+        merge=merge,
+        survivor=survivor,
+        preview=preview,
+        most=_CHANGES,
+        why_not=why_not,
+    )
+
+
+@pages.post("/merges/<id>/undo", scope=WRITE, again=show_merge)
+async def undo_merge(page: PageContext) -> Response:
+    """Undo it."""
+    await page.api.post(f"/v1/merges/{page.ids['id']}/undo")
+    return page.redirect(f"/console/merges/{page.ids['id']}", "Undone: both are their own again.")
+
+
+@pages.get("/judge", title="Judge")
+async def show_judge(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show whether a model is asked about pairs, what it may do by itself, and what it may cost."""
+    now = await page.api.get("/v1/matching/judge-settings")
+    values: Mapping[str, Any] = {
+        "enabled": now["enabled"],
+        "model": now.get("model") or "",
+        "auto_merge_at": f"{Decimal(str(now['auto_merge_at'])) * 100:f}".rstrip("0").rstrip("."),
+        "auto_dismiss_at": f"{Decimal(str(now['auto_dismiss_at'])) * 100:f}".rstrip("0").rstrip("."),
+        "daily_budget": f"{Decimal(now['daily_budget_micros']) / _MICROS:.2f}",
+    }
+    if page.sent:
+        values = {name: page.form[name] for name in values}
+    configured = page.dependencies.models is not None
+    return page.render(
+        "matching/judge.html", refused=refused, values=values, configured=configured, editable=page.may(WRITE)
+    )
+
+
+def _number(text: str, factor: int) -> Any:
+    """Return a multiple of the number, or the text as it is, to be refused; a few letters can say a number of megabytes."""
     try:
-        if pair["status"] == "merged" and pair["merge"]:
-            await visit.api.post(f"/v1/merges/{pair['merge']}/undo")
-        elif pair["status"] == "dismissed":
-            await visit.api.post(f"/v1/match-pairs/{id}/reopen")
-    except Refused as refusal:
-        return await _one(visit, refusal)
-    return visit.redirect(f"/console/matching/pairs/{id}", "Taken back: the pair is open again.")
+        found = Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
+    except InvalidOperation:
+        return text
+    return found * factor if found.is_finite() and abs(found.adjusted()) < 12 else text
 
 
-PAGES: Final = (
-    Page("/console/matching/review", review, scope=READ, menu=Entry("Matching", "Review")),
-    Page("/console/matching", pairs, scope=READ, menu=Entry("Matching", "Pairs")),
-    Page("/console/matching/pairs/<id>", one, scope=READ, menu="Matching"),
-    Page(
-        "/console/matching/pairs/<id>/<any(merge, dismiss, reopen):what>",
-        decide,
-        methods=("POST",),
-        scope=WRITE,
-        menu="Matching",
-    ),
-    Page("/console/matching/pairs/<id>/undo", undo, methods=("POST",), scope=WRITE, menu="Matching"),
-)
+@pages.post("/judge", scope=WRITE, again=show_judge)
+async def save_judge(page: PageContext) -> Response:
+    """Change the judge's settings."""
+    form, budget = page.form, _number(page.form.get("daily_budget"), _MICROS)
+    body: dict[str, Any] = {"enabled": bool(form.get("enabled")), "model": form.get("model") or None}
+    for name in ("auto_merge_at", "auto_dismiss_at"):
+        share = _number(form.get(name), 1)
+        body[name] = float(share / 100) if isinstance(share, Decimal) else share
+    body["daily_budget_micros"] = int(budget) if isinstance(budget, Decimal) else budget
+    await page.api.patch("/v1/matching/judge-settings", body)
+    return page.redirect("/console/judge", "Saved.")

@@ -1,81 +1,222 @@
 """The API's reference, where each operation can be tried: in test mode, as oneself or by a test key of one's own."""
 
-from typing import Final
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
 
+import msgspec
 from markupsafe import Markup
 
-from domain.kernel.errors import DomainError, NotFound
-from entrypoints.console import trying
-from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.visit import Visit
+from domain.access.model import KEY_PREFIXES, is_secret
+from domain.kernel import schema as wire
+from domain.kernel.errors import DomainError, InvalidRequest, NotFound
+from domain.kernel.ids import new_id
+from entrypoints.console.context import PageContext, Pages, encode
+from entrypoints.console.request import FormData
+from entrypoints.http.exchange import Request, Response
+from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
+from entrypoints.operations.query_string import parameters_of
 from entrypoints.site.calls import curl
 from entrypoints.site.limits import in_words
-from entrypoints.site.markdown import paragraphs
+from entrypoints.site.markdown import inline, paragraphs
 from entrypoints.site.reference import WHO, url_of
 from entrypoints.site.schemas import fields
 
-PLACE: Final = "/console/developers/reference"
+Schema = Mapping[str, Any]
+_TEST_KEYS: Final = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
+_LONGEST_SHOWN: Final = 200_000
+"""Bytes of an answer that are shown."""
+
+pages: Final = Pages("/console/developers/reference", section="Developers")
 
 
-async def reference(visit: Visit) -> Answer:
-    """Every operation, by what it is about, or those that a word leads to."""
-    word = visit.query.get("q").casefold()
-    areas = []
-    for area in visit.console.pipeline.table.areas:
-        rows = [row for row in area.operations if word in f"{row.summary} {row.path} {row.id} {row.method}".casefold()]
-        if rows:
-            areas.append({"title": area.title, "operations": rows})
-    return visit.render("reference/list.html", areas=areas, q=visit.query.get("q"))
+class Input(NamedTuple):
+    """A field of the form: `kind` is text, number, choice or json; `options` are those of a choice; `note` is the site's own markup."""
+
+    name: str
+    label: str
+    kind: str
+    required: bool
+    note: Markup
+    example: str = ""
+    options: tuple[str, ...] = ()
 
 
-async def operation(visit: Visit) -> Answer:
-    """One operation: what it takes and answers, a form to try it, and the answer to what was tried."""
-    row = _operation(visit)
-    if visit.asked.method != "POST":
-        return _page(visit, row)
-    if row.streams:
-        raise NotFound("A stream has no end, so it cannot be tried on a page; copy the call.")
-    try:
-        tried = await trying.send(visit, trying.draft_of(row, visit.form))
-    except DomainError as error:
-        return _page(visit, row, wrong=refused(error, visit.request_id))
-    return _page(visit, row, tried)
+class Sent(NamedTuple):
+    """A request as it was typed, as a line to copy, and what was answered. `body` is indented where it is JSON."""
+
+    curl: str
+    response: Response
+    body: str
+    shortened: bool
 
 
-def _operation(visit: Visit) -> Operation:
-    for area in visit.console.pipeline.table.areas:
-        for row in area.operations:
-            if row.id == visit.ids["operation"]:
-                return row
-    raise NotFound("There is no such operation.")
+@pages.get(title="API reference")
+async def list_operations(page: PageContext) -> Response:
+    """Show every operation, by what it is about, or those that a word leads to."""
+    word = page.query.get("q").casefold()
+    areas = [
+        (area.title, [row for row in area.operations if word in f"{row.summary} {row.path} {row.id} {row.method}".casefold()])
+        for area in page.console.pipeline.table.areas
+    ]  # fmt: skip
+    return page.render("reference/list.html", areas=[area for area in areas if area[1]], q=page.query.get("q"))
 
 
-def _page(visit: Visit, row: Operation, tried: trying.Tried | None = None, wrong: Refused | None = None) -> Answer:
-    """The page. Its own words are made by the site, which escapes what it is given."""
-    return visit.render(
+@pages.form("/<operation>")
+async def show_operation(page: PageContext) -> Response:
+    """Show one operation: what it takes and answers, a form to try it, and the answer to what was tried."""
+    row = next((one for one in page.console.pipeline.table.operations if one.id == page.ids["operation"]), None)
+    if row is None:
+        raise NotFound("There is no such operation.")
+    sent, refused = None, None
+    if page.sent:
+        if row.streams:
+            raise NotFound("A stream has no end, so it cannot be tried on a page; copy the call.")
+        try:
+            sent = await _send(page, row)
+        except DomainError as error:
+            refused = error
+    return page.render(
         "reference/operation.html",
-        status=200 if wrong is None else wrong.status,
+        refused=refused,
         row=row,
-        described=Markup(paragraphs(row.description)),  # noqa: S704  the site's own text
-        answers=Markup(fields(row.reply, bounded=False)) if row.reply and visit.query["part"] == "fields" else "",  # noqa: S704
+        # Its own words are made by the site, which escapes what it is given.
+        described=Markup(paragraphs(row.description)),  # noqa: S704
+        answers=Markup(fields(row.reply, bounded=False)) if row.reply and page.query["part"] == "fields" else "",  # noqa: S704
         who=WHO[row.who],
         limit=in_words(row.rate),
         docs=url_of(row),
-        inputs=trying.inputs_of(row),
-        example=trying.example_of(row),
-        call=curl(row, visit.dependencies.settings.base_url.rstrip("/")),
-        form=visit.form,
-        sent=visit.asked.method == "POST",
-        tried=tried,
-        refused=wrong,
-        errors=wrong.fields if wrong is not None else {},
-        may=row.scope is None or visit.may(row.scope),
+        inputs=inputs_of(row),
+        example=_example_of(row),
+        call=curl(row, page.dependencies.settings.base_url.rstrip("/")),
+        form=page.form,
+        tried=sent,
+        may=row.scope is None or page.may(row.scope),
     )
 
 
-PAGES: Final = (
-    Page(PLACE, reference, menu=Entry("Developers", "API reference")),
-    Page(f"{PLACE}/<operation>", operation, methods=("GET", "POST"), menu="Developers"),
-)
+def inputs_of(row: Operation) -> dict[str, list[Input]]:
+    """Return the fields of an operation by where they stand: in its path, query and body."""
+    ids = {name: Markup("An id that begins with <code>{}_</code>.").format(prefix) for name, prefix in row.ids.items()}
+    example = body_example(row) if row.body else None
+    shown: Mapping[str, Any] = example if isinstance(example, Mapping) else {}
+    schema = row.body.schema if row.body else {}
+    return {
+        "path": [Input(f"path.{one}", one, "text", True, ids.get(one, Markup())) for one in row.path_parameters],
+        "query": [
+            _input("query", name, part, required=bool(part.get("x-required")))
+            for name, part in parameters_of(row).items()
+        ],
+        "body": [
+            _input("body", name, part, required=name in schema.get("required", ()), shown=shown.get(name))
+            for name, part in schema.get("properties", {}).items()
+        ],
+    }
+
+
+def _input(where: str, name: str, schema: Schema, *, required: bool, shown: Any = None) -> Input:
+    note = Markup(inline(str(schema.get("description", ""))))  # noqa: S704  escaped by the site
+    kind = schema.get("type", "object")
+    options = tuple(map(_text, schema.get("enum", ()))) or (("true", "false") if kind == "boolean" else ())
+    kinds = {"integer": "number", "number": "number", "string": "text"}
+    looks = "choice" if options else kinds.get(str(kind), "text" if where == "query" else "json")
+    return Input(f"{where}.{name}", name, looks, required, note, _text(shown), options)
+
+
+def _text(value: Any) -> str:
+    """Return a value as its field shows it; nothing for none."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.format(encode(value), indent=2).decode()
+
+
+async def _send(page: PageContext, row: Operation) -> Sent:
+    """Have what was typed answered in this process, in test mode: as the person, or by the key that was typed.
+
+    Raises InvalidRequest for JSON that cannot be read, and for a key of live mode.
+    """
+    form, base_url = page.form, page.dependencies.settings.base_url.rstrip("/")
+    path = row.path.format_map({name: quote(form.get(f"path.{name}"), safe="") or "-" for name in row.path_parameters})
+    query = urlencode({name: text for name in parameters_of(row) if (text := form.get(f"query.{name}"))})
+    body, key, headers = _body_of(row, form), form.get("key"), dict(_headers_of(row, form))
+    if key and not is_secret(key, _TEST_KEYS):
+        text = f"Only keys of test mode are tried here; they begin with {' or '.join(_TEST_KEYS)}."
+        raise InvalidRequest.of("key", "invalid_format", text)
+    if body:
+        headers["Content-Type"] = "application/json"
+
+    async def read(_limit: int) -> bytes:
+        return body
+
+    sent = {name.lower(): value for name, value in headers.items()}
+    sent |= {"content-length": str(len(body))} if body else {}
+    sent |= {"authorization": f"Bearer {key}"} if key else {}
+    given = page.request.headers
+    sent |= {name: given[name] for name in ("user-agent", "x-forwarded-for", "forwarded") if name in given}
+    caller = None if key else replace(page.principal, tenant=replace(page.principal.tenant, livemode=False))
+    request = Request(row.method, path, query, sent, page.request.client, read)
+    response = await page.console.pipeline.answer(request, caller=caller)
+    shown = response.body[:_LONGEST_SHOWN]
+    cut = len(shown) < len(response.body)
+    if not cut and "json" in (response.header("content-type") or ""):
+        shown = msgspec.json.format(shown, indent=2)
+    call = _curl(row.method, f"{base_url}{path}{'?' + query if query else ''}", headers, body)
+    return Sent(call, response, shown.decode("utf-8", "replace"), cut)
+
+
+def _headers_of(row: Operation, form: FormData) -> Iterator[tuple[str, str]]:
+    if row.idempotent:
+        yield "Idempotency-Key", new_id("key")
+    if row.if_match:
+        yield "If-Match", form.get("if_match") or "*"
+    if row.writes and form["dry_run"] in ("true", "explain"):
+        yield "Service-Dry-Run", form["dry_run"]
+
+
+def _curl(method: str, url: str, headers: Mapping[str, str], body: bytes) -> str:
+    """Return the call; a key is read from the environment."""
+    lines = [f"curl {shlex.quote(url)}", *([f"-X {method}"] if method != "GET" else [])]
+    lines += ['-H "Authorization: Bearer $JOINERY_KEY"']
+    lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
+    return " \\\n  ".join([*lines, *([f"-d {shlex.quote(body.decode())}"] if body else [])])
+
+
+def _body_of(row: Operation, form: FormData) -> bytes:
+    if row.body is None:
+        return b""
+    properties = row.body.schema.get("properties", {})
+    typed = {name: (form.get(f"body.{name}"), part) for name, part in properties.items()}
+    made = {name: _value(f"body.{name}", text, part) for name, (text, part) in typed.items() if text}
+    return encode(made) if made or row.body.required else b""
+
+
+def _value(name: str, text: str, schema: Schema) -> Any:
+    """Return what was typed, as JSON has it; a number that is none goes on as text, for the operation to refuse."""
+    kind = schema.get("type", "object")
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if kind in ("integer", "number"):
+        try:
+            return int(text) if kind == "integer" else Decimal(text)
+        except (ValueError, InvalidOperation):
+            return text
+    if kind == "string" or "enum" in schema:
+        return text
+    if kind == ["string", "null"]:
+        return None if text == "null" else text
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        problem = "This is no JSON; it takes an object, a list or null."
+        raise InvalidRequest.of(name, "invalid_format", problem) from None
+
+
+def _example_of(row: Operation) -> str:
+    """Return an answer as it may look."""
+    if row.reply is None or row.streams:
+        return ""
+    return _text(row.example if row.example is not None else wire.example(dict(row.reply)))

@@ -1,228 +1,154 @@
-"""Runs: a source's, one with moving progress, its problems by kind and in the sheet's own cells; a file handed in."""
+"""Runs: a source's, one with moving progress, and its problems by kind and in the sheet's own cells."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Final
 
-import msgspec
-
 from adapters.wire import runs as wire
-from domain.ingestion.ports import Place
-from domain.kernel.errors import InvalidRequest, NotFound
+from domain.ingestion.reading import Excerpt
+from domain.kernel.errors import NotFound
+from domain.kernel.problems import Problem
 from domain.kernel.resource import View
-from domain.runs.model import SNAPSHOT_LIMIT, Run
+from domain.runs.model import Run
 from domain.runs.ports import RunStore
 from domain.runs.usecases.excerpting import places_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from domain.storage.model import upload_key
-from entrypoints.console.answers import answered
-from entrypoints.console.forms import LONGEST
-from entrypoints.console.handing_in import handed_in, name_of, pieces_of
-from entrypoints.console.page import Answer, Page
-from entrypoints.console.portions import portion, weight_of
-from entrypoints.console.progress import followed
-from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.sheets import sheets_of
-from entrypoints.console.source_fields import READ, WRITE, listed
-from entrypoints.console.visit import Visit
+from entrypoints.console.context import PageContext, Pages
+from entrypoints.console.pages.sources import READ, show_part
+from entrypoints.console.rendering import Portion
+from entrypoints.console.streams import followed
+from entrypoints.http.exchange import Response
 
-OPEN: Final = frozenset({"queued", "running", "waiting"})
-LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
-"""Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
-STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "done")
-_SHOWN: Final = 25
-"""Problems of a kind that are told at once."""
+_STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "done")
+_PROBLEMS: Final = 25
 _GROUPS: Final = 40
-"""Kinds of problems, each with its field, that are listed at once."""
 _COLUMNS: Final = 40
-"""Columns of the file that are told at once."""
 _PLACES: Final = 8
 """Lines of a sheet that are shown at once, each with its neighbours."""
 _CELLS: Final = 200
-"""Cells of a line that are shown at once."""
-KINDS: Final[Mapping[str, str]] = {
-    "missing": "Something is missing",
-    "unreadable": "A value could not be read",
-    "out_of_range": "A number is out of range",
-    "unknown_unit": "The unit is not known",
-    "unknown_currency": "The currency is not known",
-    "bad_check_digit": "A code's check digit is wrong",
-    "duplicate": "Something stands there twice",
-    "conflict": "Facts contradict each other",
-    "too_long": "A value is too long",
-    "unsafe_url": "An address is not taken",
-}
+_WIDEST: Final = 16
+"""Columns of a sheet that are shown beside each other."""
+
+pages: Final = Pages("/console", section="Sources", scope=READ)
 
 
-async def of_source(visit: Visit) -> Answer:
-    """All runs of a source."""
-    return await listed(visit, "runs", "sources/runs.html", 25)
+@pages.get("/sources/<id>/runs")
+async def list_runs(page: PageContext) -> Response:
+    """Show all runs of a source."""
+    return await show_part(page, "runs", "sources/runs.html", 25)
 
 
-async def one(visit: Visit) -> Answer:
-    """A run."""
-    return await _one(visit)
-
-
-async def _one(visit: Visit, refusal: Refused | None = None) -> Answer:
-    # Problems and columns are many and few of them are shown: those alone are made ready for the template.
-    found = msgspec.json.decode(await visit.api.body(f"/v1/runs/{visit.ids['id']}"))
-    problems, columns = found.pop("problems"), found.pop("columns", None) or []
-    run = answered(found)
-    source = await visit.api.get(f"/v1/sources/{run['source']}")
-    return visit.render(
+@pages.get("/runs/<id>")
+async def show_run(page: PageContext) -> Response:
+    """Show a run: its problems by kind and field, those of one of them word by word, and its columns."""
+    run, query = await page.api.get(f"/v1/runs/{page.ids['id']}"), page.query
+    groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+    for problem in run["problems"]:
+        groups[problem["problem"], problem["field"]].append(problem)
+    largest = sorted(groups, key=lambda group: -len(groups[group]))
+    asked = query.get("kind"), query.get("field")
+    chosen = asked if asked in groups else next(iter(largest), None)
+    return page.render(
         "sources/run.html",
-        status=refusal.status if refusal else 200,
-        source=source,
-        kinds=KINDS,
-        **_told(visit, problems, columns),
-        problem_count=len(problems),
-        refused=refusal,
-        **_state(run),
+        source=await page.api.get(f"/v1/sources/{run['source']}"),
+        counts={group: len(found) for group, found in groups.items()},
+        groups=Portion.of(largest, query.number("groups"), _GROUPS),
+        chosen=chosen,
+        told=Portion.of(groups[chosen] if chosen else [], query.number("from"), _PROBLEMS),
+        columns=Portion.of(run.get("columns") or [], query.number("columns"), _COLUMNS),
+        **_state_of(run),
     )
 
 
-def _state(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What moves."""
-    stage = run["stage"]
-    return {
-        "run": run,
-        "open": run["status"] in OPEN,
-        "stages": STAGES,
-        "at": STAGES.index(stage) if stage in STAGES else 0,
-    }
+def _state_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what moves."""
+    stage, status = run["stage"], run["status"]
+    at = _STAGES.index(stage) if stage in _STAGES else 0
+    return {"run": run, "open": status in ("queued", "running", "waiting"), "stages": _STAGES, "at": at}
 
 
-def _told(visit: Visit, problems: Sequence[Mapping[str, Any]], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The problems by kind and field, those of one of them word by word, and the columns: each in portions."""
-    query, groups = visit.query, _grouped(problems)
-    asked = query.get("kind"), query.get("field")
-    chosen = next((group for group in groups if group[:2] == asked), groups[0] if groups else None)
-    listed = portion(groups, query.number("groups"), _GROUPS)
-    told = portion(chosen[2] if chosen else [], query.number("from"), _SHOWN, _weight)
-    shown = portion(columns, query.number("columns"), _COLUMNS, _column_weight)
-    return {
-        "groups": listed,
-        "chosen": chosen,
-        "told": replace(told, items=answered(list(told.items))),
-        "columns": replace(shown, items=answered(list(shown.items))),
-        "query": {"kind": chosen[0], "field": chosen[1], "groups": listed.start} if chosen else {},
-    }
-
-
-def _weight(problem: Mapping[str, Any]) -> int:
-    return sum(weight_of(str(problem.get(name) or "")) for name in ("detail", "sheet", "column", "external_id")) + 150
-
-
-def _column_weight(column: Mapping[str, Any]) -> int:
-    return sum(weight_of(str(column.get(name) or "")) for name in ("sheet", "header", "field")) + 60
-
-
-def _grouped(problems: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
-    """By kind and field, those with the most first."""
-    groups: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for problem in problems:
-        groups[problem["problem"], problem["field"]].append(problem)
-    return sorted(((*of, found) for of, found in groups.items()), key=lambda group: -len(group[2]))
-
-
-async def progress(visit: Visit) -> Answer:
-    """The part of the run's page that moves, as it moves."""
-    id = visit.ids["id"]
-    await visit.api.get(f"/v1/runs/{id}")  # whoever may not read it, follows nothing
+@pages.get("/runs/<id>/progress")
+async def follow_run(page: PageContext) -> Response:
+    """Stream the part of the run's page that moves."""
+    await page.api.get(f"/v1/runs/{page.ids['id']}")  # whoever may not read it, follows nothing
 
     async def look() -> tuple[Mapping[str, Any], bool]:
-        state = _state(await _stored(visit, id))
+        async with page.read() as tx:
+            if (run := await tx[RunStore].get(page.ids["id"])) is None:
+                raise NotFound
+            state = _state_of(wire.RUN.render(run, View(page.principal.tenant, tx.now)))
         return state, not state["open"]
 
-    return followed(visit, "sources/run.html", "progress", look)
+    return followed(page, "sources/run.html", "progress", look)
 
 
-async def _stored(visit: Visit, id: str) -> dict[str, Any]:
-    tenant = visit.principal.tenant
-    async with visit.reading() as tx:
-        run = await tx[RunStore].get(id)
-        if run is None:
-            raise NotFound
-        shown: dict[str, Any] = answered(wire.RUN.render(run, View(tenant, tx.now)))
-        return shown
-
-
-async def sheet(visit: Visit) -> Answer:
-    """Problems of one kind where they stand: the cells of the file around each; or one line of it, whole."""
-    run, source = await _with_source(visit)
-    query = {name: visit.query.get(name) for name in ("kind", "field")}
-    if (line := visit.query.number("line")) is not None:
-        return await _line(visit, run, source, (visit.query["sheet"] or None, line), query)
-    kind, field = query["kind"], query["field"]
-    chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
-    places = places_of(chosen)
-    shown = portion(places, visit.query.number("from"), _PLACES)
-    org, excerpting = visit.principal.tenant.org, visit.console.excerpting
-    tables = await excerpting.around(org, run, source, places, shown.start, len(shown.items))
-    return visit.render(
-        "sources/sheet.html",
-        run=run,
-        source=source,
-        kind=kind,
-        kinds=KINDS,
-        count=len(chosen),
-        shown=shown,
-        query=query,
-        tables=sheets_of(tables, chosen),
-    )
-
-
-async def _line(visit: Visit, run: Run, source: Source, place: Place, query: Mapping[str, str]) -> Answer:
-    """One line of the file with all of its cells."""
-    org, excerpting = visit.principal.tenant.org, visit.console.excerpting
-    found = await excerpting.around(org, run, source, [place], 0, 1, beside=0)
-    rows = [(table.headers, texts) for table in found for _, texts in table.rows]
-    cells = [cell for headers, texts in rows for cell in zip_longest(headers, texts, fillvalue="")]
-    shown = portion(cells, visit.query.number("from"), _CELLS, lambda cell: sum(map(weight_of, cell)) + 40)
-    return visit.render(
-        "sources/line.html", run=run, source=source, sheet=place[0], line=place[1], cells=shown, query=query
-    )
-
-
-async def _with_source(visit: Visit) -> tuple[Run, Source]:
-    """The run and its source as they are kept. Raises NotFound."""
-    async with visit.reading() as tx:
-        run: Run | None = await tx[RunStore].get(visit.ids["id"])
+@pages.get("/runs/<id>/sheet")
+async def show_sheet(page: PageContext) -> Response:
+    """Show problems of one kind where they stand: the cells of the file around each; or one line of it, whole."""
+    async with page.read() as tx:
+        run: Run | None = await tx[RunStore].get(page.ids["id"])
         source: Source | None = await tx[SourceStore].get(run.source) if run else None
     if run is None or source is None:
         raise NotFound
-    return run, source
+    query, start = {name: page.query.get(name) for name in ("kind", "field")}, page.query.number("from")
+    org, excerpting = page.principal.tenant.org, page.console.excerpting
+    if (line := page.query.number("line")) is not None:
+        sheet = page.query["sheet"] or None
+        found = await excerpting.around(org, run, source, [(sheet, line)], 0, 1, beside=0)
+        rows = [(table.headers, texts) for table in found for _, texts in table.rows]
+        cells = [cell for headers, texts in rows for cell in zip_longest(headers, texts, fillvalue="")]
+        shown = Portion.of(cells, start, _CELLS)
+        return page.render(
+            "sources/line.html", run=run, source=source, sheet=sheet, line=line, cells=shown, query=query
+        )
+    kind, field = query["kind"], query["field"]
+    chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
+    places = Portion.of(places_of(chosen), start, _PLACES)
+    tables = await excerpting.around(org, run, source, places_of(chosen), places.start, len(places.items))
+    return page.render(
+        "sources/sheet.html",
+        run=run,
+        source=source,
+        count=len(chosen),
+        shown=places,
+        query=query,
+        tables=[_with_problems(table, chosen) for table in tables],
+    )
 
 
-async def send(visit: Visit) -> Answer:
-    """A further file of a source that takes files."""
-    source, upload = visit.ids["id"], visit.files.get("file")
-    if upload is None or upload.size == 0:
-        fault = refused(InvalidRequest.of("file", "required", "Choose a file with something in it."), visit.request_id)
-        return visit.redirect(f"/console/sources/{source}", fault.fields["file"], tone="bad")
-    objects, tenant = visit.dependencies.objects, visit.principal.tenant
+def _with_problems(table: Excerpt, problems: Sequence[Problem]) -> dict[str, Any]:
+    """Return the table's rows with, at each cell, what is wrong with it; what names no column stands beside its line."""
+    places = {header: number for number, header in reversed(list(enumerate(table.headers)))}
+    cells: defaultdict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+    lines: defaultdict[int, dict[str, None]] = defaultdict(dict)
+    for problem in problems:
+        if problem.sheet == table.sheet and problem.line is not None:
+            place = places.get(problem.column or "")
+            if place is None:
+                lines[problem.line][f"{problem.field}: {problem.detail}"] = None
+            else:
+                cells[problem.line, place][problem.detail] = None
+    on_page = {line for line, _ in table.rows}
+    shown = _columns({place for line, place in cells if line in on_page}, len(table.headers))
+    for (line, place), said in cells.items():
+        if place not in shown:
+            lines[line][f"{table.headers[place]}: {' '.join(said)}"] = None
+    rows = [
+        (
+            line,
+            [(row[place] if place < len(row) else "", " ".join(cells.get((line, place), ()))) for place in shown],
+            " ".join(lines.get(line, ())),
+        )
+        for line, row in table.rows
+    ]
+    headers = [table.headers[place] for place in shown]
+    return {"sheet": table.sheet, "headers": headers, "rows": rows, "left_out": len(table.headers) - len(shown)}
 
-    async def store(id: str) -> None:
-        await objects.put_stream(upload_key(tenant, id), pieces_of(upload))
 
-    accept = bool(visit.form.get("accept_shrink"))
-    try:
-        run = await handed_in(visit, source, name_of(upload), upload.size, store, accept_shrink=accept)
-    except Refused as refusal:
-        if refusal.status == 404:
-            raise
-        return visit.redirect(f"/console/sources/{source}", refusal.detail, tone="bad")
-    return visit.redirect(f"/console/runs/{run}")
-
-
-PAGES: Final = (
-    Page("/console/sources/<id>/runs", of_source, scope=READ, menu="Sources"),
-    Page("/console/sources/<id>/file", send, methods=("POST",), scope=WRITE, menu="Sources", most=LARGEST + LONGEST),
-    Page("/console/runs/<id>", one, scope=READ, menu="Sources"),
-    Page("/console/runs/<id>/progress", progress, scope=READ, menu="Sources"),
-    Page("/console/runs/<id>/sheet", sheet, scope=READ, menu="Sources"),
-)
+def _columns(wrong: set[int], count: int) -> list[int]:
+    """Choose the columns that are shown: those with problems, the first ones, and neighbours, as far as there is room."""
+    beside = {place + step for place in wrong for step in (-1, 1) if 0 <= place + step < count}
+    wanted = (*sorted(wrong), *range(min(3 if wrong else 8, count)), *sorted(beside))
+    return sorted(list(dict.fromkeys(wanted))[:_WIDEST])

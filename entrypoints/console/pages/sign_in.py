@@ -1,149 +1,225 @@
-"""Signing in: by password and code, by passkey, by a link; and what helps who has forgotten the password."""
+"""Coming in: by password and code, passkey, link, an organisation's identity provider, or an invitation."""
 
 from contextlib import suppress
-from secrets import token_hex
 from typing import Final
+from urllib.parse import urlsplit
 
 from domain.kernel.errors import DomainError, NotFound
-from domain.people.model import Purpose
+from domain.people.model import Method, Purpose, User
+from domain.people.usecases.invitations import PAGE, Offer
 from domain.people.usecases.signing_in import Entered, StepOver
-from entrypoints.console.page import Answer, Page
-from entrypoints.console.places import SIGN_IN, safe_place
-from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.visit import Visit
-from entrypoints.console.visitors import device_of, entered_cookies, visitor_of
+from domain.people.usecases.throttling import DEVICE_LASTS, network_of
+from entrypoints.console.context import PageContext, Pages
+from entrypoints.console.security import SIGN_IN, safe_target, sign_in_target
+from entrypoints.http.exchange import Response
+from ports.limits import Budget
 
-_SET: Final = "Your password is set. Sign in with it."
+_OVER: Final = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
 
-
-async def sign_in(visit: Visit) -> Answer:
-    """The form for address and password."""
-    if visit.signed_in is not None:
-        return visit.redirect(safe_place(visit.query["next"]))
-    return _form(visit)
+pages: Final = Pages(who="anybody")
 
 
-async def by_password(visit: Visit) -> Answer:
-    """Sign in, or on to the second step."""
-    accounts = visit.dependencies.accounts
-    email, password = visit.form.get("email"), visit.form["password"]
+def _device(page: PageContext) -> str:
+    """Return the cookie that says for whom this browser has been signed in before."""
+    return page.request.cookies.get(f"{page.cookies.session}-device", "")[:1000]
+
+
+async def _enter(page: PageContext, entered: Entered, target: str, notice: str | None = None) -> Response:
+    """Lead on with the new session; one that this browser had before is ended."""
+    if page.signed_in is not None:
+        before = page.signed_in.session
+        with suppress(NotFound):
+            await page.dependencies.sessions.revoke(before.user, before.id)
+    device = page.cookies.set(f"{page.cookies.session}-device", entered.device, int(DEVICE_LASTS.total_seconds()))
+    cookies = [page.session_cookie(entered.cookie), device, page.cookies.look()]
+    return page.redirect(target, notice, cookies=cookies)
+
+
+@pages.get(SIGN_IN)
+async def show_sign_in(page: PageContext, refused: DomainError | None = None) -> Response:
+    """Show the form for address and password."""
+    target = safe_target(page.form["next"] or page.query["next"])
+    if page.signed_in is not None and not page.sent:
+        return page.redirect(target)
+    return page.render("sign_in/sign_in.html", refused=refused, next=target, email=page.form.get("email"))
+
+
+@pages.post(SIGN_IN)
+async def sign_in_by_password(page: PageContext) -> Response:
+    """Sign in, or go on to the second step."""
+    email, password = page.form.get("email"), page.form["password"]
     try:
-        found = await accounts.sign_in.by_password(email, password, visitor_of(visit), device_of(visit))
+        found = await page.dependencies.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
     except DomainError as error:
-        return _form(visit, error)
+        return await show_sign_in(page, error)
     if isinstance(found, Entered):
-        return await _entered(visit, found)
-    return _second(visit, found.token)
+        return await _enter(page, found, safe_target(page.form["next"]))
+    return _show_code(page, found.token)
 
 
-async def by_code(visit: Visit) -> Answer:
-    """The second step."""
-    token = visit.form["token"]
+def _show_code(page: PageContext, token: str, refused: DomainError | None = None) -> Response:
+    return page.render("sign_in/code.html", refused=refused, next=safe_target(page.form["next"]), token=token)
+
+
+@pages.post(f"{SIGN_IN}/code")
+async def sign_in_by_code(page: PageContext) -> Response:
+    """Take the second step."""
+    token, code = page.form["token"], page.form["code"]
     try:
-        found = await visit.dependencies.accounts.sign_in.by_code(
-            token, visit.form["code"], visitor_of(visit), device_of(visit)
-        )
+        found = await page.dependencies.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
     except StepOver as error:
-        return _form(visit, error)
+        return await show_sign_in(page, error)
     except DomainError as error:
-        return _second(visit, token, error)
-    return await _entered(visit, found)
+        return _show_code(page, token, error)
+    return await _enter(page, found, safe_target(page.form["next"]))
 
 
-async def passkey_options(visit: Visit) -> Answer:
-    """What the browser is asked for."""
-    return visit.json((await visit.dependencies.accounts.passkeys.sign_in(visitor_of(visit))).options)
+@pages.post(f"{SIGN_IN}/passkey/options")
+async def passkey_options(page: PageContext) -> Response:
+    """Answer what the browser is asked to sign."""
+    return page.json((await page.dependencies.accounts.passkeys.sign_in(page.visitor)).options)
 
 
-async def by_passkey(visit: Visit) -> Answer:
-    """Sign in whose passkey has answered."""
-    form = visit.form
+@pages.post(f"{SIGN_IN}/passkey")
+async def sign_in_by_passkey(page: PageContext) -> Response:
+    """Sign in the person whose passkey has answered."""
+    form, passkeys = page.form, page.dependencies.accounts.passkeys
     try:
-        found = await visit.dependencies.accounts.passkeys.signed_in(
-            form["answer"], form["challenge"], visitor_of(visit), device_of(visit)
-        )
+        found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
     except DomainError as error:
-        return _form(visit, error)
-    return await _entered(visit, found)
+        return await show_sign_in(page, error)
+    return await _enter(page, found, safe_target(form["next"]))
 
 
-async def link(visit: Visit) -> Answer:
-    """A link for one use: opening it uses nothing up, as mail scanners open links; its button does."""
-    secret = visit.ids["secret"]
-    if visit.asked.method == "POST":
-        found = await visit.dependencies.accounts.sign_in.by_link(secret, visitor_of(visit), device_of(visit))
+@pages.form("/console/link/<secret>")
+async def sign_in_by_link(page: PageContext) -> Response:
+    """Take a link for one use: opening it uses nothing up, as mail scanners open links; its button does."""
+    secret = page.ids["secret"]
+    if page.sent:
+        found = await page.dependencies.accounts.sign_in.by_link(secret, page.visitor, _device(page))
         if found is not None:
-            return await _entered(visit, found)
-    holds = await visit.dependencies.links.look(secret, Purpose.SIGN_IN) is not None
-    return visit.render("sign_in/link.html", status=200 if holds else 410, holds=holds)
+            return await _enter(page, found, safe_target(page.form["next"]))
+    holds = await page.dependencies.links.look(secret, Purpose.SIGN_IN) is not None
+    return page.render("sign_in/link.html", status=200 if holds else 410, holds=holds)
 
 
-async def forgot(visit: Visit) -> Answer:
+@pages.form("/console/forgot")
+async def ask_for_link(page: PageContext) -> Response:
     """Ask for a link to set another password; the answer is the same whoever asks."""
-    if visit.asked.method != "POST":
-        return visit.render("sign_in/forgot.html", sent=False, email=visit.query.get("email"), error=None)
-    email = visit.form.get("email")
-    try:
-        await visit.dependencies.accounts.passwords.forgot(email, visitor_of(visit))
-    except DomainError as error:
-        told = refused(error, visit.request_id)
-        return _told(visit.render("sign_in/forgot.html", status=told.status, sent=False, email=email, error=told), told)
-    return visit.render("sign_in/forgot.html", sent=True, email=email, error=None)
-
-
-async def set_password(visit: Visit) -> Answer:
-    """Set a password by a link from a mail."""
-    secret, passwords = visit.ids["secret"], visit.dependencies.accounts.passwords
-    user, told = await passwords.of_link(secret), None
-    if visit.asked.method == "POST" and user is not None:
+    email, refused = page.form.get("email") or page.query.get("email"), None
+    if page.sent:
         try:
-            if await passwords.set_by_link(secret, visit.form["password"], visitor_of(visit)) is not None:
-                return visit.redirect(SIGN_IN, _SET)
+            await page.dependencies.accounts.passwords.forgot(page.form.get("email"), page.visitor)
+        except DomainError as error:
+            refused = error
+    return page.render("sign_in/forgot.html", refused=refused, sent=page.sent and refused is None, email=email)
+
+
+@pages.form("/console/set-password/<secret>")
+async def set_password(page: PageContext) -> Response:
+    """Set a password by a link from a mail."""
+    secret, passwords, refused = page.ids["secret"], page.dependencies.accounts.passwords, None
+    user = await passwords.of_link(secret)
+    if page.sent and user is not None:
+        try:
+            if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
+                return page.redirect(SIGN_IN, "Your password is set. Sign in with it.")
             user = None
         except DomainError as error:
-            told = refused(error, visit.request_id)
-    status = 410 if user is None else told.status if told else 200
-    return visit.render("sign_in/set_password.html", status=status, user=user, error=told)
+            refused = error
+    return page.render("sign_in/set_password.html", refused=refused, status=None if user else 410, user=user)
 
 
-async def _entered(visit: Visit, entered: Entered) -> Answer:
-    """Lead on with the new session; one that this browser had before is ended."""
-    if visit.signed_in is not None:
-        before = visit.signed_in.session
-        with suppress(NotFound):
-            await visit.dependencies.sessions.revoke(before.user, before.id)
-    cookies = [*entered_cookies(visit, entered), visit.console.cookies.look(token_hex(8))]
-    return visit.redirect(safe_place(visit.form["next"]), cookies=cookies)
+def _state(page: PageContext) -> str:
+    """Return the name of the cookie that holds a sign-in by a provider that has begun."""
+    return f"{page.cookies.session}-sso"
 
 
-def _form(visit: Visit, error: DomainError | None = None) -> Answer:
-    told = refused(error, visit.request_id) if error else None
-    place = safe_place(visit.form["next"] or visit.query["next"])
-    email = visit.form.get("email")
-    status = told.status if told else 200
-    return _told(visit.render("sign_in/sign_in.html", status=status, error=told, next=place, email=email), told)
+async def _take_sso_turn(page: PageContext) -> None:
+    """Let an address begin twenty at once, then one every three seconds: each may ask a provider. Raises RateLimited."""
+    await page.take_turn(Budget(f"sso:{network_of(page.visitor.address)}", 20, 1 / 3))
 
 
-def _second(visit: Visit, token: str, error: DomainError | None = None) -> Answer:
-    told = refused(error, visit.request_id) if error else None
-    place = safe_place(visit.form["next"])
-    status = told.status if told else 200
-    return _told(visit.render("sign_in/code.html", status=status, error=told, next=place, token=token), told)
+@pages.get("/console/sso")
+async def begin_sso(page: PageContext) -> Response:
+    """Ask for the address, or lead to the provider of whoever has it.
+
+    There is a page between, for browsers let no form lead to another site, and so that one sees where one is led.
+    """
+    email, target = page.query.get("email")[:254], safe_target(page.query["next"])
+    if not email:
+        return page.render("sso/start.html", place=target)
+    await _take_sso_turn(page)
+    begun = await page.dependencies.sso.sign_in.begin(email, target, again=page.signed_in is not None)
+    response = page.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
+    response.headers.append(page.cookies.set(_state(page), begun.cookie, begun.seconds))
+    if page.request.headers.get("sec-fetch-site") == "same-origin":
+        # A link from elsewhere signs nobody in by itself: the page's button does, so that one sees whose sign-in it is.
+        response.headers.append((b"refresh", f"0;url={begun.url}".encode("ascii", "ignore")))
+    return response
 
 
-def _told(answer: Answer, told: Refused | None) -> Answer:
-    if told is not None and told.retry_after is not None:
-        answer.headers.append((b"retry-after", told.retry_after.encode()))
-    return answer
+@pages.get("/console/sso/callback/<org>")
+async def end_sso(page: PageContext) -> Response:
+    """Take what the provider sends the browser back with; whoever it names is signed in."""
+    await _take_sso_turn(page)
+    parts, query = page.dependencies, page.query
+    answer = {name: query[name] for name in ("code", "state", "iss", "error") if name in query}
+    state = page.request.cookies.get(_state(page), "")
+    vouched = await parts.sso.sign_in.answered(page.ids["org"], state, answer)
+    org, user = vouched.connection.org, await parts.sso.sign_in.person(vouched)
+    async with page.transaction_of(org, user.id, "sso.sign_in") as tx:
+        await parts.sso.sign_in.admit(tx, vouched, user)
+    entered = await parts.accounts.sign_in.enter(user, [Method.SSO], page.visitor, _device(page), org)
+    response = await _enter(page, entered, safe_target(vouched.place))
+    response.headers.append(page.cookies.set(_state(page), "", 0))
+    return response
 
 
-PAGES: Final = (
-    Page("/console/sign-in", sign_in, who="anybody"),
-    Page("/console/sign-in", by_password, methods=("POST",), who="anybody"),
-    Page("/console/sign-in/code", by_code, methods=("POST",), who="anybody"),
-    Page("/console/sign-in/passkey", by_passkey, methods=("POST",), who="anybody"),
-    Page("/console/sign-in/passkey/options", passkey_options, methods=("POST",), who="anybody"),
-    Page("/console/link/<secret>", link, methods=("GET", "POST"), who="anybody"),
-    Page("/console/forgot", forgot, methods=("GET", "POST"), who="anybody"),
-    Page("/console/set-password/<secret>", set_password, methods=("GET", "POST"), who="anybody"),
-)
+@pages.form(f"{PAGE}<secret>")
+async def show_invitation(page: PageContext) -> Response:
+    """Show who invites to what: to accept as whoever is signed in, to sign in first, or to set up an account."""
+    invitations, secret, refused = page.console.invitations, page.ids["secret"], None
+    if (offer := await invitations.look(secret)) is None:
+        raise NotFound(_OVER)
+    if page.sent:
+        try:
+            return await _accept(page, offer)
+        except DomainError as error:
+            # Somebody else may have been faster: what is there by now says what can be done yet.
+            refused, offer = error, await invitations.look(secret) or offer
+    me, place = page.signed_in.user if page.signed_in else None, f"{PAGE}{secret}"
+    return page.render(
+        "invitations/one.html",
+        refused=refused,
+        offer=offer,
+        wanted=offer.invited.invitation,
+        me=me,
+        fits=me is not None and me.email_key == offer.invited.invitation.email_key,
+        place=place,
+        sign_in=sign_in_target(place),
+        form=page.form,
+    )
+
+
+async def _accept(page: PageContext, offer: Offer) -> Response:
+    """Make whoever is signed in a member; or else set an account up with name and password, and sign in."""
+    parts, wanted, organisation = page.dependencies, offer.invited.invitation, offer.invited.organisation
+    welcome = f"Welcome. You are {wanted.role} at {organisation.name} now."
+    if page.signed_in is not None:
+        await _join(page, offer, page.person.user)
+        await parts.sessions.look_at(page.person.session, organisation.id, livemode=True)
+        return page.redirect("/console", welcome, cookies=[page.cookies.look()])
+    user = await page.console.invitations.newcomer(wanted, page.form["name"])
+    await parts.accounts.passwords.set_up(user, page.form["password"])
+    user = await _join(page, offer, user)
+    methods = (Method.PASSWORD,)
+    entered = await parts.accounts.sign_in.enter(user, methods, page.visitor, _device(page), organisation.id)
+    return await _enter(page, entered, "/console", welcome)
+
+
+async def _join(page: PageContext, offer: Offer, user: User) -> User:
+    wanted, invitations = offer.invited.invitation, page.console.invitations
+    async with page.transaction_of(wanted.org, user.id, "invitations.accept") as tx:
+        await invitations.accept(tx, user, wanted)
+    return await invitations.verified(user)

@@ -1,145 +1,232 @@
-"""Sources: all of them at a glance; one with its health, settings, schedule and credentials."""
+"""Sources: all of them at a glance; one with its health, settings, credentials, mail, and how its categories are filed."""
 
+import json
+from datetime import timedelta
 from typing import Any, Final
 
-from entrypoints.console.asked import Values
-from entrypoints.console.health import health_of, wrong_of
-from entrypoints.console.page import Answer, Entry, Page
-from entrypoints.console.refusals import Refused
-from entrypoints.console.schema_forms import credentials_given, settings_fields, settings_given, ways_of
-from entrypoints.console.source_fields import INTERVALS, LICENCES, READ, WRITE, schedule_given, with_senders
-from entrypoints.console.visit import Visit
+from domain.catalogue import categories
+from domain.runs.ports import RunStore
+from entrypoints.console.charts import DAYS, run_strips
+from entrypoints.console.context import PageContext, Pages, Refused
+from entrypoints.console.formatting import label
+from entrypoints.console.request import FormData
+from entrypoints.console.source_forms import (
+    credentials_given,
+    schedule_given,
+    settings_fields,
+    settings_given,
+    sign_in_methods,
+    with_senders,
+)
+from entrypoints.http.exchange import Response
+
+READ: Final = "sources:read"
+WRITE: Final = "sources:write"
+_PATHS: Final = 50
+"""Paths of categories in one form."""
+_GLUE: Final = " › "
+
+pages: Final = Pages("/console/sources", section="Sources", scope=READ)
 
 
-async def list_all(visit: Visit) -> Answer:
-    """All sources."""
-    cursor = visit.query.get("cursor") or None
-    found = await visit.api.get("/v1/sources", limit=25, starting_after=cursor)
-    health = await health_of(visit, found["data"])
-    wrong = {source["id"]: wrong_of(source) for source in found["data"]}
-    return visit.render("sources/list.html", found=found, health=health, wrong=wrong, cursor=cursor or "")
+async def source_names(page: PageContext) -> dict[str, str]:
+    """Return the names of the organisation's sources, by id; for a role that may not see sources, none."""
+    listed = (await page.api.get("/v1/sources", limit=100))["data"] if page.may(READ) else ()
+    return {source["id"]: source["name"] for source in listed}
 
 
-async def overview(visit: Visit) -> Answer:
-    """One source: how it is, and what may be done about it."""
-    return await _overview(visit)
+async def show_part(page: PageContext, part: str, template: str, limit: int) -> Response:
+    """Show a list that the source in the address has: `runs`, `mappings`, `inbound-messages`."""
+    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
+    found = await page.api.get(f"/v1/sources/{source['id']}/{part}", limit=limit, starting_after=page.cursor)
+    return page.render(template, source=source, found=found)
 
 
-async def _overview(visit: Visit, refusal: Refused | None = None, tested: Any = None) -> Answer:
-    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
-    runs = await visit.api.get(f"/v1/sources/{source['id']}/runs", limit=5)
-    health = (await health_of(visit, [source]))[source["id"]]
-    return visit.render(
+@pages.get(title="Sources")
+async def list_sources(page: PageContext) -> Response:
+    """Show all sources."""
+    found = await page.api.get("/v1/sources", limit=25, starting_after=page.cursor)
+    strips, last = await run_strips(page, found["data"]), await _newest_runs(page, found["data"])
+    wrong = {source["id"]: _wrong_with(source) for source in found["data"]}
+    return page.render("sources/list.html", found=found, strips=strips, last=last, wrong=wrong)
+
+
+async def _newest_runs(page: PageContext, sources: list[Any]) -> dict[str, Any]:
+    since = page.dependencies.clock.now() - timedelta(days=DAYS)
+    async with page.read() as tx:
+        found = await tx[RunStore].newest([source["id"] for source in sources], since) if sources else ()
+    return {run.source: run for run in found}
+
+
+def _wrong_with(source: dict[str, Any]) -> str:
+    """Say what is wrong with a source; nothing when nothing is."""
+    if reason := source.get("status_reason"):
+        return f"{label(reason['code'], 'source_faults')}: {reason['message']}"
+    if source["status"] == "paused":
+        return "Somebody paused it: nothing is read."
+    for stream in ("catalogue", "stock"):
+        fresh = source["freshness"][stream]
+        if fresh and fresh["state"] != "fresh" and source["kind"] in ("url", "api"):
+            return f"Its {stream} is {fresh['state']}: it should have been read again by now."
+    return ""
+
+
+@pages.get("/<id>")
+async def show_source(page: PageContext, refused: Refused | None = None, tested: Any = None) -> Response:
+    """Show one source: how it is, and what may be done about it."""
+    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
+    runs = await page.api.get(f"/v1/sources/{source['id']}/runs", limit=5)
+    return page.render(
         "sources/source.html",
-        status=refusal.status if refusal else 200,
+        refused=refused,
         source=source,
         runs=runs["data"],
-        health=health,
-        wrong=wrong_of(source),
-        refused=refusal,
+        days=(await run_strips(page, [source]))[source["id"]],
+        wrong=_wrong_with(source),
         tested=tested,
     )
 
 
-async def act(visit: Visit) -> Answer:
+@pages.post("/<id>/<any(pause, resume, run, replay, test):what>", scope=WRITE, again=show_source)
+async def act(page: PageContext) -> Response:
     """Pause, resume, read now, read again, try out."""
-    id, what = visit.ids["id"], visit.ids["what"]
-    try:
-        if what == "test":
-            return await _overview(visit, tested=await visit.api.post(f"/v1/sources/{id}/test"))
-        if what in ("pause", "resume"):
-            status = "paused" if what == "pause" else "active"
-            version = visit.form.number("version")
-            await visit.api.patch(f"/v1/sources/{id}", {"status": status}, version=version or None)
-            said = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
-            return visit.redirect(f"/console/sources/{id}", said)
-        body: dict[str, Any] = {"stream": visit.form.get("stream", "catalogue")}
-        if visit.form.get("accept_shrink"):
-            body["accept_shrink"] = True
-        run = await visit.api.post(f"/v1/sources/{id}/{'runs' if what == 'run' else 'replay'}", body)
-    except Refused as refusal:
-        if refusal.status == 404:
-            raise
-        return await _overview(visit, refusal)
-    return visit.redirect(f"/console/runs/{run['id']}")
+    id, what, form = page.ids["id"], page.ids["what"], page.form
+    if what == "test":
+        return await show_source(page, tested=await page.api.post(f"/v1/sources/{id}/test"))
+    if what in ("pause", "resume"):
+        status = "paused" if what == "pause" else "active"
+        await page.api.patch(f"/v1/sources/{id}", {"status": status}, form.number("version"))
+        said = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
+        return page.redirect(f"/console/sources/{id}", said)
+    body = {"stream": form.get("stream", "catalogue")} | ({"accept_shrink": True} if form.get("accept_shrink") else {})
+    run = await page.api.post(f"/v1/sources/{id}/{'runs' if what == 'run' else 'replay'}", body)
+    return page.redirect(f"/console/runs/{run['id']}")
 
 
-async def settings(visit: Visit) -> Answer:
-    """The form of its settings."""
-    return await _settings(visit)
-
-
-async def _settings(visit: Visit, refusal: Refused | None = None, part: str = "") -> Answer:
-    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
-    info = visit.dependencies.connectors.info(source["connector"])
-    given = visit.form if refusal is not None and part == "settings" else None
+@pages.get("/<id>/settings", scope=WRITE)
+async def show_settings(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show the forms of its settings and credentials; of one that was refused what was typed, but secrets."""
+    part = page.request.path.rpartition("/")[2] if refused else ""
+    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
+    info = page.dependencies.connectors.info(source["connector"])
+    given = page.form if part == "settings" else None
     config = source["config"] if given is None or info is None else settings_given(info.config_schema, given, {})
     senders = source["config"].get("inbound", {}).get("senders", [])
-    return visit.render(
+    return page.render(
         "sources/settings.html",
-        status=refusal.status if refusal else 200,
+        refused=refused,
         source=source,
-        info=info,
         fields=settings_fields(info.config_schema, config) if info else [],
-        ways=ways_of(info.credentials_schema) if info and info.credentials_schema else [],
+        methods=sign_in_methods(info.credentials_schema) if info else [],
         senders="\n".join(senders) if given is None else given["senders"],
-        given=given or Values([]),
-        refused=refusal,
+        given=given or FormData([]),
         part=part,
-        licences=LICENCES,
-        intervals=INTERVALS,
         pulled=source["kind"] in ("url", "api"),
         stock=info is not None and "stock" in info.streams,
     )
 
 
-async def save_settings(visit: Visit) -> Answer:
+@pages.post("/<id>/settings", scope=WRITE, again=show_settings)
+async def save_settings(page: PageContext) -> Response:
     """Change it, at the version that the form was made of."""
-    source = await visit.api.get(f"/v1/sources/{visit.ids['id']}")
-    info, form = visit.dependencies.connectors.info(source["connector"]), visit.form
+    source, form = await page.api.get(f"/v1/sources/{page.ids['id']}"), page.form
+    info = page.dependencies.connectors.info(source["connector"])
     changes: dict[str, Any] = {"name": form.get("name"), "licence_basis": form.get("licence_basis", "unknown")}
     if info is not None:
-        changes["config"] = settings_given(info.config_schema, form, source["config"])
-        changes["config"] = with_senders(changes["config"], form["senders"], asked="senders" in form)
+        config = settings_given(info.config_schema, form, source["config"])
+        changes["config"] = with_senders(config, form["senders"]) if "senders" in form else config
     if "interval_minutes" in form:
         changes["schedule"] = schedule_given(form)
+    await page.api.patch(f"/v1/sources/{source['id']}", changes, form.number("version"))
+    return page.redirect(f"/console/sources/{source['id']}", "Saved.")
+
+
+@pages.post("/<id>/credentials", scope=WRITE, again=show_settings)
+async def save_credentials(page: PageContext) -> Response:
+    """Store what it signs in with, or forget it; credentials are never shown again."""
+    id = page.ids["id"]
+    if page.form.get("forget"):
+        await page.api.delete(f"/v1/sources/{id}/credentials")
+        return page.redirect(f"/console/sources/{id}/settings", "The credentials are forgotten.")
+    source = await page.api.get(f"/v1/sources/{id}")
+    info = page.dependencies.connectors.info(source["connector"])
+    credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
+    await page.api.put(f"/v1/sources/{id}/credentials", {"credentials": credentials})
+    return page.redirect(f"/console/sources/{id}", "The credentials are sealed and stored.")
+
+
+@pages.get("/<id>/mail")
+async def list_messages(page: PageContext) -> Response:
+    """Show the messages that reached its address, newest first."""
+    return await show_part(page, "inbound-messages", "sources/mail.html", 8)
+
+
+@pages.post("/<id>/mail/rotate", scope=WRITE)
+async def rotate_address(page: PageContext) -> Response:
+    """Give it another address at once."""
+    place = f"/console/sources/{page.ids['id']}/mail"
     try:
-        await visit.api.patch(f"/v1/sources/{source['id']}", changes, version=form.number("version") or None)
-    except Refused as refusal:
-        return await _settings(visit, refusal, "settings")
-    return visit.redirect(f"/console/sources/{source['id']}", "Saved.")
+        await page.api.post(f"/v1/sources/{page.ids['id']}/inbound-address/rotate")
+    except Refused as refused:
+        return page.redirect(place, refused.detail, tone="bad")
+    return page.redirect(place, "The source has another address; the former one is unknown now.")
 
 
-async def save_credentials(visit: Visit) -> Answer:
-    """Store what it signs in with, or forget it; they are never shown again."""
-    id = visit.ids["id"]
-    try:
-        if visit.form.get("forget"):
-            await visit.api.delete(f"/v1/sources/{id}/credentials")
-            return visit.redirect(f"/console/sources/{id}/settings", "The credentials are forgotten.")
-        source = await visit.api.get(f"/v1/sources/{id}")
-        info = visit.dependencies.connectors.info(source["connector"])
-        ways = ways_of(info.credentials_schema) if info and info.credentials_schema else []
-        body = {"credentials": credentials_given(ways, visit.form)}
-        await visit.api.put(f"/v1/sources/{id}/credentials", body)
-    except Refused as refusal:
-        if refusal.status == 404:
-            raise
-        return await _settings(visit, refusal, "credentials")
-    return visit.redirect(f"/console/sources/{id}", "The credentials are sealed and stored.")
+@pages.get("/<id>/categories")
+async def list_categories(page: PageContext, refused: Refused | None = None) -> Response:
+    """Show its paths and their rules."""
+    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
+    rules = await page.api.get(f"/v1/sources/{source['id']}/categories")
+    start = (page.form if refused else page.query).number("from") or 0
+    found, typed = rules["categories"], dict(zip(page.form.all("path"), page.form.all("category"), strict=False))
+    open_ones = [one for one in found if "rule" not in one and "inherited" not in one]
+    rows = []
+    for one in found[start : start + _PATHS]:
+        named = {name: _GLUE.join(one[name]["path"]) for name in ("rule", "inherited", "suggestion") if name in one}
+        key = _key(one)
+        rows.append(one | named | {"key": key, "chosen": typed.get(key, named.get("rule", ""))})
+    return page.render(
+        "sources/categories.html",
+        refused=refused,
+        source=source,
+        rows=rows,
+        start=start,
+        at_once=_PATHS,
+        total=len(found),
+        left_out=rules["left_out"],
+        unfiled=len(open_ones),
+        suggested=sum("suggestion" in one for one in open_ones),
+        names=list(_category_ids()),
+        editable=page.may(WRITE),
+    )
 
 
-PAGES: Final = (
-    Page("/console/sources", list_all, scope=READ, menu=Entry("Sources", "Sources")),
-    Page("/console/sources/<id>", overview, scope=READ, menu="Sources"),
-    Page("/console/sources/<id>/settings", settings, scope=WRITE, menu="Sources"),
-    Page("/console/sources/<id>/settings", save_settings, methods=("POST",), scope=WRITE, menu="Sources"),
-    Page("/console/sources/<id>/credentials", save_credentials, methods=("POST",), scope=WRITE, menu="Sources"),
-    Page(
-        "/console/sources/<id>/<any(pause, resume, run, replay, test):what>",
-        act,
-        methods=("POST",),
-        scope=WRITE,
-        menu="Sources",
-    ),
-)
+def _key(one: dict[str, Any]) -> str:
+    return json.dumps(one["path"], ensure_ascii=False)
+
+
+def _category_ids() -> dict[str, str]:
+    """Return every category's id by what people read and type."""
+    return {_GLUE.join(one.path): one.id for one in categories.everything().values()}
+
+
+@pages.post("/<id>/categories", scope=WRITE, again=list_categories)
+async def change_categories(page: PageContext) -> Response:
+    """Set the rules that were changed, or take every suggestion over."""
+    form, ids, place = page.form, _category_ids(), f"/console/sources/{page.ids['id']}/categories"
+    api = f"/v1/sources/{page.ids['id']}/categories"
+    by_key = {_key(one): one for one in (await page.api.get(api))["categories"]}
+    rules = []
+    for key, text in zip(form.all("path"), form.all("category"), strict=False):
+        if (one := by_key.get(key)) is None:
+            continue
+        wanted = ids.get(text.strip(), text.strip()) or None
+        if form.get("do") == "suggested" and wanted is None and "inherited" not in one:
+            wanted = one.get("suggestion", {}).get("id")
+        if wanted != one.get("rule", {}).get("id"):
+            rules.append({"path": one["path"], "category": wanted})
+    if not rules:
+        return page.redirect(place, "Nothing was changed.", tone="info")
+    run = (await page.api.post(api, {"rules": rules})).get("run")
+    said = f"{len(rules)} rules are set; the products are filed by them now."
+    return page.redirect(f"/console/runs/{run['id']}" if run else place, said)

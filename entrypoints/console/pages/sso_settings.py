@@ -3,209 +3,165 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import wraps
-from typing import Any, Final
+from typing import Final
 
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied
-from domain.kernel.tenancy import Tenant
 from domain.orgs.model import OWNER
 from domain.orgs.usecases.service import confirm_role
-from domain.sso.model import JOINING, Connection, Domain
+from domain.sso.model import JOINING
 from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
-from entrypoints.console.acting import acting
-from entrypoints.console.pacing import take_turn
-from entrypoints.console.page import Answer, Entry, Page, View
-from entrypoints.console.refusals import Refused, refused
-from entrypoints.console.sudo import sudo
-from entrypoints.console.visit import Visit
+from entrypoints.console.context import PageContext, Pages, Refused, View, sudo
+from entrypoints.console.formatting import LABELS
+from entrypoints.http.exchange import Response
 from ports.limits import Budget
 from ports.unit_of_work import Tx
 
 PLACE: Final = "/console/organisation/single-sign-on"
-LOOKS: Final = 10
-"""Looks at providers and name servers that an organisation may have done at once; then one every six seconds."""
-ROLES_IN_ORDER: Final = ("viewer", "editor", "developer", "billing", "admin")
-_FIELDS: Final = ("issuer", "client_id", "joins_as")
+_ROLES: Final = ("viewer", "editor", "developer", "billing", "admin")
 _OWNERS: Final = "Only an owner sets up single sign-on: who is let in by it may become anybody of your domains."
 
+pages: Final = Pages(PLACE, section="Organisation")
 
-async def show(visit: Visit, refusal: Refused | None = None, given: Any = None) -> Answer:
-    """What is set up, and the next step."""
-    _must_own(visit)
-    parts = visit.dependencies
-    async with parts.uow.read(_tenant(visit)) as tx:
+
+def _needs_owner(page: PageContext) -> None:
+    if page.principal.role != OWNER:
+        raise PermissionDenied(_OWNERS)
+
+
+@pages.get(title="Single sign-on", scope="org:read")
+async def show_settings(page: PageContext, refused: Refused | DomainError | None = None) -> Response:
+    """Show what is set up, and the next step."""
+    _needs_owner(page)
+    sso = page.dependencies.sso
+    async with page.read(livemode=True) as tx:
         connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
-        affected = len(await parts.sso.settings.affected(tx)) if connection else 0
-    return visit.render(
+        affected = len(await sso.settings.affected(tx)) if connection else 0
+    given = {"issuer": "", "client_id": "", "joins_as": "viewer"}
+    if "issuer" in page.form:
+        given = {name: page.form.get(name) for name in given}
+    elif connection is not None:
+        given = {name: getattr(connection, name) or "" for name in given}
+    return page.render(
         "sso/settings.html",
-        status=refusal.status if refusal else 200,
+        refused=refused,
         connection=connection,
         domains=domains,
         proven=[one for one in domains if one.proven_at],
         affected=affected,
-        roles=[role for role in ROLES_IN_ORDER if role in JOINING],
-        redirect_uri=parts.sso.sign_in.redirect_uri(visit.principal.tenant.org),
+        roles=[role for role in _ROLES if role in JOINING],
+        redirect_uri=sso.sign_in.redirect_uri(page.principal.tenant.org),
         place=PLACE,
-        given=given if given is not None else _given(connection),
-        errors=refusal.fields if refusal else {},
-        refusal=refusal,
+        given=given,
     )
 
 
 def _step(view: View) -> View:
-    """A change that an owner makes; a refusal of it is told on the page, beside what was typed."""
+    """Guard a change that an owner makes; a refusal of it is shown on the page, beside what was typed."""
 
+    @sudo(PLACE)
     @wraps(view)
-    async def taken(visit: Visit) -> Answer:
-        _must_own(visit)
+    async def taken(page: PageContext) -> Response:
+        _needs_owner(page)
         try:
-            return await view(visit)
-        except Refused as error:
-            refusal = error
-        except DomainError as error:
-            refusal = refused(error, visit.request_id)
-        typed = {name: visit.form.get(name) for name in _FIELDS} if "issuer" in visit.form else None
-        return await show(visit, refusal, typed)
+            return await view(page)
+        except (Refused, DomainError) as error:
+            return await show_settings(page, error)
 
-    return sudo(PLACE)(taken)
+    return taken
 
 
+@asynccontextmanager
+async def _transaction(page: PageContext, operation: str) -> AsyncIterator[Tx]:
+    async with page.transaction(operation, livemode=True) as tx:
+        await confirm_role(tx, {OWNER}, _OWNERS)
+        yield tx
+
+
+async def _take_turn(page: PageContext) -> None:
+    """Let an organisation look at providers and name servers ten times at once, then every six seconds. Raises RateLimited."""
+    await page.take_turn(Budget(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
+
+
+@pages.post("/save")
 @_step
-async def save(visit: Visit) -> Answer:
+async def save(page: PageContext) -> Response:
     """Set the provider up, once it answers as one does."""
-    form = visit.form
-    wanted = Wanted(
-        await _issuer(visit, form.get("issuer")),
-        form.get("client_id"),
-        form.get("secret") or None,
-        form.get("joins_as") or None,
-    )
-    async with _changing(visit, "sso.set") as tx:
-        await visit.dependencies.sso.settings.set(tx, wanted)
-    return visit.redirect(PLACE, "The provider is set up.")
+    form, sso = page.form, page.dependencies.sso
+    await _take_turn(page)
+    try:
+        issuer = await sso.providers.issuer(form.get("issuer"))
+    except ProviderFault as error:
+        raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
+    wanted = Wanted(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
+    async with _transaction(page, "sso.set") as tx:
+        await sso.settings.set(tx, wanted)
+    return page.redirect(PLACE, "The provider is set up.")
 
 
+@pages.post("/switch")
 @_step
-async def switch(visit: Visit) -> Answer:
+async def switch(page: PageContext) -> Response:
     """Enforce it, or not; turn it on or off; or forget it."""
-    settings, act = visit.dependencies.sso.settings, visit.form["act"]
-    told = {
-        "enforce": "Members of your domains come in by single sign-on alone now. Other sessions of theirs have ended.",
-        "relax": "Members may sign in in other ways again.",
-        "enable": "Single sign-on is on.",
-        "disable": "Single sign-on is off.",
-        "remove": "Single sign-on is removed.",
-    }
-    if act not in told:
+    settings, act = page.dependencies.sso.settings, page.form["act"]
+    if act not in LABELS["sso_acts"]:
         raise InvalidRequest
-    async with _changing(visit, f"sso.{act}") as tx:
+    async with _transaction(page, f"sso.{act}") as tx:
         if act == "remove":
             await settings.remove(tx)
         elif act in ("enable", "disable"):
             await settings.enable(tx, act == "enable")
         else:
             await settings.enforce(tx, act == "enforce")
-    await _bar(visit)
-    return visit.redirect(PLACE, told[act])
+    await _end_sessions(page)
+    return page.redirect(PLACE, LABELS["sso_acts"][act])
 
 
-@_step
-async def add_domain(visit: Visit) -> Answer:
-    """Name a domain, to prove it."""
-    async with _changing(visit, "sso.add_domain") as tx:
-        await visit.dependencies.sso.settings.add_domain(tx, visit.form.get("domain"))
-    return visit.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
-
-
-@_step
-async def check_domain(visit: Visit) -> Answer:
-    """Look for the domain's record now."""
-    proofs, name = visit.dependencies.sso.proofs, visit.form["domain"]
-    await take_turn(visit, _look(visit))
-    domain = await _domain(visit, name)
-    there = await proofs.is_there(domain)
-    if seen(domain, there, visit.dependencies.clock.now()) != domain:
-        async with _changing(visit, "sso.check_domain") as tx:
-            domain = await proofs.keep(tx, name, there)
-        await _bar(visit)
-    notice, tone = _seen(domain, there)
-    return visit.redirect(f"{PLACE}#domains", notice, tone=tone)
-
-
-@_step
-async def remove_domain(visit: Visit) -> Answer:
-    """Name it no more."""
-    async with _changing(visit, "sso.remove_domain") as tx:
-        await visit.dependencies.sso.settings.remove_domain(tx, visit.form["domain"])
-    return visit.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
-
-
-async def _bar(visit: Visit) -> None:
+async def _end_sessions(page: PageContext) -> None:
     """End the sessions of whoever has to come in by single sign-on from now on."""
-    sso = visit.dependencies.sso
-    async with visit.dependencies.uow.read(_tenant(visit)) as tx:
+    sso = page.dependencies.sso
+    async with page.read(livemode=True) as tx:
         affected = await sso.settings.obliged(tx)
-    await sso.rules.barred(visit.principal.tenant.org, affected)
+    await sso.rules.barred(page.principal.tenant.org, affected)
 
 
-def _seen(domain: Domain, there: bool | None) -> tuple[str, str]:
-    if there:
-        return f"{domain.domain} is proven.", "good"
-    if there is None:
-        return f"The name servers of {domain.domain} did not answer. Try again in a while.", "bad"
-    return f"{domain.domain} has no such record yet. It may take an hour until name servers tell of it.", "bad"
+@pages.post("/domains")
+@_step
+async def add_domain(page: PageContext) -> Response:
+    """Name a domain, to prove it."""
+    async with _transaction(page, "sso.add_domain") as tx:
+        await page.dependencies.sso.settings.add_domain(tx, page.form.get("domain"))
+    return page.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
-async def _issuer(visit: Visit, text: str) -> str:
-    """The issuer as its provider spells it. Raises InvalidRequest."""
-    await take_turn(visit, _look(visit))
-    try:
-        return await visit.dependencies.sso.providers.issuer(text)
-    except ProviderFault as error:
-        raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
-
-
-async def _domain(visit: Visit, name: str) -> Domain:
-    async with visit.dependencies.uow.read(_tenant(visit)) as tx:
-        found = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
-    if found is None:
+@pages.post("/domains/check")
+@_step
+async def check_domain(page: PageContext) -> Response:
+    """Look for the domain's record now."""
+    proofs, name = page.dependencies.sso.proofs, page.form["domain"]
+    await _take_turn(page)
+    async with page.read(livemode=True) as tx:
+        domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
+    if domain is None:
         raise NotFound
-    return found
+    there = await proofs.is_there(domain)
+    if seen(domain, there, page.dependencies.clock.now()) != domain:
+        async with _transaction(page, "sso.check_domain") as tx:
+            await proofs.keep(tx, name, there)
+        await _end_sessions(page)
+    notice = f"{name} has no such record yet. It may take an hour until name servers tell of it."
+    if there:
+        notice = f"{name} is proven."
+    elif there is None:
+        notice = f"The name servers of {name} did not answer. Try again in a while."
+    return page.redirect(f"{PLACE}#domains", notice, tone="good" if there else "bad")
 
 
-@asynccontextmanager
-async def _changing(visit: Visit, operation: str) -> AsyncIterator[Tx]:
-    """A unit of work of the person's."""
-    async with acting(visit, operation, livemode=True) as tx:
-        await confirm_role(tx, {OWNER}, _OWNERS)
-        yield tx
-
-
-def _look(visit: Visit) -> Budget:
-    return Budget(f"sso-look:{visit.principal.tenant.org}", LOOKS, 1 / 6)
-
-
-def _must_own(visit: Visit) -> None:
-    if visit.principal.role != OWNER:
-        raise PermissionDenied(_OWNERS)
-
-
-def _tenant(visit: Visit) -> Tenant:
-    return Tenant(visit.principal.tenant.org, True)
-
-
-def _given(connection: Connection | None) -> dict[str, str]:
-    if connection is None:
-        return {"issuer": "", "client_id": "", "joins_as": "viewer"}
-    return {"issuer": connection.issuer, "client_id": connection.client_id, "joins_as": connection.joins_as or ""}
-
-
-PAGES: Final = (
-    Page(PLACE, show, menu=Entry("Organisation", "Single sign-on"), scope="org:read"),
-    Page(f"{PLACE}/save", save, methods=("POST",), menu="Organisation"),
-    Page(f"{PLACE}/switch", switch, methods=("POST",), menu="Organisation"),
-    Page(f"{PLACE}/domains", add_domain, methods=("POST",), menu="Organisation"),
-    Page(f"{PLACE}/domains/check", check_domain, methods=("POST",), menu="Organisation"),
-    Page(f"{PLACE}/domains/remove", remove_domain, methods=("POST",), menu="Organisation"),
-)
+@pages.post("/domains/remove")
+@_step
+async def remove_domain(page: PageContext) -> Response:
+    """Name it no more."""
+    async with _transaction(page, "sso.remove_domain") as tx:
+        await page.dependencies.sso.settings.remove_domain(tx, page.form["domain"])
+    return page.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from datetime import timedelta, timezone
+from datetime import timezone
 from decimal import Decimal
 from typing import Any
 

@@ -84,7 +84,7 @@ Read = Callable[[str], object]
 
 def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(domain.ingestion.__path__, "domain.ingestion."):
-        if found.name != "domain.ingestion.data":  # it reads our own files
+        if found.name.rpartition(".")[2] not in ("data", "destination", "ports"):  # our own files, and settings
             yield importlib.import_module(found.name)
     yield search
 

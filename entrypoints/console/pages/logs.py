@@ -1,0 +1,142 @@
+"""The organisation's requests, filtered and each in full; and the events of its log, newest first and live as they come."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from adapters.wire.changes import FEED_TYPES
+from domain.access.ports import KeyStore
+from domain.changes.model import EventFilter, FeedPosition
+from domain.changes.usecases.service import ChangesService
+from domain.kernel.bounds import STREAM_BYTES
+from domain.kernel.errors import CursorExpired, NotFound
+from domain.kernel.paging import PageRequest
+from domain.people.usecases.keys import KEY_MAKERS
+from entrypoints.console.context import PageContext, Pages, Refused, encode
+from entrypoints.console.rendering import rendered
+from entrypoints.console.request import moment_of
+from entrypoints.console.streams import event_of, is_full, is_in_force, stream_of
+from entrypoints.http.exchange import Response
+
+_EMPTY: Final[Any] = {"data": [], "has_more": False, "next_cursor": None}
+_LIMIT: Final = 30
+WAIT: Final = 10.0
+"""Seconds after which something is sent, if only a comment."""
+_PAUSE: Final = 0.5
+"""Seconds between two showings, however much happens."""
+_LIFETIME: Final = 3600.0
+"""Seconds after which a stream ends; browsers come again by themselves."""
+_LATEST: Final = 200
+"""Events of one subject among which one is looked for."""
+_decode: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+
+requests: Final = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")
+events: Final = Pages("/console/developers/events", section="Developers", scope="products:read")
+
+
+@requests.get(title="Request logs")
+async def list_requests(page: PageContext) -> Response:
+    """Show the requests that pass the filters."""
+    filters = page.query.given("status", "method", "route", "actor", "error_code")
+    times = page.query.given("since", "until")
+    asked = filters | {name: moment_of(text) for name, text in times.items()}
+    found, refused = _EMPTY, None
+    try:
+        found = await page.api.get("/v1/request-logs", limit=_LIMIT, starting_after=page.cursor, **asked)
+    except Refused as error:
+        error.fields = {name.removeprefix("query."): text for name, text in error.fields.items()}
+        refused = error
+    callers = await _callers(page, filters.get("actor", ""))
+    return page.render("request_logs/list.html", refused=refused, found=found, filters=filters | times, callers=callers)
+
+
+async def _callers(page: PageContext, chosen: str) -> list[tuple[str, str]]:
+    """Return whose requests one may want to see: one's own, those of each key in use, and those asked for already."""
+    found = {"": "Anybody", page.person.user.id: "You, in the console"}
+    if page.principal.role in KEY_MAKERS:
+        async with page.read() as tx:
+            keys = (await tx[KeyStore].page(PageRequest(limit=100))).items
+        found |= {key.id: f"Key {key.name} (…{key.last4})" for key in keys}
+    return list(({chosen: chosen} | found if chosen not in found else found).items())
+
+
+@requests.get("/<request>")
+async def show_request(page: PageContext) -> Response:
+    """Show one request, with what was audited of it."""
+    return page.render("request_logs/one.html", log=await page.api.get(f"/v1/request-logs/{page.ids['request']}"))
+
+
+@events.get(title="Events")
+async def list_events(page: PageContext) -> Response:
+    """Show the newest events, or a page of older ones."""
+    types, found, refused = page.query.get("types"), _EMPTY, None
+    try:
+        found = await page.api.get("/v1/changes/recent", limit=_LIMIT, starting_after=page.cursor, types=types or None)
+    except Refused as error:
+        refused = error
+    return page.render(
+        "events/list.html",
+        problem=refused,
+        found=found,
+        shown=found["data"],
+        types=FEED_TYPES,
+        chosen=types,
+        live=page.cursor is None and refused is None,
+    )
+
+
+@events.get("/<subject>/<event>")
+async def show_event(page: PageContext) -> Response:
+    """Show one event, with all that it says: of its subject, or else among the newest that others publish."""
+    subject, id = page.ids["subject"], page.ids["event"]
+    own = await page.dependencies.events.later(page.principal.tenant, subject, 0, _LATEST)
+    if (body := next((one.body for one in own if one.id == id), None)) is None:
+        newest = (await page.api.get("/v1/changes/recent", limit=100))["data"]
+        body = next((encode(one) for one in newest if one["id"] == id), None)
+    if body is None:
+        raise NotFound("The event is not there, or lies further back than is looked through here.")
+    return page.render("events/event.html", one=_decode(body), json=msgspec.json.format(body, indent=2).decode())
+
+
+@events.get("/stream/<types>")
+async def stream_events(page: PageContext) -> Response:
+    """Stream the same list, shown again with what is new, for as long as the session lasts; it needs nothing of the plan."""
+    types = None if page.ids["types"] == "all" else frozenset({page.ids["types"]})
+    parts, tenant, wanted = page.dependencies, page.principal.tenant, EventFilter(types)
+    changes = ChangesService(parts.events, parts.tailer)
+    if not is_full(page):
+        page.console.pipeline.waiters.check(tenant.org)
+    after = await changes.now(tenant)
+    latest = await changes.recent(tenant, PageRequest(limit=_LIMIT), wanted)
+    kept = deque((_decode(event.body) for event in latest.items), maxlen=_LIMIT)
+    return stream_of(page, _shows(page, kept, after, wanted))
+
+
+async def _shows(
+    page: PageContext, kept: deque[dict[str, Any]], after: FeedPosition, wanted: EventFilter
+) -> AsyncGenerator[bytes, None]:
+    tailer, tenant, until = page.dependencies.tailer, page.principal.tenant, time.monotonic() + _LIFETIME
+    yield b"retry: 3000\n: \n\n"
+    with page.console.pipeline.waiters.holding(tenant.org):
+        async with tailer.follow(tenant, after, wanted) as subscription:
+            while time.monotonic() < until and not tailer.closing and not subscription.overflowed:
+                try:
+                    batch = await subscription.next(_LIMIT, WAIT, STREAM_BYTES)
+                except CursorExpired:
+                    break
+                if not await is_in_force(page):
+                    yield event_of("end", "reload")
+                    return
+                known = {one["id"] for one in kept}
+                new = [_decode(one.body) for one in batch.events if one.id not in known]
+                if not new:
+                    yield b": \n\n"
+                    continue
+                kept.extendleft(new)
+                yield event_of("show", rendered("events/feed.html", None, {"shown": kept}))
+                await asyncio.sleep(_PAUSE)

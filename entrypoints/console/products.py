@@ -1,0 +1,198 @@
+"""A product's JSON as lists and pages show it: its prices and stock, its pictures, and two items side by side."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from domain.catalogue.model import Availability
+from entrypoints.console.formatting import described, money
+
+Json = Mapping[str, Any]
+Words = Sequence[tuple[str, bool]]
+"""Text in pieces, each with whether the other side has it differently."""
+ASKED: Final = ("price", "msrp", "map", "cost")
+"""What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
+PICTURES: Final = "/console/pictures/"
+_RANK: Final = {availability: rank for rank, availability in enumerate(Availability)}
+_COMPARED: Final = (
+    "title", "brand", "collection", "sku", "mpn", "gtin", "price", "stock", "colour", "finish", "axes", "materials",
+    "dimensions", "weight", "category_path", "features", "description",
+)  # fmt: skip
+
+
+class Picture(NamedTuple):
+    """A picture: where a small and a large one are shown from."""
+
+    small: str
+    large: str
+    alt: str
+    role: str
+
+
+class Offered(NamedTuple):
+    """What some offers ask, from the lowest to the highest, and what of them can be had."""
+
+    price: tuple[Json, Json] | None
+    availability: str | None
+    quantity: int | None
+
+
+def title_of(product: Json) -> str:
+    """Return what to call a product: its title, else the id its source knows it by."""
+    title: str = product["data"].get("title") or product.get("external_id") or product["id"]
+    return title
+
+
+def stated(offers: Iterable[Json]) -> list[Json]:
+    """Return the offers that their sources state now."""
+    return [offer for offer in offers if not offer.get("withdrawn_at")]
+
+
+def asked_of(offer: Json) -> Json | None:
+    """Return what an offer asks, as the API's money."""
+    amount = next((offer[name] for name in ASKED if offer.get(name) is not None), None)
+    return {"amount": amount, "currency": offer["currency"]} if amount is not None and offer.get("currency") else None
+
+
+def price_of(offers: Iterable[Json]) -> tuple[Json, Json] | None:
+    """Return the lowest and highest amounts that are asked; of several currencies, those of the most frequent."""
+    known = [amount for offer in offers if (amount := asked_of(offer)) is not None]
+    if not known:
+        return None
+    [(code, _)] = Counter(amount["currency"] for amount in known).most_common(1)
+    same = [amount for amount in known if amount["currency"] == code]
+    return min(same, key=lambda one: int(one["amount"])), max(same, key=lambda one: int(one["amount"]))
+
+
+def quantity_of(offers: Sequence[Json]) -> int | None:
+    """Return the pieces of all offers; None where one that can be had does not state how many: a sum would mislead."""
+    known = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
+    at_hand = (Availability.IN_STOCK, Availability.LOW_STOCK)
+    unknown = any(offer.get("quantity") is None and offer["availability"] in at_hand for offer in offers)
+    return sum(known) if known and not unknown else None
+
+
+def offered(offers: Sequence[Json]) -> Offered:
+    """Sum the offers up."""
+    best = max((offer["availability"] for offer in offers), key=lambda one: _RANK.get(one, 0), default=None)
+    return Offered(price_of(offers), best, quantity_of(offers))
+
+
+def pictures_of(*media: Json) -> list[Picture]:
+    """Return the pictures among media, each once: those stored here by our own address, others by their vendor's; heroes first."""
+    found: dict[str, Picture] = {}
+    for one in media:
+        role, url = one.get("role") or "", one.get("url", "")
+        if role in ("video", "document") or not (one.get("id") or _origin_of(url)):
+            continue
+        small, large = (f"{PICTURES}{one['id']}?w={width}" if one.get("id") else url for width in (320, 1600))
+        found.setdefault(large, Picture(small, large, one.get("alt") or "", role))
+    return sorted(found.values(), key=lambda picture: picture.role != "hero")
+
+
+def origins_of(pictures: Iterable[Picture | None]) -> list[str]:
+    """Return the foreign servers that pictures are shown from, for a page's policy."""
+    return sorted({origin for picture in pictures if picture is not None and (origin := _origin_of(picture.small))})
+
+
+def _origin_of(url: str) -> str:
+    """Return `https://host` of a plain address; empty for any other, which no page shows."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if (
+        parts.scheme != "https"
+        or not host
+        or any(not char.isascii() or not (char.isalnum() or char in "-.") for char in host)
+    ):
+        return ""
+    return f"https://{host}" + (f":{port}" if port else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One side of a pair: where it is read on, its title, its pictures, and its facts as texts."""
+
+    product: str
+    title: str
+    variant: str = ""
+    pictures: Sequence[Picture] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[str] = ()
+    pounds: int | None = None
+    """The weight in hundredths, whatever the unit it was given in."""
+    live: bool = True
+
+
+class Compared(NamedTuple):
+    """One fact of both; `agrees` is None where one side does not state it."""
+
+    name: str
+    left: Words
+    right: Words
+    agrees: bool | None
+
+
+def item_of(side: Json, product: Json | None) -> Item:
+    """Return a side of a pair, out of the product as the API answers it; None for a product that is gone."""
+    if product is None:
+        return Item(side["product"], "This item is gone", live=False)
+    variants = product["variants"]
+    variant = next((one for one in variants if one["id"] == side["id"]), variants[0] if len(variants) == 1 else {})
+    whole, own, offers = product["data"], variant.get("data", {}), variant.get("offers", [])
+    title = own.get("title") or ""
+    facts = described(whole | own)
+    facts["title"] = " · ".join(dict.fromkeys(text for text in (whole.get("title"), title) if text))
+    facts["stock"] = ", ".join(dict.fromkeys(offer["availability"].replace("_", " ") for offer in offers))
+    if price := price_of(offers):
+        name = next(name for name in ASKED if any(name in offer for offer in offers))
+        facts["price"] = money(price[0]) + ("" if name == "price" else f" ({name})")
+    return Item(
+        product["id"],
+        whole.get("title") or title_of({**product, "data": own}),
+        title if title != whole.get("title") else "",
+        pictures_of(*own.get("media", ()), *whole.get("media", ()))[:4],
+        facts,
+        tuple(dict.fromkeys(offer["source"] for offer in offers if "source" in offer)),
+        (own.get("weight") or {}).get("hundredths_lb"),
+    )
+
+
+def compared(left: Item, right: Item) -> list[Compared]:
+    """Return the facts that at least one of the two states."""
+    found = []
+    for name in _COMPARED:
+        a, b = left.facts.get(name, ""), right.facts.get(name, "")
+        same = a.casefold() == b.casefold() or (name == "weight" and _weigh_the_same(left.pounds, right.pounds))
+        if a and b and not same:
+            found.append(Compared(name, *marked(a, b), agrees=False))
+        elif a or b:
+            found.append(Compared(name, [(a, False)], [(b, False)], agrees=True if a and b else None))
+    return found
+
+
+def _weigh_the_same(a: int | None, b: int | None) -> bool:
+    """Return whether both are known and differ by at most a hundredth."""
+    return a is not None and b is not None and abs(a - b) * 100 <= max(a, b)
+
+
+def marked(left: str, right: str) -> tuple[Words, Words]:
+    """Split both texts into pieces, and mark the words that the other text has not, or has less often."""
+    a, b = left[:600].split(), right[:600].split()
+    return list(_pieces(a, b)), list(_pieces(b, a))
+
+
+def _pieces(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    left = Counter(word.casefold() for word in others)
+
+    def differs(word: str) -> bool:
+        left[word.casefold()] -= 1
+        return left[word.casefold()] < 0
+
+    for apart, piece in groupby(words, differs):
+        yield " ".join(piece), apart
