@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Final, TypeVar
 
-from psycopg import errors, sql
+from psycopg import errors
 
 from adapters.postgres.errors import translated
 from adapters.postgres.nodes.connecting import Connection, connect
@@ -25,8 +25,20 @@ ATTEMPTS: Final = 15
 PAUSE: Final = 1.0
 """Seconds between two attempts at a lock."""
 _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected)
-BASELINE: Final = 40
+OLDEST: Final = 40
 """Releases before this schema number do not check compatibility and work on no later schema."""
+_BASELINE: Final = "0044_baseline"
+_REPLACED: Final = "0044_first_party"
+"""The last of the migrations that the baseline replaces: a database that has it has the baseline's schema."""
+_TABLE: Final = f"""
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    name text PRIMARY KEY, applied_at timestamptz DEFAULT now(), oldest_compatible integer NOT NULL DEFAULT {OLDEST}
+)
+"""
+_RECORDED: Final = f"""
+SELECT name, coalesce((to_jsonb(m) ->> 'oldest_compatible')::integer, {OLDEST}) FROM schema_migrations AS m
+"""
+"""Also of a schema that is too old to record what it is compatible with."""
 _OLDEST: Final = re.compile(r"^-- oldest-compatible: (\d{4})$", re.MULTILINE)
 _NO_TRANSACTION: Final = re.compile(r"^-- transaction: none$", re.MULTILINE)
 
@@ -44,18 +56,31 @@ class Compatibility:
     names: Sequence[str]
     oldest: int
 
+    @classmethod
+    def recorded(cls, names: Iterable[str], oldest: int) -> "Compatibility":
+        """Read the names of `schema_migrations`, of which the baseline stands for all that it replaces."""
+        found = set(names)
+        if _REPLACED in found:
+            found = {name for name in found if name > _REPLACED} | {_BASELINE}
+        return cls(sorted(found), oldest)
+
     def fault(self) -> str | None:
         """Return why this release cannot work on the schema, with the remedy; None when it can.
 
         A later schema is compatible until a migration contracts it (docs/operations.md#upgrades).
         """
         missing = [name for name, _ in available() if name not in self.names]
-        if missing:
+        if missing and not self.refusal():
             return f"Migrations are pending ({len(missing)}, starting with {missing[0]}); run `joinery migrate`."
-        return self.contraction()
+        return self.refusal()
 
-    def contraction(self) -> str | None:
-        """Return the fault of a schema that a later release has contracted too far for this one, else None."""
+    def refusal(self) -> str | None:
+        """Return why this release cannot migrate the schema: it is too old, or a later release has contracted it too far."""
+        if self.names and _BASELINE not in self.names:
+            return (
+                f"The database's schema ({max(self.names)}) is older than this release can migrate; "
+                f"run `joinery migrate` of release 0.1, whose last migration is {_REPLACED}, first."
+            )
         last, _ = available()[-1]
         if self.oldest <= number_of(last):
             return None
@@ -80,7 +105,7 @@ def oldest_compatible(name: str, script: str) -> int:
     A migration that only expands the schema declares nothing. One that contracts it says `-- oldest-compatible: NNNN`.
     """
     found = _OLDEST.search(script)
-    return int(found[1]) if found else min(BASELINE, number_of(name))
+    return int(found[1]) if found else min(OLDEST, number_of(name))
 
 
 def available() -> list[tuple[str, str]]:
@@ -167,15 +192,7 @@ async def _migrate(connection: Connection) -> list[str]:
 
 async def _prepare(connection: Connection, up_to: str | None = None) -> list[tuple[str, str]]:
     """Create the roles and the table of migrations; return the pending migrations. Raises MigrationError."""
-    await connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
-    )
-    if not await _records_compatibility(connection):
-        await connection.execute(
-            sql.SQL("ALTER TABLE schema_migrations ADD COLUMN oldest_compatible integer NOT NULL DEFAULT {}").format(
-                sql.Literal(BASELINE)
-            )
-        )
+    await connection.execute(_TABLE.encode())
     missing = _pending_scripts(await _read_compatibility(connection), up_to)
     await make_roles(connection)
     return missing
@@ -229,8 +246,8 @@ async def _retry(what: str, connection: Connection, step: Callable[[Connection],
 
 
 def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
-    if fault := found.contraction():
-        raise MigrationError(fault)
+    if refused := found.refusal():
+        raise MigrationError(refused)
     return [entry for entry in available() if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
 
 
@@ -239,19 +256,9 @@ async def _is_migrated(connection: Connection) -> bool:
     return (await cursor.fetchone()) == (True,)
 
 
-async def _records_compatibility(connection: Connection) -> bool:
-    """Return whether a release that records compatibility has migrated the database."""
-    cursor = await connection.execute(
-        "SELECT FROM pg_attribute WHERE attrelid = 'schema_migrations'::regclass AND attname = 'oldest_compatible'"
-    )
-    return await cursor.fetchone() is not None
-
-
 async def _read_compatibility(connection: Connection) -> Compatibility:
-    oldest = "oldest_compatible" if await _records_compatibility(connection) else str(BASELINE)
-    cursor = await connection.execute(f"SELECT name, {oldest} FROM schema_migrations ORDER BY name".encode())
-    rows = await cursor.fetchall()
-    return Compatibility([name for name, _ in rows], max((oldest for _, oldest in rows), default=0))
+    rows = await (await connection.execute(_RECORDED.encode())).fetchall()
+    return Compatibility.recorded((name for name, _ in rows), max((oldest for _, oldest in rows), default=0))
 
 
 def _missing_grants_message(connection: Connection, grants: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ class PostgresSchemaCheck:
             async with self._pool.system() as link:
                 row = await (await link.connection.execute(_STATEMENT)).fetchone()
             assert row is not None
-            fault = Compatibility(row[0] or [], row[1] or 0).fault()
+            fault = Compatibility.recorded(row[0] or [], row[1] or 0).fault()
         except _NOT_MIGRATED as error:
             LOG.debug("schema_migrations cannot be read: %s", error)
             fault = "The database has not been migrated to this release's schema; run `joinery migrate`."
