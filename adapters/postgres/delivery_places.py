@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.shards import PostgresShards, members_at
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from ports.clock import Clock

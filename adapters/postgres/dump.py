@@ -14,9 +14,7 @@ from psycopg import sql
 
 from adapters.postgres.errors import translated
 from adapters.postgres.migrate import apply
-from adapters.postgres.nodes.connecting import Connection, connect
-from adapters.postgres.nodes.epochs import BEGIN_EPOCHS
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.connecting import BEGIN_EPOCHS, Connection, connect, is_distributed
 from adapters.postgres.partitions import attachment, days_of
 from adapters.postgres.privileges import grant
 from domain.kernel import retention

@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import AsyncClientCursor
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.jobs.model import (

@@ -5,8 +5,7 @@ from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.nodes.connecting import Connection
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.connecting import Connection, is_distributed
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.partitions import (
     BATCH,

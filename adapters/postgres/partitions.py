@@ -15,8 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
-from adapters.postgres.nodes.connecting import Connection
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.connecting import Connection, is_distributed
 from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7

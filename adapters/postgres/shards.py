@@ -9,8 +9,8 @@ from typing import Any, Final
 import psycopg
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import LeaseLost
 
 _SPACE: Final = 721_590_844

@@ -10,8 +10,8 @@ import psycopg
 
 from adapters.postgres import events, jobs, webhooks
 from adapters.postgres.nodes.connecting import connect
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import Unavailable
 from ports.signals import Channel, SignalListener
 

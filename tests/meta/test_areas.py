@@ -15,7 +15,7 @@ MACHINERY = {
                           "dump", "listing", "match_index", "migrate", "partitions", "privileges", "schema", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "purge_guard", "schedule_repair", "erasing",
                           "shards", "webhook_deliveries", "delivery_places", "network", "workload"},
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},
-    "adapters/postgres/nodes": {"connecting", "epochs", "node_pool", "placement", "pool", "router", "scatters"},
+    "adapters/postgres/nodes": {"connecting", "node_pool", "pool", "router", "scatters"},
     "adapters/memory": {"catalogue_overlay", "clock", "factors", "feed_readers", "idempotency", "image_uses", "limits", "match_index", "match_queue", "row_fingerprints", "objects", "pushes", "queue", "names", "network", "signals", "table", "tracing", "unit_of_work", "web", "webhook_deliveries", "workload"},
     "adapters/wire": {"category_rules", "codec", "cursors", "event_types", "problems", "products", "records", "resource", "schema", "versions"},
     "entrypoints/areas": {"area", "registry"},

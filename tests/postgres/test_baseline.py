@@ -68,6 +68,8 @@ async def test_an_older_schema_is_refused(released: str, records: bool) -> None:
         await owner.execute("DELETE FROM schema_migrations WHERE name > '0043_z'")
         if not records:
             await owner.execute("ALTER TABLE schema_migrations DROP COLUMN oldest_compatible")
-    with pytest.raises(MigrationError, match=r"0043_purges\) is older .* release 0.1, whose last migration is 0044_first_party"):
+    with pytest.raises(
+        MigrationError, match=r"0043_purges\) is older .* release 0.1, whose last migration is 0044_first_party"
+    ):
         await migrate(released)
     assert "release 0.1" in str((await read_compatibility(released)).fault())

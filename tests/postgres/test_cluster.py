@@ -3,7 +3,7 @@
 import pytest
 
 from adapters.postgres.cluster.coordinator import ClusterError, coordinator
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.connecting import is_distributed
 from adapters.postgres.nodes.connecting import connect
 from entrypoints.cli.main import main
 from tests.postgres.databases import database_alone

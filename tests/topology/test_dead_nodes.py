@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.postgres.nodes.placement import Node
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.nodes.pool import Pool, reading
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant

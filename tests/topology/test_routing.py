@@ -180,11 +180,11 @@ async def test_nodes_come_and_go(work: Work) -> None:
     other = Tenant("org_there", True)
     first, second = work.servers.all
     work.servers.all = [first]
-    await work.pool._router.refresh()
+    await work.pool.router.refresh()
     assert await work.pool.nodes() == (first,)
     work.servers.all = [first, second]
     work.servers.place(other.org, 1)
-    await work.pool._router.refresh()
+    await work.pool.router.refresh()
     await work.add(other)
     assert await work.sources(1, other.org) == 1
     assert len(await work.pool.each(reading("SELECT 1"))) == 2

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import LiteralString
 
 from adapters.postgres.events import SQL
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.nodes.router import Node
 from domain.changes.model import LogBounds
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant

@@ -9,9 +9,8 @@ from typing import Final, LiteralString
 import psycopg
 
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.nodes.connecting import Connection, connect, set_clock
-from adapters.postgres.nodes.epochs import confirm_server
-from adapters.postgres.nodes.placement import COORDINATOR, Node, Parts
+from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, set_clock
+from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
 from adapters.postgres.sqlfile import here
 from domain.kernel.clock import CLOCK
