@@ -7,15 +7,27 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Protocol
 
-from entrypoints.backup.errors import BackupError
-from entrypoints.backup.manifest import NAME, StoredFile
-
+MANIFEST: Final = "manifest.json"
 CHUNK: Final = 256 * 1024
 _TAR: Final = ".tar"
+
+
+class BackupError(Exception):
+    """A backup cannot be made or restored; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file of the backup: its name in it, and what it must hold."""
+
+    name: str
+    bytes: int
+    sha256: str
 
 
 class Entry:
@@ -100,9 +112,9 @@ class Reader:
             raise BackupError(f"There is no backup {path}.")
         try:
             self._place: Place = _Folder(path) if path.is_dir() else _Tar(path, "r")
-            self.open(NAME).close()
+            self.open(MANIFEST).close()
         except (KeyError, OSError, tarfile.TarError) as error:
-            raise BackupError(f"{path} is no finished backup: it has no {NAME}.") from error
+            raise BackupError(f"{path} is no finished backup: it has no {MANIFEST}.") from error
 
     def open(self, name: str) -> IO[bytes]:
         """A file of the backup."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from entrypoints.backup.errors import BackupError
+from entrypoints.backup.archive import BackupError
 from entrypoints.up import children, directory
 from entrypoints.up.attach import attach
 from entrypoints.up.directory import DataDir

@@ -8,11 +8,9 @@ from contextlib import asynccontextmanager
 from adapters.postgres.dump import record_backup
 from domain.secrets.keys import WorkingKeys
 from entrypoints import settings
-from entrypoints.backup import directories, restoring
-from entrypoints.backup.archive import Reader, Writer
-from entrypoints.backup.errors import BackupError
-from entrypoints.backup.making import Making
-from entrypoints.backup.manifest import Manifest
+from entrypoints.backup import contents, directories
+from entrypoints.backup.archive import BackupError, Reader, Writer
+from entrypoints.backup.contents import Manifest
 from entrypoints.cli.orgs import answered
 from entrypoints.factories import objects_of
 from ports.objects import Objects
@@ -23,8 +21,13 @@ async def backup(options: argparse.Namespace) -> int:
     with Writer(options.path) as writer:
         async with _place(options) as env:
             configured = settings.from_environment(env)
-            making = Making(writer, configured.owner_url, _objects(configured), configured.secrets)
-            made = await making.run(with_secret=not options.without_secret)
+            made = await contents.make(
+                writer,
+                configured.owner_url,
+                _objects(configured),
+                configured.secrets,
+                with_secret=not options.without_secret,
+            )
             await record_backup(configured.owner_url)
     return answered(options, _summary(made) | {"backup": str(options.path)}, _told(options, made))
 
@@ -41,14 +44,14 @@ async def _place(options: argparse.Namespace) -> AsyncIterator[Mapping[str, str]
 async def restore(options: argparse.Namespace) -> int:
     """Fill a new data directory, or the database and object store that the settings name."""
     reader = Reader(options.path)
-    found = restoring.checked(reader)
+    found = contents.checked(reader)
     if options.data_dir is None:
         await _restore(reader, found, settings.read_file_settings(os.environ))
     else:
-        secrets = restoring.secrets_of(reader, found) or settings.secrets_of(settings.read_file_settings(os.environ))
+        secrets = contents.secrets_of(reader, found) or settings.secrets_of(settings.read_file_settings(os.environ))
         if not secrets:
             raise BackupError("The backup has no secret; set JOINERY_SECRET to the one that this data was made with.")
-        restoring.check_secrets(found, secrets)
+        contents.check_secrets(found, secrets)
         async with directories.made(options.data_dir, secrets) as env:
             await _restore(reader, found, env)
     where = f"`joinery up --data-dir {options.data_dir}` starts it" if options.data_dir else "its processes may start"
@@ -58,8 +61,8 @@ async def restore(options: argparse.Namespace) -> int:
 
 async def _restore(reader: Reader, found: Manifest, env: Mapping[str, str]) -> None:
     configured = settings.from_environment(env)
-    restoring.check_secrets(found, configured.secrets)
-    await restoring.restore(reader, found, configured.owner_url, _objects(configured))
+    contents.check_secrets(found, configured.secrets)
+    await contents.restore(reader, found, configured.owner_url, _objects(configured))
 
 
 def _objects(configured: settings.Settings) -> Objects:

@@ -12,7 +12,7 @@ from domain.access.model import ROLES
 from domain.kernel.errors import DomainError
 from domain.orgs.model import KINDS
 from domain.platform.model import COMPONENTS
-from entrypoints.backup.errors import BackupError
+from entrypoints.backup.archive import BackupError
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.options import group as _group
 from entrypoints.cli.options import organisation as _org
