@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from adapters.postgres.events import SQL, columns_of, new_epoch
-from adapters.postgres.log.bounds import bounds_of, confirmed
+from adapters.postgres.log import bounds_of, confirmed
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import rendered

@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
-from adapters.postgres.cluster import distributing, moving, status
-from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, coordinator
+from adapters.postgres import cluster
+from adapters.postgres.cluster import ClusterError, ClusterStatus, Coordinator, coordinator
 from adapters.postgres.migrate import MigrationError, migrate
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.orgs import answered, environment
@@ -27,17 +27,16 @@ async def _coordinator(options: argparse.Namespace) -> AsyncIterator[Coordinator
         raise CommandError(str(error)) from error
 
 
-def _teller(options: argparse.Namespace) -> Callable[[str], None]:
+def _tell(line: str) -> None:
     """Progress goes beside the answer, so that this can be piped."""
-    del options
-    return lambda line: print(line, file=sys.stderr, flush=True)
+    print(line, file=sys.stderr, flush=True)
 
 
 async def init(options: argparse.Namespace) -> int:
     """`joinery cluster init`."""
     async with _coordinator(options) as found:
         applied = await migrate(found.conninfo)
-        done = await distributing.distribute(found, options.shards, _teller(options))
+        done = await cluster.distribute(found, options.shards, _tell)
     answer = {"applied": applied, "reference": done.reference, "by_org": done.by_org, "local": done.local}
     count = len(done.missing)
     sentence = f"Gave {count} tables their place." if count else "Every table has its place already."
@@ -47,25 +46,25 @@ async def init(options: argparse.Namespace) -> int:
 async def tell(options: argparse.Namespace) -> int:
     """`joinery cluster status`."""
     async with _coordinator(options) as found:
-        seen = await status.status(found)
+        seen = await cluster.status(found)
     return answered(options, _as_json(seen), "\n".join(_lines(seen)))
 
 
 async def move(options: argparse.Namespace) -> int:
     """`joinery cluster move`."""
     async with _coordinator(options) as found:
-        moved = await moving.move(found, options.org, options.to, _teller(options))
+        moved = await cluster.move(found, options.org, options.to, _tell)
     return answered(options, asdict(moved), f"{moved.org} is at {moved.target} now.")
 
 
 async def rebalance(options: argparse.Namespace) -> int:
     """`joinery cluster rebalance`."""
     async with _coordinator(options) as found:
-        count = await moving.rebalance(found, _teller(options))
+        count = await cluster.rebalance(found, _tell)
     return answered(options, {"moves": count}, f"Moved {count} times." if count else "The shards are spread evenly.")
 
 
-def _as_json(seen: status.ClusterStatus) -> dict[str, Any]:
+def _as_json(seen: ClusterStatus) -> dict[str, Any]:
     nodes = [
         {
             "node": node.member.name,
@@ -85,7 +84,7 @@ def _as_json(seen: status.ClusterStatus) -> dict[str, Any]:
     }
 
 
-def _lines(seen: status.ClusterStatus) -> list[str]:
+def _lines(seen: ClusterStatus) -> list[str]:
     lines = [f"{'node':<24} {'state':<12} {'shards':>7} {'MiB':>10} {'tenants':>8} {'open jobs':>10}"]
     for node in seen.nodes:
         state = "alive" if node.error is None else "NO ANSWER"

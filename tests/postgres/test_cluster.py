@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.postgres.cluster.coordinator import ClusterError, coordinator
+from adapters.postgres.cluster import ClusterError, coordinator
 from adapters.postgres.nodes.connecting import is_distributed
 from adapters.postgres.nodes.connecting import connect
 from entrypoints.cli.main import main

@@ -38,6 +38,20 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...
     return read
 
 
+async def settled(work: Iterable[Awaitable[T]]) -> list[T | Unavailable]:
+    """Await all at once. Raises Unavailable when everything was, and whatever else is raised."""
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    found: list[T | Unavailable] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Unavailable):
+            raise outcome
+        found.append(outcome)
+    if found and all(isinstance(outcome, Unavailable) for outcome in found):
+        assert isinstance(found[0], Unavailable)
+        raise found[0]
+    return found
+
+
 class _Divided(Exception):
     """The shards on a node are not those that are remembered."""
 
@@ -266,16 +280,10 @@ class Pool:
     async def scatter_best_effort(self, work: Work[T]) -> list[T]:
         """Work on all nodes that hold tenants at once, and leave out those out of reach, unless all are."""
         nodes = await self.holding()
-        outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
+        outcomes = await settled(self.on(node, work) for node in nodes)
         for node, outcome in zip(nodes, outcomes, strict=True):
-            if isinstance(outcome, BaseException) and not isinstance(outcome, Unavailable):
-                raise outcome
             self._log_reach(node, outcome)
-        found = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
-        if nodes and not found:
-            assert isinstance(outcomes[0], Unavailable)
-            raise outcomes[0]
-        return found
+        return [outcome for outcome in outcomes if not isinstance(outcome, Unavailable)]
 
     async def scatter_all(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
         """Work on these nodes, by default those that hold tenants, one after the other."""
