@@ -9,7 +9,7 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.events import BLOCK, SQL
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Pool, reading, settled
+from adapters.postgres.nodes.pool import Pool, reached, reading, settled
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
@@ -115,8 +115,10 @@ async def bounds_of(
     """
     homes = await pool.homes(logs)
     found: dict[Tenant, LogBounds] = {}
-    for outcome in await settled(_ask(pool, node, tenants, statement, missing) for node, tenants in homes.items()):
-        found |= outcome if isinstance(outcome, dict) else {}
+    for bounds in reached(
+        await settled(_ask(pool, node, tenants, statement, missing) for node, tenants in homes.items())
+    ):
+        found |= bounds
     return found
 
 

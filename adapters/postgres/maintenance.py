@@ -1,12 +1,19 @@
-"""Partitions and purges, which are refused while the database's clock may be wrong."""
+"""Upkeep across tenants: partitions, statistics and purges by age, which are refused while the database's clock may be wrong.
 
-from datetime import date, timedelta
-from typing import Final, LiteralString
+The repair of schedules finds due times that a wrong clock has set.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
 from adapters.postgres.nodes.connecting import Connection, is_distributed
-from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.partitions import (
     BATCH,
     PARTITIONED,
@@ -16,10 +23,66 @@ from adapters.postgres.partitions import (
     drop_days,
     make_days,
 )
-from adapters.postgres.purge_guard import PostgresPurgeGuard
 from domain.audit.model import id_at
 from domain.kernel import retention
 from domain.kernel.clock import now
+
+LOG: Final = logging.getLogger("joinery.maintenance")
+
+_PLAUSIBLE: Final = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
+"""The condition that the clock has neither gone back nor jumped ahead since the last purge."""
+_CLAIM: Final = f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}"
+_STATE: Final = f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges"
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeState:
+    """The time of the last purge, the database's time, and whether purges are refused."""
+
+    last_at: datetime
+    now: datetime
+    refused: bool
+
+
+class PostgresPurgeGuard:
+    """Refuses purges when the database's clock has moved by more than a day since the last one, or back.
+
+    A wrong clock cannot be distinguished from a service that was stopped, so an operator has to confirm the clock.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.refuses = False
+        """Whether the last purge was refused."""
+
+    async def claim(self) -> bool:
+        """Record a purge and return True, or refuse it."""
+        async with self._pool.system() as link:
+            return await self.claim_on(link.connection)
+
+    async def claim_on(self, connection: Connection) -> bool:
+        """Do as `claim` does, on an open connection."""
+        claimed = await connection.execute(_CLAIM)
+        refused, self.refuses = self.refuses, claimed.rowcount == 0
+        if self.refuses and not refused:
+            LOG.error(
+                "purges are refused: the database's clock moved by more than a day since the last purge, or back by more than a "
+                "minute; if the clock is right (the service was stopped), run `joinery doctor --repair-schedule`"
+            )
+        return not self.refuses
+
+    async def state(self) -> PurgeState:
+        """Return the current state."""
+        async with self._pool.system() as link:
+            row = await (await link.connection.execute(_STATE)).fetchone()
+        assert row is not None
+        return PurgeState(*row)
+
+    async def confirm(self) -> None:
+        """Accept the database's clock, so that purges resume."""
+        async with self._pool.system() as link:
+            await link.connection.execute("UPDATE purges SET last_at = now()")
+
 
 _PRESENT: Final = """
 WITH RECURSIVE present (org) AS (
@@ -169,3 +232,83 @@ async def _delete(connection: Connection, batch: sql.Composed) -> int:
         total += gone
         if gone < BATCH:
             return total
+
+
+@dataclass(frozen=True, slots=True)
+class DueColumn:
+    """A column of due times, and the condition `implausible` of rows (`t`) that are due later than the service plans."""
+
+    name: str
+    table: LiteralString
+    column: LiteralString
+    implausible: LiteralString
+
+    @property
+    def query(self) -> LiteralString:
+        """The query for the implausible rows of a node."""
+        return "SELECT t.org, t.livemode, t.id FROM here." + self.table + " AS t WHERE " + self.implausible
+
+
+def _pull(name: str, column: LiteralString, minutes: LiteralString) -> DueColumn:
+    # an adaptive schedule extends an interval to four times its length, and jitter adds a tenth of that
+    longest = "greatest(1440, 5 * coalesce((t.schedule->>'" + minutes + "')::integer, 0))"
+    return DueColumn(name, "sources", column, "t." + column + " > now() + make_interval(mins => " + longest + ")")
+
+
+_DUE_TIMES: Final = (
+    _pull("sources' pulls", "next_pull", "interval_minutes"),
+    _pull("sources' stock pulls", "next_stock_pull", "stock_interval_minutes"),
+    # a new job is due at once, a failed one within minutes, and a waiting run when its source says
+    DueColumn(
+        "jobs",
+        "jobs",
+        "run_at",
+        "t.run_at > now() + interval '1 day' OR (t.attempt = 0 AND t.run_at > now() + interval '1 minute')",
+    ),
+    DueColumn("jobs' leases", "jobs", "lease_until", "t.lease_until > now() + interval '1 hour'"),
+    DueColumn(
+        "webhook deliveries", "webhook_deliveries", "next_attempt_at", "t.next_attempt_at > now() + interval '3 days'"
+    ),
+)
+_MAIL: Final = "next_at > now() + interval '1 day'"
+
+
+class PostgresScheduleRepair:
+    """Finds and repairs implausible due times across tenants, for `joinery doctor`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self) -> Mapping[str, int]:
+        """Count the implausible due times of each kind."""
+        found = {due.name: sum(map(len, await self._find_implausible(due))) for due in _DUE_TIMES}
+        async with self._pool.owner() as link:
+            row = await (await link.connection.execute(f"SELECT count(*) FROM outgoing_mail WHERE {_MAIL}")).fetchone()
+        return found | {"mail to people": row[0] if row else 0}
+
+    async def repair(self) -> Mapping[str, int]:
+        """Make the implausible due times due now; return the number of each kind."""
+        found = {due.name: await self._make_due(due) for due in _DUE_TIMES}
+        async with self._pool.owner() as link:
+            cursor = await link.connection.execute(f"UPDATE outgoing_mail SET next_at = now() WHERE {_MAIL}")
+            return found | {"mail to people": cursor.rowcount}
+
+    async def _find_implausible(self, due: DueColumn) -> list[list[tuple[Any, ...]]]:
+        return await self._pool.each(reading(due.query))
+
+    async def _make_due(self, due: DueColumn) -> int:
+        """Find the rows by node and update them by organisation, as distributed tables require."""
+        rows: defaultdict[tuple[str, bool], list[str]] = defaultdict(list)
+        for found in await self._find_implausible(due):
+            for org, livemode, id in found:
+                rows[org, livemode].append(id)
+        statement = sql.SQL("UPDATE {} SET {} = %s WHERE org = %s AND livemode = %s AND id = ANY(%s)").format(
+            sql.Identifier(due.table), sql.Identifier(due.column)
+        )
+        changed = 0
+        async with self._pool.owner() as link:
+            row = await (await link.connection.execute("SELECT now()")).fetchone()
+            assert row is not None
+            for (org, livemode), ids in rows.items():
+                changed += (await link.connection.execute(statement, (row[0], org, livemode, ids))).rowcount
+        return changed

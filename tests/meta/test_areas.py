@@ -12,7 +12,7 @@ MACHINERY = {
     "ports": {"clock", "codec", "connectors", "datasets", "factors", "feed_readers", "idempotency", "images", "limits", "mailer", "maintenance", "match_index", "identity_providers", "metrics", "models", "names", "objects", "one_time_codes", "outbound", "packing", "parsing", "passkeys", "passwords", "pushes", "queue", "schemas",
               "signals", "spool", "store", "telemetry", "tracing", "unit_of_work", "web", "workload", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "catalogue_lines", "catalogue_loading", "catalogue_overlay", "columns", "coordinator_store", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "factors", "idempotency", "images", "leadership",
-                          "dump", "listing", "match_index", "migrate", "partitions", "privileges", "schema", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "purge_guard", "schedule_repair", "erasing",
+                          "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "erasing",
                           "cluster", "log", "shards", "webhook_deliveries", "delivery_places", "network", "workload"},
     "adapters/postgres/nodes": {"connecting", "node_pool", "pool", "router"},
     "adapters/memory": {"catalogue_overlay", "clock", "factors", "feed_readers", "idempotency", "image_uses", "limits", "match_index", "match_queue", "row_fingerprints", "objects", "pushes", "queue", "names", "network", "signals", "table", "tracing", "unit_of_work", "web", "webhook_deliveries", "workload"},

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, TypeVar, cast
 
 import psycopg
 from psycopg import errors
@@ -39,16 +39,19 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...
 
 
 async def settled(work: Iterable[Awaitable[T]]) -> list[T | Unavailable]:
-    """Await all at once. Raises Unavailable when everything was, and whatever else is raised."""
+    """Await all at once; what a node out of reach raises is returned in its place."""
     outcomes = await asyncio.gather(*work, return_exceptions=True)
-    found: list[T | Unavailable] = []
     for outcome in outcomes:
         if isinstance(outcome, BaseException) and not isinstance(outcome, Unavailable):
             raise outcome
-        found.append(outcome)
-    if found and all(isinstance(outcome, Unavailable) for outcome in found):
-        assert isinstance(found[0], Unavailable)
-        raise found[0]
+    return cast("list[T | Unavailable]", outcomes)
+
+
+def reached(outcomes: Sequence[T | Unavailable]) -> list[T]:
+    """Leave out what was out of reach. Raises Unavailable when everything was."""
+    found = [outcome for outcome in outcomes if not isinstance(outcome, Unavailable)]
+    if outcomes and not found:
+        raise cast("Unavailable", outcomes[0])
     return found
 
 
@@ -283,7 +286,7 @@ class Pool:
         outcomes = await settled(self.on(node, work) for node in nodes)
         for node, outcome in zip(nodes, outcomes, strict=True):
             self._log_reach(node, outcome)
-        return [outcome for outcome in outcomes if not isinstance(outcome, Unavailable)]
+        return reached(outcomes)
 
     async def scatter_all(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
         """Work on these nodes, by default those that hold tenants, one after the other."""
