@@ -1,4 +1,4 @@
-"""A place to deliver from for each node: endpoints are shared out, and their deliveries kept, where their tenants are."""
+"""A place to deliver from for each node: endpoints are shared, and deliveries recorded, where their tenants are."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from ports.webhooks import DeliveryPlace
 
 
 class PostgresDeliveryPlaces:
-    """One a process."""
+    """The delivery places of a process."""
 
     def __init__(self, pool: Pool, shards: int, clock: Clock) -> None:
         self._pool, self._shards, self._clock = pool, shards, clock

@@ -1,4 +1,4 @@
-"""Everything of an organisation deleted from every table there is, whatever tables a release adds."""
+"""Deleting everything of an organisation, from whatever tables there are."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ _SIGN_IN_TABLES: Final = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
 class PostgresErasure:
-    """Erasure: as the owner, across tenants."""
+    """Erasure by the owner of the schema, across tenants."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -58,7 +58,7 @@ class PostgresErasure:
         async with self._pool.owner() as link:
             connection = link.connection
             endpoints = await _fetch_all(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", org)
-            gone["webhook_deliveries of others"] += await _forget_told(connection, org)
+            gone["webhook_deliveries of others"] += await _empty_sent_bodies(connection, org)
             for table, column in _ROWS_OF_OTHERS.items():
                 statement = sql.SQL("SELECT DISTINCT org FROM {} WHERE {} = %s").format(
                     sql.Identifier(table), sql.Identifier(column)
@@ -79,8 +79,8 @@ class PostgresErasure:
             await link.connection.execute("DELETE FROM organisations WHERE id = %s", (org,))
 
 
-async def _forget_told(connection: Connection, org: str) -> int:
-    """Empty what others were sent of the events that it published, some events at a time; answers how many deliveries."""
+async def _empty_sent_bodies(connection: Connection, org: str) -> int:
+    """Empty the bodies of others' deliveries of the organisation's events, in batches; return how many deliveries."""
     forgotten, after = 0, ""
     while told := await _fetch_all(connection, _PUBLISHED, org, after, BATCH):
         after = told[-1][0]
@@ -102,8 +102,8 @@ async def _fetch_all(
 async def _delete(connection: Connection, table: str, values: Mapping[str, str]) -> int:
     """Delete the rows with these values in batches; return their number.
 
-    Partitions have rows of the same place (`ctid`), so each is named by its own table as well. A cluster finds a row by its place
-    only where the organisation says which shard is meant.
+    Rows of different partitions have the same `ctid`, so each is identified by its table as well. A cluster finds a row by its `ctid` only where
+    the organisation says which shard is meant.
     """
     condition = sql.SQL(" AND ").join(
         sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()

@@ -155,7 +155,7 @@ class FilteredReading:
     async def page(
         self, log: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter, most_bytes: int
     ) -> tuple[bool, EventBatch]:
-        """EventReader.page, and whether the event behind which it begins is still there."""
+        """Read EventReader.page; also return whether the event behind which it begins is still there."""
         names, values = narrowed(wanted, after)
         found: list[LoggedEvent] = []
         reached, looked = after.position, 0
@@ -183,7 +183,7 @@ class FilteredReading:
         return same, EventBatch(found, await self._behind(log, after, reached), caught_up=False)
 
     async def recent(self, log: Tenant, before: int, limit: int, wanted: EventFilter) -> Recent:
-        """EventReader.recent."""
+        """Read EventReader.recent."""
         names, values = narrowed(wanted, LogPosition())
         found: list[LoggedEvent] = []
         async with self._pool.tenant(log) as link:
@@ -200,7 +200,7 @@ class FilteredReading:
         return Recent(found, before)
 
     async def _behind(self, log: Tenant, after: LogPosition, position: int) -> LogPosition:
-        """Behind the event there, which need not be one that is asked for."""
+        """Return the position behind the event there, which the filter need not select."""
         names, values = narrowed(EventFilter(everything=True), after)
         chosen = rendered(SQL["own"], names | {"positions", "forwards"}, 1)
         async with self._pool.tenant(log) as link:
@@ -252,7 +252,7 @@ class NetworkReading:
     async def page(
         self, view: View, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter, most_bytes: int
     ) -> EventBatch:
-        """EventReader.page."""
+        """Read EventReader.page."""
         names, values = narrowed(wanted, after)
         values |= {"after": after.position, "at": after.time}
         async with self._pool.home(NETWORK) as link:
@@ -270,7 +270,7 @@ class NetworkReading:
         return EventBatch(events, furthest(position, end, whole=whole), caught_up=whole)
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
-        """EventReader.recent."""
+        """Read EventReader.recent."""
         names, values = narrowed(wanted, LogPosition())
         values["up_to"] = before - 1
         async with self._pool.home(NETWORK) as link:
@@ -282,7 +282,7 @@ class NetworkReading:
         return Recent(events, 1 if scanned < max(WINDOW, limit) else reached)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """EventReader.at."""
+        """Read EventReader.at."""
         if not positions:
             return []
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}
@@ -292,7 +292,7 @@ class NetworkReading:
             return await self._events(link, view, rows, len(positions), PROCESS_BYTES)
 
     async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
-        """EventReader.grants."""
+        """Read EventReader.grants."""
         holders = [*sorted({tenant.org for tenant in tenants}), "*"]
         values = {"after": after, "up_to": up_to, "holders": holders}
         async with self._pool.home(NETWORK) as link:

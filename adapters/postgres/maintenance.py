@@ -93,7 +93,7 @@ WITH RECURSIVE present (org) AS (
 )
 SELECT coalesce(string_agg(org, ','), '') FROM present
 """
-"""Organisations that have rows in a partition: a step of an index for each that has any, whatever the number of rows."""
+"""Organisations that have rows in a partition: one step of an index for each, whatever the number of rows."""
 _KEPT: Final = """
 SELECT o.id, p.{days} FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s) AND p.{days} < %(age)s
 """
@@ -123,12 +123,12 @@ SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables s ON s.relid = c.
 WHERE c.oid = ANY(%s::text[]::regclass[]) AND (c.reltuples <= 0 OR s.n_mod_since_analyze > c.reltuples / 10)
 ORDER BY c.relname
 """
-"""Tables that were never looked at, or of which a tenth has changed since: with many organisations in a table, most loads
-change less, and looking at a million rows takes seconds."""
+"""Tables that were never analyzed, or of which a tenth has changed since: with many organisations in a table, most loads change less, and
+analyzing a million rows takes seconds."""
 
 
 class PostgresMaintenance:
-    """Across tenants, for the scheduler."""
+    """Upkeep for the scheduler."""
 
     def __init__(self, pool: Pool, guard: PostgresPurgeGuard | None = None) -> None:
         self._pool, self._guard = pool, guard or PostgresPurgeGuard(pool)
@@ -143,7 +143,7 @@ class PostgresMaintenance:
                 await drop_days(link.connection, today)
 
     async def statistics(self) -> None:
-        """Of the tables that a load fills only those of which it is a good part: others' rows are known well enough."""
+        """Analyze those tables that loads fill of which a tenth has changed."""
         async with self._pool.owner() as link:
             changed = await (await link.connection.execute(_CHANGED, (list(_LOADED),))).fetchall()
             if changed:
@@ -151,18 +151,18 @@ class PostgresMaintenance:
                 await link.connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(tables))
 
     async def purge_request_logs(self, today: date | None = None) -> int:
-        """Drop request logs of days older than each organisation's plan keeps them; answers how many."""
+        """Delete request logs that are older than each organisation's plan keeps them; return how many."""
         return await self._purge("request_logs", "request_log_days", sql.SQL("true"), today)
 
     async def purge_inbound_messages(self) -> int:
-        """By age alone, and few: one statement."""
+        """Delete inbound messages by age; return how many."""
         async with self._pool.owner() as link:
             values = (now() - retention.INBOUND_MESSAGES,)
             cursor = await link.connection.execute("DELETE FROM inbound_messages WHERE received_at < %s", values)
             return cursor.rowcount
 
     async def purge_audit(self) -> int:
-        """What goes is the beginning of a chain; the last hash of it stays as the anchor of what is left."""
+        """Delete the beginnings of chains by age; the last hash of each stays as the anchor of the rest. Return how many entries."""
         moment = now()
         values = {"bound": id_at(moment - retention.AUDIT_ENTRIES)}
         async with self._pool.owner() as link:  # each statement by itself: a chain's end is held for one of them alone
@@ -172,15 +172,15 @@ class PostgresMaintenance:
             return cursor.rowcount
 
     async def purge_deliveries(self, today: date | None = None) -> int:
-        """Drop webhook deliveries older than each organisation's plan keeps them; answers how many.
+        """Delete ended webhook deliveries that are older than each organisation's plan keeps them; return how many.
 
-        What is still on its way stays, and goes with its day.
+        Pending ones stay, and are dropped with their day.
         """
         ended = sql.SQL("status IN ('succeeded', 'failed')")
         return await self._purge("webhook_deliveries", "delivery_days", ended, today)
 
     async def _purge(self, table: str, kept: LiteralString, rows: sql.SQL, today: date | None) -> int:
-        """Partition by partition, organisation by organisation, a batch at a time."""
+        """Delete by partition and organisation, in batches; return how many rows."""
         forgotten = 0
         async with self._pool.owner() as link:
             today = today or await server_day(link.connection)
@@ -195,7 +195,7 @@ class PostgresMaintenance:
 
 
 async def server_day(connection: Connection) -> date:
-    """Today (UTC) by the database server's clock."""
+    """Return today (UTC) by the database server's clock."""
     row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
     assert row is not None
     day: date = row[0]
@@ -203,7 +203,7 @@ async def server_day(connection: Connection) -> date:
 
 
 async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralString, age: int) -> list[tuple[str, int]]:
-    """Organisations with rows of that age in the partition, and for how many days their plans keep them."""
+    """Return organisations with rows of that age in the partition, and for how many days their plans keep them."""
     if age <= 0:
         return []
     orgs = await _present(connection, part)
@@ -213,7 +213,7 @@ async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralStr
 
 
 async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
-    """Organisations that have rows in the partition; of a cluster's each node looks into its own shards."""
+    """Return the organisations that have rows in the partition; each node of a cluster reads its own shards."""
     name = part.as_string(connection)
     if await is_distributed(connection, name):
         given = {"part": name, "each": _PRESENT.format(part="%1$s")}
@@ -224,7 +224,7 @@ async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
 
 
 async def _delete(connection: Connection, batch: sql.Composed) -> int:
-    """Repeat a deletion of at most `BATCH` rows until nothing is left of them; answers how many went."""
+    """Repeat a deletion of at most `BATCH` rows until none are left; return how many there were."""
     total = 0
     while True:
         row = await (await connection.execute(batch)).fetchone()
@@ -245,7 +245,7 @@ class DueColumn:
 
     @property
     def query(self) -> LiteralString:
-        """The query for the implausible rows of a node."""
+        """Return the query for the implausible rows of a node."""
         return "SELECT t.org, t.livemode, t.id FROM here." + self.table + " AS t WHERE " + self.implausible
 
 

@@ -1,4 +1,4 @@
-"""What the service has on its hands, over all organisations in PostgreSQL: bounded in rows, and in time by the server."""
+"""The workload of all organisations, bounded in rows and, by the server, in time."""
 
 from collections.abc import Sequence
 from datetime import datetime
