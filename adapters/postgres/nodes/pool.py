@@ -281,7 +281,7 @@ class Pool:
         return not self.router.alone and await self.router.has_moved(org, self.router.known(org))
 
     async def scatter_best_effort(self, work: Work[T]) -> list[T]:
-        """Work on all nodes that hold tenants at once, and leave out those out of reach, unless all are."""
+        """Run work on all nodes that hold tenants at once, and leave out those out of reach, unless all are."""
         nodes = await self.holding()
         outcomes = await settled(self.on(node, work) for node in nodes)
         for node, outcome in zip(nodes, outcomes, strict=True):
@@ -289,13 +289,13 @@ class Pool:
         return reached(outcomes)
 
     async def scatter_all(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
-        """Work on these nodes, by default those that hold tenants, one after the other."""
+        """Run work on these nodes, by default those that hold tenants, one after the other."""
         return [await self.on(node, work) for node in nodes or await self.holding()]
 
     each, every, strayed = scatter_best_effort, scatter_all, has_moved
 
     async def on(self, node: Node, work: Work[T]) -> T:
-        """Work on one node; its shards are looked up again when they were divided or moved meanwhile."""
+        """Run work on one node; its shards are looked up again when they were divided or moved meanwhile."""
         try:
             return await self._once(node, work)
         except (errors.UndefinedTable, _Divided):
