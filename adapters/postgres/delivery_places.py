@@ -23,7 +23,7 @@ class PostgresDeliveryPlaces:
         return list(self._made.values())
 
     async def members(self) -> int:
-        return max(await self._pool.each(members_at), default=0)
+        return max(await self._pool.scatter_best_effort(members_at), default=0)
 
     def _place(self, node: Node) -> DeliveryPlace:
         shards = PostgresShards(self._pool, self._shards, node)

@@ -294,7 +294,7 @@ class PostgresScheduleRepair:
             return found | {"mail to people": cursor.rowcount}
 
     async def _find_implausible(self, due: DueColumn) -> list[list[tuple[Any, ...]]]:
-        return await self._pool.each(reading(due.query))
+        return await self._pool.scatter_best_effort(reading(due.query))
 
     async def _make_due(self, due: DueColumn) -> int:
         """Find the rows by node and update them by organisation, as distributed tables require."""

@@ -24,7 +24,7 @@ class PostgresNetworkLog:
     async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
         if among is not None:
             return await bounds_of(self._pool, among, SQL["publishers_among"], missing=None)
-        found = await self._pool.each(reading(SQL["publishers"]))
+        found = await self._pool.scatter_best_effort(reading(SQL["publishers"]))
         return {Tenant(org, livemode): LogBounds(*numbers) for rows in found for org, livemode, *numbers in rows}
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:

@@ -74,7 +74,7 @@ class PostgresWorkload:
                 raise TimeoutError from None
 
         try:
-            found = await self._pool.each(ask)
+            found = await self._pool.scatter_best_effort(ask)
         except TimeoutError:
             raise Unavailable("It took longer than three seconds to find out.") from None
         return [row for rows in found for row in rows]

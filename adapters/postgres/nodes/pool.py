@@ -292,8 +292,6 @@ class Pool:
         """Run work on these nodes, by default those that hold tenants, one after the other."""
         return [await self.on(node, work) for node in nodes or await self.holding()]
 
-    each, every, strayed = scatter_best_effort, scatter_all, has_moved
-
     async def on(self, node: Node, work: Work[T]) -> T:
         """Run work on one node; its shards are looked up again when they were divided or moved meanwhile."""
         try:
