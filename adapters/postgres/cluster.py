@@ -47,32 +47,6 @@ REFERENCE: Final = (
     "sso_subjects",
 )
 """Tables on every node: read before the tenant is known, or joined by every tenant's statements. Later ones refer to earlier ones."""
-LOCAL: Final = (
-    "authenticators",
-    "key_ring",
-    "oauth_clients",
-    "oauth_codes",
-    "oauth_devices",
-    "oauth_families",
-    "oauth_tokens",
-    "one_time_links",
-    "outgoing_mail",
-    "passkey_challenges",
-    "passkeys",
-    "platform_backups",
-    "platform_checks",
-    "platform_incidents",
-    "platform_instances",
-    "purges",
-    "recovery_codes",
-    "schema_migrations",
-    "security_events",
-    "sessions",
-    "users",
-)
-"""Tables that belong to no organisation; they stay at the coordinator."""
-PER_NODE: Final = ("log_server",)
-"""Tables of which each node has its own."""
 ANCHOR: Final = "jobs"
 """The table that the others are co-located with: an organisation's rows of all of them are on one node."""
 
