@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, connect
+from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value
 from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
 
@@ -404,13 +404,13 @@ async def _node_status(conninfo: str, member: Member, tenants: int, shards: Sequ
             address, autocommit=True, connect_timeout=3, application_name="joinery cluster"
         ) as connection:
             await connection.execute(_SEEN)
-            [(count, size)] = await (await connection.execute(_OWN)).fetchall()
-            [(level,)] = await (await connection.execute("SHOW wal_level")).fetchall()
+            [(count, size)] = await fetch(connection, _OWN)
+            level = await fetch_value(connection, "SHOW wal_level")
             jobs = 0
             for shard in shards:
                 counting = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", f"{ANCHOR}_{shard}"))
-                jobs += (await (await connection.execute(counting)).fetchall())[0][0]
-            largest = await (await connection.execute(_TENANTS, {"limit": _LARGEST})).fetchall()
+                jobs += await fetch_value(connection, counting)
+            largest = await fetch(connection, _TENANTS, {"limit": _LARGEST})
     except psycopg.Error as error:
         return NodeStatus(member, tenants, error=str(error).strip().splitlines()[0])
     return NodeStatus(member, tenants, count, int(size), jobs, [Tenancy(*row) for row in largest], level)

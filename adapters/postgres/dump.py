@@ -14,7 +14,7 @@ from psycopg import sql
 
 from adapters.postgres.errors import translated
 from adapters.postgres.migrate import Compatibility, apply
-from adapters.postgres.nodes.connecting import BEGIN_EPOCHS, Connection, connect, is_distributed
+from adapters.postgres.nodes.connecting import BEGIN_EPOCHS, Connection, connect, fetch, fetch_value, is_distributed
 from adapters.postgres.partitions import attachment, days_of
 from adapters.postgres.privileges import grant
 from domain.kernel import retention
@@ -75,18 +75,16 @@ class Snapshot:
 
     async def version(self) -> str:
         """Return the server's version."""
-        row = await (await self._connection.execute("SHOW server_version")).fetchone()
-        return str(row[0]) if row else "?"
+        return str(await fetch_value(self._connection, "SHOW server_version"))
 
     async def migrations(self) -> list[str]:
         """Return the names of the migrations that the database has."""
-        cursor = await self._connection.execute("SELECT name FROM schema_migrations ORDER BY name")
-        return [name for (name,) in await cursor.fetchall()]
+        rows = await fetch(self._connection, "SELECT name FROM schema_migrations ORDER BY name")
+        return [name for (name,) in rows]
 
     async def tables(self) -> list[TableShape]:
         """Return every table, those that others refer to first. Raises DumpError."""
-        cursor = await self._connection.execute(_TABLES)
-        waiting = {row[0]: row for row in await cursor.fetchall()}
+        waiting = {row[0]: row for row in await fetch(self._connection, _TABLES)}
         ordered: list[TableShape] = []
         while waiting:
             ready = [row for row in waiting.values() if not set(row[3]) & waiting.keys()]
@@ -111,10 +109,9 @@ class Snapshot:
     async def sequences(self) -> dict[str, int]:
         """Return the last number of each sequence: read after the rows, it is beyond all that they hold."""
         last: dict[str, int] = {}
-        for (name,) in await (await self._connection.execute(_SEQUENCES)).fetchall():
+        for (name,) in await fetch(self._connection, _SEQUENCES):
             statement = sql.SQL("SELECT last_value - (NOT is_called)::integer FROM {}").format(sql.Identifier(name))
-            row = await (await self._connection.execute(statement)).fetchone()
-            last[name] = int(row[0]) if row else 0
+            last[name] = await fetch_value(self._connection, statement)
         return last
 
     async def objects(self) -> dict[str, bool]:
@@ -123,7 +120,7 @@ class Snapshot:
             "open": sorted(OPEN), "replayable": sorted(REPLAYABLE),
             "image": StoredKind.IMAGE, "until_freed": retention.UNTIL_FREED,
         }  # fmt: skip
-        return dict(await (await self._connection.execute(_OBJECTS, values)).fetchall())
+        return dict(await fetch(self._connection, _OBJECTS, values))
 
 
 @asynccontextmanager
@@ -175,10 +172,8 @@ class Loader:
         """Copy a table's rows in; return how many. The owner cannot do so while row-level security binds it."""
         name = sql.Identifier(table.name)
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
-        cursor = await self._connection.execute(
-            "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass", (table.name,)
-        )
-        forced = (await cursor.fetchone() or [False])[0]
+        binding = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
+        forced = await fetch_value(self._connection, binding, (table.name,))
         if forced:
             await self._connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(name))
         copying = self._connection.cursor()
@@ -210,9 +205,9 @@ async def loading(conninfo: str) -> AsyncIterator[Loader]:
         async with await connect(conninfo, "joinery restore") as connection:
             await connection.execute(_NO_LIMITS)
             async with connection.transaction():
-                if claimed := await (await connection.execute(_CONTENT)).fetchone():
+                if claimed := await fetch_value(connection, _CONTENT):
                     raise DumpError(
-                        f"The database is not empty (it has {claimed[0]}); restore into one that was just created."
+                        f"The database is not empty (it has {claimed}); restore into one that was just created."
                     )
                 yield Loader(connection)
             await connection.execute("ANALYZE")

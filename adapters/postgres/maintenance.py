@@ -12,7 +12,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.nodes.connecting import Connection, is_distributed
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.partitions import (
     BATCH,
@@ -22,6 +22,7 @@ from adapters.postgres.partitions import (
     deletion,
     drop_days,
     make_days,
+    server_day,
 )
 from domain.audit.model import id_at
 from domain.kernel import retention
@@ -74,9 +75,8 @@ class PostgresPurgeGuard:
     async def state(self) -> PurgeState:
         """Return the current state."""
         async with self._pool.system() as link:
-            row = await (await link.connection.execute(_STATE)).fetchone()
-        assert row is not None
-        return PurgeState(*row)
+            [state] = await fetch(link.connection, _STATE)
+        return PurgeState(*state)
 
     async def confirm(self) -> None:
         """Accept the database's clock, so that purges resume."""
@@ -145,7 +145,7 @@ class PostgresMaintenance:
     async def statistics(self) -> None:
         """Analyze those tables that loads fill of which a tenth has changed."""
         async with self._pool.owner() as link:
-            changed = await (await link.connection.execute(_CHANGED, (list(_LOADED),))).fetchall()
+            changed = await fetch(link.connection, _CHANGED, (list(_LOADED),))
             if changed:
                 tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in changed)
                 await link.connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(tables))
@@ -194,22 +194,13 @@ class PostgresMaintenance:
         return forgotten
 
 
-async def server_day(connection: Connection) -> date:
-    """Return today (UTC) by the database server's clock."""
-    row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
-    assert row is not None
-    day: date = row[0]
-    return day
-
-
 async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralString, age: int) -> list[tuple[str, int]]:
     """Return organisations with rows of that age in the partition, and for how many days their plans keep them."""
     if age <= 0:
         return []
     orgs = await _present(connection, part)
     statement = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
-    cursor = await connection.execute(statement, {"orgs": orgs, "age": age})
-    return [(org, days) for org, days in await cursor.fetchall()]
+    return [(org, days) for org, days in await fetch(connection, statement, {"orgs": orgs, "age": age})]
 
 
 async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
@@ -217,9 +208,9 @@ async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
     name = part.as_string(connection)
     if await is_distributed(connection, name):
         given = {"part": name, "each": _PRESENT.format(part="%1$s")}
-        rows = await (await connection.execute(_SHARDS, given)).fetchall()
+        rows = await fetch(connection, _SHARDS, given)
     else:
-        rows = await (await connection.execute(sql.SQL(_PRESENT).format(part=part))).fetchall()
+        rows = await fetch(connection, sql.SQL(_PRESENT).format(part=part))
     return [org for (found,) in rows if found for org in found.split(",")]
 
 
@@ -227,8 +218,7 @@ async def _delete(connection: Connection, batch: sql.Composed) -> int:
     """Repeat a deletion of at most `BATCH` rows until none are left; return how many there were."""
     total = 0
     while True:
-        row = await (await connection.execute(batch)).fetchone()
-        gone = int(row[0]) if row else 0
+        gone: int = await fetch_value(connection, batch)
         total += gone
         if gone < BATCH:
             return total
@@ -283,8 +273,8 @@ class PostgresScheduleRepair:
         """Count the implausible due times of each kind."""
         found = {due.name: sum(map(len, await self._find_implausible(due))) for due in _DUE_TIMES}
         async with self._pool.owner() as link:
-            row = await (await link.connection.execute(f"SELECT count(*) FROM outgoing_mail WHERE {_MAIL}")).fetchone()
-        return found | {"mail to people": row[0] if row else 0}
+            mail = await fetch_value(link.connection, f"SELECT count(*) FROM outgoing_mail WHERE {_MAIL}")
+        return found | {"mail to people": mail}
 
     async def repair(self) -> Mapping[str, int]:
         """Make the implausible due times due now; return the number of each kind."""
@@ -307,8 +297,7 @@ class PostgresScheduleRepair:
         )
         changed = 0
         async with self._pool.owner() as link:
-            row = await (await link.connection.execute("SELECT now()")).fetchone()
-            assert row is not None
+            moment = await fetch_value(link.connection, "SELECT now()")
             for (org, livemode), ids in rows.items():
-                changed += (await link.connection.execute(statement, (row[0], org, livemode, ids))).rowcount
+                changed += (await link.connection.execute(statement, (moment, org, livemode, ids))).rowcount
         return changed

@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 from psycopg import errors
 
 from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, connect
+from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.partitions import make_days
+from adapters.postgres.partitions import make_days, server_day
 from adapters.postgres.privileges import OPERATOR, grant, make_roles, missing_grants, other_owner
 from domain.kernel.errors import SchemaMismatch
 
@@ -185,9 +185,7 @@ async def _migrate(connection: Connection) -> list[str]:
                 await _retry(name, connection, partial(_apply_one, name=name, script=script))
         if not (await _read_compatibility(connection)).unknown():  # rights are the newest release's
             await _retry("granting rights", connection, grant)
-        row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
-        assert row is not None
-        await make_days(connection, row[0])
+        await make_days(connection, await server_day(connection))
     finally:
         if not connection.closed:
             await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
@@ -196,7 +194,7 @@ async def _migrate(connection: Connection) -> list[str]:
 
 async def _prepare(connection: Connection, up_to: str | None = None) -> list[tuple[str, str]]:
     """Create the roles and the table of migrations; return the pending migrations. Raises MigrationError."""
-    await connection.execute(_TABLE.encode())
+    await connection.execute(_TABLE)
     missing = _pending_scripts(await _read_compatibility(connection), up_to)
     await make_roles(connection)
     return missing
@@ -256,12 +254,11 @@ def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tup
 
 
 async def _is_migrated(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT to_regclass('schema_migrations') IS NOT NULL")
-    return (await cursor.fetchone()) == (True,)
+    return await fetch_value(connection, "SELECT to_regclass('schema_migrations')") is not None
 
 
 async def _read_compatibility(connection: Connection) -> Compatibility:
-    rows = await (await connection.execute(_RECORDED.encode())).fetchall()
+    rows = await fetch(connection, _RECORDED)
     return Compatibility.recorded((name for name, _ in rows), max((oldest for _, oldest in rows), default=0))
 
 
@@ -324,9 +321,8 @@ class PostgresSchemaCheck:
     async def _check(self) -> str | None:
         try:
             async with self._pool.system() as link:
-                row = await (await link.connection.execute(_STATEMENT)).fetchone()
-            assert row is not None
-            fault = Compatibility.recorded(row[0] or [], row[1] or 0).fault()
+                [(names, oldest)] = await fetch(link.connection, _STATEMENT)
+            fault = Compatibility.recorded(names or [], oldest or 0).fault()
         except _NOT_MIGRATED as error:
             LOG.debug("schema_migrations cannot be read: %s", error)
             fault = "The database has not been migrated to this release's schema; run `joinery migrate`."

@@ -15,7 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
-from adapters.postgres.nodes.connecting import Connection, is_distributed
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
 from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
@@ -86,13 +86,18 @@ def default_of(table: str) -> sql.Identifier:
 
 async def days_of(connection: Connection, table: str) -> dict[date, str]:
     """Return the partitions by their day, oldest first."""
-    cursor = await connection.execute(
-        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass",
-        (table,),
+    children = (
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass"
     )
-    named = [(name, name.rpartition("_")[2]) for (name,) in await cursor.fetchall()]
+    named = [(name, name.rpartition("_")[2]) for (name,) in await fetch(connection, children, (table,))]
     dated = [(datetime.strptime(day, "%Y%m%d").date(), name) for name, day in named if day.isdigit()]  # noqa: DTZ007  a date alone
     return dict(sorted(dated))
+
+
+async def server_day(connection: Connection) -> date:
+    """Return today (UTC) by the database server's clock."""
+    day: date = await fetch_value(connection, "SELECT (now() AT TIME ZONE 'UTC')::date")
+    return day
 
 
 async def make_days(connection: Connection, today: date) -> None:
@@ -157,7 +162,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
     strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
         default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
     )
-    if await _number(connection, strays) > MOST_MOVED:
+    if await fetch_value(connection, strays) > MOST_MOVED:
         LOG.warning("%s: the default partition has too many rows of that day, which stays there", name)
         return
     async with _alone(connection):
@@ -185,10 +190,8 @@ def attachment(words: sql.SQL, table: str, day: date) -> sql.Composed:
 
 async def _move(connection: Connection, table: str, name: str, rows: sql.Composed) -> None:
     """Move rows of the default partition to a table that is no partition yet."""
-    cursor = await connection.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", (table,)
-    )
-    columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in await cursor.fetchall())
+    named = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+    columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in await fetch(connection, named, (table,)))
     await connection.execute(
         sql.SQL("WITH moved AS (DELETE FROM {} WHERE {} RETURNING {}) INSERT INTO {} ({}) SELECT {} FROM moved").format(
             default_of(table), rows, columns, sql.Identifier(name), columns, columns
@@ -251,7 +254,7 @@ async def _first_with_events(connection: Connection, day: date) -> sql.Identifie
     for later, name in (await days_of(connection, "events")).items():
         if later >= day:
             found = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
-            if await _number(connection, found):
+            if await fetch_value(connection, found):
                 return sql.Identifier(name)
     return None
 
@@ -262,7 +265,7 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
     any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
         default_of(table), aged
     )
-    if not await _number(connection, any_aged):
+    if not await fetch_value(connection, any_aged):
         return
     if table == "events":
         await _raise_low_watermarks(connection, default_of(table), aged, before)
@@ -272,7 +275,7 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
         batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
             default_of(table), aged
         )
-    while await _number(connection, batch) == BATCH:
+    while await fetch_value(connection, batch) == BATCH:
         pass
 
 
@@ -285,8 +288,3 @@ def deletion(table: sql.Identifier, rows: sql.Composed) -> sql.Composed:
         "WITH gone AS (DELETE FROM {} AS e WHERE {} AND e.ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) "
         "RETURNING 1) SELECT count(*) FROM gone"
     ).format(table, rows, table, rows, sql.Literal(BATCH))
-
-
-async def _number(connection: Connection, statement: sql.Composed) -> int:
-    row = await (await connection.execute(statement)).fetchone()
-    return int(row[0]) if row else 0

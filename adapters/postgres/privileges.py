@@ -7,7 +7,7 @@ from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.nodes.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value
 
 APP: Final = "joinery_app"
 """For the work of one tenant."""
@@ -66,26 +66,26 @@ async def make_roles(connection: Connection) -> None:
         )
         if not await _is_granted(connection, role):
             await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(role)))
-    [(superuser, makes_roles, _)] = await (await connection.execute(_LOGIN_RIGHTS)).fetchall()
+    [(superuser, makes_roles, _)] = await fetch(connection, _LOGIN_RIGHTS)
     if (superuser or makes_roles) and not await _exists(connection, OPERATOR):
         await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(OPERATOR)))
 
 
 async def _exists(connection: Connection, role: str) -> bool:
-    return bool(await (await connection.execute(_PRESENT, ([role],))).fetchall())
+    return bool(await fetch(connection, _PRESENT, ([role],)))
 
 
 async def other_owner(connection: Connection) -> str | None:
     """Return the owner of the tables; None if the login acts as the owner, or there are no tables."""
-    row = await (await connection.execute(_OTHER_OWNER)).fetchone()
-    return row[0] if row is not None else None
+    owner: str | None = await fetch_value(connection, _OTHER_OWNER)
+    return owner
 
 
 async def missing_grants(connection: Connection) -> list[str]:
     """Return the statements that a superuser has to run before the login can migrate the database."""
     login = sql.Identifier(connection.info.user).as_string(connection)
-    [(superuser, makes_roles, creates)] = await (await connection.execute(_LOGIN_RIGHTS)).fetchall()
-    present = {name for (name,) in await (await connection.execute(_PRESENT, ([APP, SYSTEM],))).fetchall()}
+    [(superuser, makes_roles, creates)] = await fetch(connection, _LOGIN_RIGHTS)
+    present = {name for (name,) in await fetch(connection, _PRESENT, ([APP, SYSTEM],))}
     grants = []
     for role in () if superuser else (APP, SYSTEM):
         if role not in present and not makes_roles:
@@ -93,7 +93,7 @@ async def missing_grants(connection: Connection) -> list[str]:
         elif role in present and not await _may_grant(connection, role, makes_roles=makes_roles):
             grants.append(f"GRANT {role} TO {login} WITH ADMIN OPTION")
     if not (superuser or makes_roles) and not await _exists(connection, OPERATOR):
-        separate = await (await connection.execute(_SEPARATE_LOGINS, (APP,))).fetchall()
+        separate = await fetch(connection, _SEPARATE_LOGINS, (APP,))
         if separate:
             grants.append(f"CREATE ROLE {OPERATOR} NOLOGIN")
         grants += [f"GRANT {OPERATOR} TO {sql.Identifier(name).as_string(connection)}" for (name,) in separate]
@@ -106,8 +106,8 @@ async def _may_grant(connection: Connection, role: str, *, makes_roles: bool) ->
     """Return whether the login is a member of the role or can make itself one; CREATEROLE suffices before PostgreSQL 16 alone."""
     if makes_roles and connection.info.server_version < 160_000:
         return True
-    cursor = await connection.execute("SELECT pg_has_role(%s, 'MEMBER WITH ADMIN OPTION')", (role,))
-    return (await cursor.fetchone()) == (True,) or await _is_granted(connection, role)
+    administers = await fetch_value(connection, "SELECT pg_has_role(%s, 'MEMBER WITH ADMIN OPTION')", (role,))
+    return bool(administers) or await _is_granted(connection, role)
 
 
 async def _is_granted(connection: Connection, role: str) -> bool:
@@ -116,10 +116,8 @@ async def _is_granted(connection: Connection, role: str) -> bool:
     From PostgreSQL 16 on the creator of a role is a member of it, but cannot SET ROLE to it.
     """
     kind = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
-    cursor = await connection.execute(
-        "SELECT pg_has_role(%s, %s) AND NOT rolsuper FROM pg_roles WHERE rolname = current_user", (role, kind)
-    )
-    return (await cursor.fetchone()) == (True,)
+    granted = "SELECT pg_has_role(%s, %s) AND NOT rolsuper FROM pg_roles WHERE rolname = current_user"
+    return bool(await fetch_value(connection, granted, (role, kind)))
 
 
 async def grant(connection: Connection) -> None:
@@ -136,15 +134,13 @@ async def grant(connection: Connection) -> None:
     has_operator = await _exists(connection, OPERATOR)
     if has_operator:
         await _grant_operator(connection)
-    cursor = await connection.execute(_OWNED)
-    for name, sequence in await cursor.fetchall():
+    for name, sequence in await fetch(connection, _OWNED):
         await close(connection, name, sequence=sequence)
         for role, tables in PRIVILEGES.items():
             if (has_operator or role != OPERATOR) and (privileges := tables.get(name)):
                 rights = sql.SQL(privileges), sql.Identifier("public", name), sql.Identifier(role)
                 await connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(*rights))
-    cursor = await connection.execute(_MADE_OVER)
-    for name, owner in await cursor.fetchall():
+    for name, owner in await fetch(connection, _MADE_OVER):
         policy = sql.Identifier("public", name), sql.Identifier(owner)
         await connection.execute(sql.SQL("ALTER POLICY owner ON {} TO {}").format(*policy))
 
@@ -154,8 +150,7 @@ async def _grant_operator(connection: Connection) -> None:
     role = sql.Identifier(OPERATOR)
     await connection.execute(sql.SQL("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {}").format(role))
     await connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role))
-    cursor = await connection.execute(_TABLES_WITHOUT_POLICY, {"tables": list(PRIVILEGES[OPERATOR])})
-    for (name,) in await cursor.fetchall():
+    for (name,) in await fetch(connection, _TABLES_WITHOUT_POLICY, {"tables": list(PRIVILEGES[OPERATOR])}):
         made = sql.SQL("CREATE POLICY operator ON {} TO {} USING (true)")
         await connection.execute(made.format(sql.Identifier("public", name), role))
 

@@ -9,13 +9,15 @@ from time import monotonic
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection, errors
+from psycopg import AsyncConnection, errors, sql
+from psycopg.abc import Params
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from domain.kernel.clock import CLOCK
 
 Connection = AsyncConnection[TupleRow]
+Statement = str | bytes | sql.SQL | sql.Composed
 LOG: Final = logging.getLogger("joinery.changes")
 
 _CLIENT_SETTINGS: Final[dict[str, Any]] = {
@@ -69,29 +71,35 @@ async def connect(conninfo: str, application: str) -> Connection:
     return connection
 
 
+async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[tuple[Any, ...]]:
+    """Return every row of a statement."""
+    return await (await connection.execute(statement, values)).fetchall()
+
+
+async def fetch_value(connection: Connection, statement: Statement, values: Params | None = None) -> Any:
+    """Return the first column of a statement's first row, or None without a row."""
+    row = await (await connection.execute(statement, values)).fetchone()
+    return row[0] if row else None
+
+
 async def set_clock(connection: Connection) -> None:
     """Set the process's clock by this server's."""
     sent = monotonic()
-    row = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
-    if row is not None:
-        CLOCK.adjust(row[0], sent, monotonic())
+    CLOCK.adjust(await fetch_value(connection, "SELECT clock_timestamp()"), sent, monotonic())
 
 
 async def is_distributed(connection: Connection, table: str) -> bool:
     """Return whether the nodes of a Citus cluster share the table; on a plain PostgreSQL they never do."""
-    cursor = await connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
-    if not (await cursor.fetchone() or [False])[0]:
+    if await fetch_value(connection, "SELECT to_regclass('pg_catalog.pg_dist_partition')") is None:
         return False
-    cursor = await connection.execute(
-        "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))", (table,)
-    )
-    return bool((await cursor.fetchone() or [False])[0])
+    known = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))"
+    return bool(await fetch_value(connection, known, (table,)))
 
 
 async def confirm_server(connection: Connection) -> None:
     """Begin an epoch in every log if another server wrote them, before anything is read through the owner's connection."""
     try:
-        kept, present = (await (await connection.execute(_IDENTITY)).fetchone()) or (None, None)
+        [(kept, present)] = await fetch(connection, _IDENTITY)
     except errors.UndefinedTable:
         return  # not migrated: there are no logs
     if kept == present:
@@ -110,5 +118,5 @@ async def _begin_epochs(connection: Connection) -> None:
         await connection.execute(BEGIN_EPOCHS)
         return
     await connection.execute("SET LOCAL citus.enable_manual_changes_to_shards = on")
-    for (name,) in await (await connection.execute(_LOCAL_SHARDS)).fetchall():
+    for (name,) in await fetch(connection, _LOCAL_SHARDS):
         await connection.execute(BEGIN_EPOCHS.replace("event_logs", name).encode())

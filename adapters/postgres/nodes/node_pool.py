@@ -9,7 +9,7 @@ from typing import Final, LiteralString
 import psycopg
 
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, set_clock
+from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, fetch_value, set_clock
 from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
 from adapters.postgres.sqlfile import here
@@ -196,8 +196,8 @@ class NodePool:
 
     async def _choose_owner_role(self, connection: Connection) -> None:
         """Use joinery_operator if the login does not own the tables, which is known once the schema exists."""
-        if self._owner_role is None and (row := await (await connection.execute(_OWNS)).fetchone()):
-            self._owner_role = "NONE" if row[0] else OPERATOR
+        if self._owner_role is None and (owns := await fetch_value(connection, _OWNS)) is not None:
+            self._owner_role = "NONE" if owns else OPERATOR
         if self._owner_role is not None:
             await connection.execute("SET ROLE " + self._owner_role)
 

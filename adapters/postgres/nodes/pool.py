@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
-from adapters.postgres.nodes.connecting import connect, set_clock
+from adapters.postgres.nodes.connecting import connect, fetch, fetch_value, set_clock
 from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
 from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node, Parts, Placement, Router
 from domain.kernel.errors import Unavailable
@@ -328,7 +328,7 @@ class Pool:
             return self.router.known_nodes or (self._coordinator,)
 
         async with self._lease(nodes) as link:
-            return await (await link.connection.execute(statement.encode(), values)).fetchall()
+            return await fetch(link.connection, statement.encode(), values)
 
     def _close_others(self, nodes: Sequence[Node]) -> None:
         """Close the connections to servers that are no nodes any more."""
@@ -340,5 +340,4 @@ class Pool:
 
 async def _are_current(link: PooledConnection, parts: Parts) -> bool:
     """Return whether the node itself takes the shards for its own: one that was moved away stays there for a while, outdated."""
-    row = await (await link.connection.execute(_LOCAL_SHARDS)).fetchone()
-    return row is not None and sorted(row[0]) == sorted(parts.get("jobs", ()))
+    return sorted(await fetch_value(link.connection, _LOCAL_SHARDS)) == sorted(parts.get("jobs", ()))
