@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from domain.webhooks.ports import DeliveryPlace
+
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.shards import PostgresShards, members_at
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from ports.clock import Clock
-from ports.webhooks import DeliveryPlace
 
 
 class PostgresDeliveryPlaces:

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from domain.changes.ports import Grant, Recent, Splice
+
 from adapters.postgres.events import SQL, new_epoch
 from adapters.postgres.log import (
     BACKWARDS,
@@ -24,12 +26,11 @@ from adapters.postgres.log import (
 )
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import EventBatch, EventFilter, LogBounds, LogPosition, View
-from domain.events.model import LoggedEvent, weight_of
+from domain.changes.model import EventBatch, EventFilter, LogBounds, View
+from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import Grant, Recent, Splice
 
 
 class PostgresEventReader:

@@ -7,27 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
+from domain.changes.ports import Grant, Recent
+
 from adapters.postgres.events import BLOCK, SQL
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reached, reading, settled
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import (
-    NETWORK,
-    NETWORK_GROUPS,
-    OPEN_END,
-    EventBatch,
-    EventFilter,
-    LogBounds,
-    LogPosition,
-    View,
-)
-from domain.events.model import OFF_THE_FEED, LoggedEvent, weight_of, within
+from domain.changes.model import NETWORK, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, View
+from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import Grant, Recent
 
 ORDINARY: Final = 4 << 10
 """Bytes up to which an event is read whatever its share: nearly all are smaller."""

@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from domain.mail.ports import Recipient
+
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import InboundMessage
-from ports.mail import Recipient
 
 SQL = statements("mail")
 INBOUND_MESSAGES: Final = Table(InboundMessage, "inbound_messages")

@@ -2,16 +2,17 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from domain.changes.ports import Published
+
 from adapters.postgres.events import SQL, columns_of, new_epoch
 from adapters.postgres.log import bounds_of, confirmed
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import LogBounds, LogPosition, network_of
-from domain.events.model import LoggedEvent
+from domain.changes.model import LogBounds, network_of
+from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 from ports.clock import Clock
-from ports.events import Published
 from ports.signals import Signal
 
 

@@ -5,6 +5,7 @@ from dataclasses import fields
 from datetime import date, datetime
 from typing import Any, Final
 
+from domain.platform.ports import Check, DayCount
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.nodes.node_pool import PooledConnection
@@ -16,7 +17,6 @@ from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
 from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
 from domain.platform.model import ComponentState, OperatingFigures
 from domain.sources.model import RUNNABLE, STALE_INTERVALS
-from ports.platform import Check, DayCount
 
 SQL = statements("platform")
 COUNTED: Final = 50_000

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString
 
+from domain.secrets.ports import StoredRing
+
 from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
-from ports.secrets import StoredRing
 
 SQL = statements("secrets")
 HEADS: Final = [b"\x01\x10", b"\x02\x10"]

@@ -7,6 +7,7 @@ from typing import Any, Final, LiteralString
 
 import msgspec
 import psycopg
+from domain.webhooks.ports import Progress, Subscriber
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import StaleRoute, is_stale
@@ -17,14 +18,14 @@ from adapters.postgres.sqlfile import statements
 from adapters.postgres.webhooks import ENDPOINTS, attempts_json
 from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
 from domain.catalogue.search import category_term
-from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.model import FeedPosition
+from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import DELIVERIES
 from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
 from ports.clock import Clock
 from ports.signals import Signal
-from ports.webhooks import Progress, Subscriber
 
 SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"))
 _TYPES: Final = (

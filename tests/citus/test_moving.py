@@ -22,6 +22,8 @@ from tests.citus.homes import counted, home_of
 from tests.flows.stage import Stage, Tenancy
 from tests.support import builders
 from tests.support.receiver import hook, receiver
+from domain.events.ports import EventLog
+from domain.sources.ports import SourceStore
 
 MOVES = 2
 READERS = 2
@@ -46,11 +48,11 @@ class Writers:
 
     async def _once(self, source: str) -> None:
         async with self._uow.begin(self._tenant, builders.CALL) as tx:
-            found = await tx.sources.get(source, lock=True)
+            found = await tx[SourceStore].get(source, lock=True)
             assert found is not None, "what was written is there, wherever"
             changed = found.changed(tx.now)
-            await tx.sources.save(changed)
-            await tx.events.append([builders.event(source, version=changed.version)])
+            await tx[SourceStore].save(changed)
+            await tx[EventLog].append([builders.event(source, version=changed.version)])
         self.committed += 1
 
 
@@ -92,7 +94,7 @@ async def _moved_while_used(stage: Stage, container: Container, mover: Tenancy) 
     sources = [builders.source() for _ in range(3)]
     async with container.uow().begin(mover.tenant, builders.CALL) as tx:
         for source in sources:
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
     writers, done = Writers(container, mover.tenant, [source.id for source in sources]), asyncio.Event()
     headers = {"Authorization": f"Bearer {mover.api.secret}"}
     timeout = aiohttp.ClientTimeout(total=200)

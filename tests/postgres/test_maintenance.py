@@ -31,6 +31,8 @@ from domain.mail.model import InboundMessage, MessageStatus
 from domain.webhooks.model import DeliveryFilter, SealedSecrets
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from domain.events.ports import EventLog
+from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 TODAY = datetime.now(UTC).date()
@@ -76,13 +78,13 @@ def _id_of(day: date, milliseconds: int = 0, bits: int = 0) -> str:
 async def _deliver(store: Store, endpoint: str, *ids: str, status: str = "succeeded") -> None:
     async with store.uow.begin(store.tenant, builders.CALL) as tx:
         for id in ids:
-            await tx.webhooks.add_delivery(builders.delivery(endpoint, id=id, status=status))
+            await tx[WebhookStore].add_delivery(builders.delivery(endpoint, id=id, status=status))
 
 
 async def _endpoint(store: Store) -> str:
     endpoint = builders.endpoint()
     async with store.uow.begin(store.tenant, builders.CALL) as tx:
-        await tx.webhooks.add(endpoint, SealedSecrets(b"x"), FeedPosition())
+        await tx[WebhookStore].add(endpoint, SealedSecrets(b"x"), FeedPosition())
     return endpoint.id
 
 
@@ -105,7 +107,7 @@ async def test_deliveries_lie_in_the_day_of_their_ids(store: Store) -> None:
         names[0]: 1, names[1]: 2, names[2]: 1, "webhook_deliveries_default": 1,
     }  # fmt: skip
     async with store.uow.read(store.tenant) as tx:
-        page = await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint), PageRequest())
+        page = await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint), PageRequest())
     assert len(page.items) == 5
 
 
@@ -129,7 +131,7 @@ async def test_the_floor_rises_with_the_events_that_are_dropped(store: Store) ->
     days = [begun, *(begun + timedelta(days=ahead) for ahead in (1, 2, 3))]
     for day in days:
         async with store.uow.begin(store.tenant, builders.CALL) as tx:
-            await tx.events.append([builders.event("src_1"), builders.event("src_2")])
+            await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
         noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
         await store.owner.execute("UPDATE events SET time = %s WHERE time > now() - interval '1 day'", (noon,))
     cursor = await store.owner.execute("SELECT position FROM events ORDER BY position")
@@ -169,7 +171,7 @@ async def test_plans_keep_deliveries_for_less_long(store: Store) -> None:
 
 async def _tell(store: Store, number: int = 1) -> None:
     async with store.uow.begin(store.tenant, builders.CALL) as tx:
-        await tx.events.append([builders.event(f"src_{n}") for n in range(number)])
+        await tx[EventLog].append([builders.event(f"src_{n}") for n in range(number)])
 
 
 async def _redate(store: Store, day: date, hour: int = 12) -> None:

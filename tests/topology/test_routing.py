@@ -19,6 +19,8 @@ from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 from tests.support import builders
 from tests.topology.two_servers import Servers
+from domain.sources.ports import SourceStore
+from ports.idempotency import IdempotencyStore
 
 pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)
@@ -37,7 +39,7 @@ class Work:
         """A new source of the tenant."""
         source = builders.source()
         async with self.uow.begin(tenant, builders.CALL) as tx:
-            await tx.sources.add(source)
+            await tx[SourceStore].add(source)
         return source
 
     async def sources(self, number: int, org: str = HERE.org) -> int:
@@ -85,11 +87,11 @@ async def test_what_spans_tenants_is_asked_of_each_node(work: Work) -> None:
 
 async def test_a_read_goes_on_where_the_tenant_is_by_now(work: Work) -> None:
     async with work.uow.read(HERE) as tx:
-        [source] = (await tx.sources.page(PageRequest())).items
+        [source] = (await tx[SourceStore].page(PageRequest())).items
         await work.servers.move(HERE.org, 1)
-        assert await tx.sources.get(source.id) == source
+        assert await tx[SourceStore].get(source.id) == source
         later = await work.add()
-        assert await tx.sources.get(later.id) == later
+        assert await tx[SourceStore].get(later.id) == later
     assert [await work.sources(number) for number in (0, 1)] == [1, 2]
     of = {"org": HERE.org, "livemode": True}
     await work.servers.move(HERE.org, 0)
@@ -98,13 +100,13 @@ async def test_a_read_goes_on_where_the_tenant_is_by_now(work: Work) -> None:
 
 async def test_a_unit_of_work_begins_anew_where_the_tenant_is_by_now(work: Work) -> None:
     async with work.uow.read(HERE) as tx:
-        [source] = (await tx.sources.page(PageRequest())).items
+        [source] = (await tx[SourceStore].page(PageRequest())).items
     await work.servers.move(HERE.org, 1)
     left = await work.servers.rows(0, HERE.org)
     async with work.uow.begin(HERE, builders.CALL) as tx:
-        found = await tx.sources.get(source.id, lock=True)
+        found = await tx[SourceStore].get(source.id, lock=True)
         assert found == source
-        await tx.sources.add(builders.source())
+        await tx[SourceStore].add(builders.source())
     assert await work.sources(1) == 2 and await work.servers.rows(0, HERE.org) == left
 
 
@@ -114,8 +116,8 @@ async def test_whatever_a_unit_of_work_does_first(work: Work, first: str) -> Non
     left = await work.servers.rows(0, HERE.org)
     async with work.uow.begin(HERE, builders.CALL) as tx:
         if first == "hold":
-            assert await tx.idempotency.hold("once") is None
-        await tx.sources.add(builders.source())
+            assert await tx[IdempotencyStore].hold("once") is None
+        await tx[SourceStore].add(builders.source())
     assert await work.sources(1) == 2 and await work.servers.rows(0, HERE.org) == left
 
 
@@ -126,7 +128,7 @@ async def test_what_was_begun_where_the_tenant_was_is_undone(work: Work) -> None
             await tx.session.run("SELECT 1")  # type: ignore[attr-defined]
             await work.servers.move(HERE.org, 1)
             left = await work.servers.rows(0, HERE.org)
-            await tx.sources.add(builders.source())
+            await tx[SourceStore].add(builders.source())
     assert isinstance(caught.value, Unavailable) and caught.value.retry_after == 1
     assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 1
     await work.add()
@@ -171,7 +173,7 @@ async def test_a_move_under_writers_loses_and_doubles_nothing(work: Work) -> Non
     stopped.set()
     await asyncio.gather(*writers)
     async with work.uow.read(HERE) as tx:
-        found = {id for id in done if await tx.sources.get(id)}
+        found = {id for id in done if await tx[SourceStore].get(id)}
     assert found == set(done) and await work.sources(1) == len(done) + 1
     assert await work.servers.rows(0, HERE.org) == left
 
