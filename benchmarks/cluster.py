@@ -17,8 +17,7 @@ import aiohttp
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from adapters.postgres.cluster.coordinator import coordinator
-from adapters.postgres.cluster.distributing import distribute
+from adapters.postgres.cluster import coordinator, distribute
 from adapters.postgres.migrate import migrate
 from benchmarks import feeds
 from benchmarks.ingest import line, seconds

@@ -24,8 +24,9 @@ from adapters.postgres.factors import PostgresFactors, PostgresPasskeys
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.mail import PostgresInboundAddresses
-from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard, PostgresScheduleRepair
 from adapters.postgres.match_index import PostgresMatchBacklog
+from adapters.postgres.migrate import PostgresSchemaCheck
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.oauth import PostgresTokenStore
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
@@ -37,10 +38,7 @@ from adapters.postgres.platform import (
     PostgresOperatingFigures,
     PostgresPlatformChecks,
 )
-from adapters.postgres.purge_guard import PostgresPurgeGuard
 from adapters.postgres.request_logs import PostgresRequestLogSink
-from adapters.postgres.schedule_repair import PostgresScheduleRepair
-from adapters.postgres.schema import PostgresSchemaCheck
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals

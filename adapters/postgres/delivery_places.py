@@ -1,9 +1,9 @@
-"""A place to deliver from for each node: endpoints are shared out, and their deliveries kept, where their tenants are."""
+"""A place to deliver from for each node: endpoints are shared, and deliveries recorded, where their tenants are."""
 
 from collections.abc import Sequence
 
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.shards import PostgresShards, members_at
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.webhooks.ports import DeliveryPlace
@@ -11,7 +11,7 @@ from ports.clock import Clock
 
 
 class PostgresDeliveryPlaces:
-    """One a process."""
+    """The delivery places of a process."""
 
     def __init__(self, pool: Pool, shards: int, clock: Clock) -> None:
         self._pool, self._shards, self._clock = pool, shards, clock
@@ -23,7 +23,7 @@ class PostgresDeliveryPlaces:
         return list(self._made.values())
 
     async def members(self) -> int:
-        return max(await self._pool.each(members_at), default=0)
+        return max(await self._pool.scatter_best_effort(members_at), default=0)
 
     def _place(self, node: Node) -> DeliveryPlace:
         shards = PostgresShards(self._pool, self._shards, node)

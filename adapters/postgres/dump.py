@@ -1,7 +1,7 @@
-"""The database's rows as they were at one moment, and an empty database filled with them, whole or not at all.
+"""The database's rows as of one moment, and an empty database filled with them, whole or not at all.
 
-Tables are copied, and their schema comes from the migrations, so a backup of one PostgreSQL version goes into any other,
-needs no program beside this one, and is taken by the owner although row-level security binds it.
+Tables are copied, and their schema comes from the migrations: a backup fits any PostgreSQL version and any owner of the schema, needs no
+other program, and can be taken by an owner whom row-level security binds (ADR 83).
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -13,10 +13,8 @@ from typing import Final
 from psycopg import sql
 
 from adapters.postgres.errors import translated
-from adapters.postgres.migrate import apply
-from adapters.postgres.nodes.connecting import Connection, connect
-from adapters.postgres.nodes.epochs import BEGIN_EPOCHS
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.migrate import Compatibility, apply
+from adapters.postgres.nodes.connecting import BEGIN_EPOCHS, Connection, connect, fetch, fetch_value, is_distributed
 from adapters.postgres.partitions import attachment, days_of
 from adapters.postgres.privileges import grant
 from domain.kernel import retention
@@ -40,24 +38,18 @@ SELECT key, bool_or(needed) FROM (
     UNION ALL SELECT key, false FROM uploads
     UNION ALL SELECT input ->> 'key', true FROM runs
         WHERE input ->> 'key' IS NOT NULL AND snapshot IS NULL AND status = ANY(%(open)s)
+    UNION ALL SELECT key, free_after >= %(until_freed)s FROM stored_objects WHERE kind = %(image)s AND NOT freed
 ) AS named GROUP BY key ORDER BY key
 """
-_KEEPS_IMAGES: Final = "SELECT to_regclass('images') IS NOT NULL"
-_IMAGES: Final = """
-SELECT key, free_after >= %(until_freed)s FROM stored_objects WHERE kind = %(image)s AND NOT freed ORDER BY key
-"""
-_CLAIMED: Final = """
+_CONTENT: Final = """
 SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname LIMIT 1
 """
-_WHOLE: Final = (
-    b"SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'; "
-    b"SELECT set_config('joinery.org', '*', false)"
+_NO_LIMITS: Final = (
+    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'"
 )
-"""A dump takes as long as it takes; as `*` the owner sees every tenant, though row-level security binds it."""
-
 _ONE_MOMENT: Final = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
-"""Each node of a cluster has its own moment: all rows of it are seen over one connection, and the moments are begun at once."""
+"""Each node of a cluster has its own moment: all rows of it are read over one connection, and the moments begin at once."""
 
 
 class DumpError(Exception):
@@ -66,7 +58,7 @@ class DumpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """A table as it is kept: its columns in order, and for which days it has partitions (ISO dates)."""
+    """A dumped table: its columns in order, and the days that it has partitions for (ISO dates)."""
 
     name: str
     columns: Sequence[str]
@@ -82,19 +74,17 @@ class Snapshot:
         """Rows of the table that was copied last."""
 
     async def version(self) -> str:
-        """The server's version."""
-        row = await (await self._connection.execute("SHOW server_version")).fetchone()
-        return str(row[0]) if row else "?"
+        """Return the server's version."""
+        return str(await fetch_value(self._connection, "SHOW server_version"))
 
     async def migrations(self) -> list[str]:
-        """Names of the migrations that the database has."""
-        cursor = await self._connection.execute("SELECT name FROM schema_migrations ORDER BY name")
-        return [name for (name,) in await cursor.fetchall()]
+        """Return the names of the migrations that the database has."""
+        rows = await fetch(self._connection, "SELECT name FROM schema_migrations ORDER BY name")
+        return [name for (name,) in rows]
 
     async def tables(self) -> list[TableShape]:
-        """Every table, those that others refer to first."""
-        cursor = await self._connection.execute(_TABLES)
-        waiting = {row[0]: row for row in await cursor.fetchall()}
+        """Return every table, those that others refer to first. Raises DumpError."""
+        waiting = {row[0]: row for row in await fetch(self._connection, _TABLES)}
         ordered: list[TableShape] = []
         while waiting:
             ready = [row for row in waiting.values() if not set(row[3]) & waiting.keys()]
@@ -107,7 +97,7 @@ class Snapshot:
         return ordered
 
     async def rows(self, table: TableShape) -> AsyncIterator[bytes]:
-        """The table's rows in PostgreSQL's binary COPY format; `copied` tells their number afterwards."""
+        """Iterate over the table's rows in PostgreSQL's binary COPY format; `copied` is their number afterwards."""
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
         statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)")
         async with self._connection.cursor() as cursor:
@@ -117,30 +107,28 @@ class Snapshot:
             self.copied = cursor.rowcount
 
     async def sequences(self) -> dict[str, int]:
-        """The last number that each sequence gave out: asked after the rows, it is beyond all that they hold."""
+        """Return the last number of each sequence: read after the rows, it is beyond all that they hold."""
         last: dict[str, int] = {}
-        for (name,) in await (await self._connection.execute(_SEQUENCES)).fetchall():
+        for (name,) in await fetch(self._connection, _SEQUENCES):
             statement = sql.SQL("SELECT last_value - (NOT is_called)::integer FROM {}").format(sql.Identifier(name))
-            row = await (await self._connection.execute(statement)).fetchone()
-            last[name] = int(row[0]) if row else 0
+            last[name] = await fetch_value(self._connection, statement)
         return last
 
     async def objects(self) -> dict[str, bool]:
-        """Keys of the object store that rows name, and whether there must be an object (an upload may yet come)."""
-        given = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
-        named: dict[str, bool] = dict(await (await self._connection.execute(_OBJECTS, given)).fetchall())
-        if await (await self._connection.execute(_KEEPS_IMAGES)).fetchone() == (True,):  # not so in an earlier schema
-            images = {"image": StoredKind.IMAGE, "until_freed": retention.UNTIL_FREED}
-            named |= dict(await (await self._connection.execute(_IMAGES, images)).fetchall())
-        return named
+        """Return the keys of the object store that rows name, and whether the object must exist (an upload may yet come)."""
+        values = {
+            "open": sorted(OPEN), "replayable": sorted(REPLAYABLE),
+            "image": StoredKind.IMAGE, "until_freed": retention.UNTIL_FREED,
+        }  # fmt: skip
+        return dict(await fetch(self._connection, _OBJECTS, values))
 
 
 @asynccontextmanager
 async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
-    """The database as it is now, whatever is written meanwhile. Raises Unavailable."""
+    """Read the database as of now, whatever is written meanwhile. Raises Unavailable."""
     with translated():
         async with await connect(conninfo, "joinery backup") as connection:
-            await connection.execute(_WHOLE)
+            await connection.execute(_NO_LIMITS)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if await is_distributed(connection, "storage_usage"):
                 await connection.execute(_ONE_MOMENT)
@@ -149,14 +137,13 @@ async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
 
 
 async def record_backup(conninfo: str) -> None:
-    """Record when the latest backup finished, unless an earlier schema has no table for it."""
+    """Record when the latest backup finished."""
     with translated():
-        async with await connect(conninfo, "joinery backup") as connection, connection.transaction():
-            if await (await connection.execute("SELECT to_regclass('platform_backups')")).fetchone() != (None,):
-                await connection.execute(
-                    "INSERT INTO platform_backups (finished_at) VALUES (clock_timestamp()) "
-                    "ON CONFLICT (id) DO UPDATE SET finished_at = excluded.finished_at"
-                )
+        async with await connect(conninfo, "joinery backup") as connection:
+            await connection.execute(
+                "INSERT INTO platform_backups (finished_at) VALUES (clock_timestamp()) "
+                "ON CONFLICT (id) DO UPDATE SET finished_at = excluded.finished_at"
+            )
 
 
 class Loader:
@@ -166,8 +153,11 @@ class Loader:
         self._connection = connection
 
     async def schema(self, migrations: Sequence[str], tables: Sequence[TableShape]) -> None:
-        """Make the tables as those migrations leave them, empty. Raises DumpError, MigrationError."""
-        if await apply(self._connection, max(migrations)) != list(migrations):
+        """Create the tables as those migrations leave them, empty. Raises DumpError, MigrationError."""
+        recorded = Compatibility.recorded(migrations, 0)
+        if refused := recorded.refusal():
+            raise DumpError(refused)
+        if await apply(self._connection, max(recorded.names)) != recorded.names:
             raise DumpError(
                 f"This release does not know the schema {max(migrations)} of the backup; use the one it names."
             )
@@ -179,13 +169,11 @@ class Loader:
                 await self._connection.execute(attachment(words, table.name, date.fromisoformat(day)))
 
     async def rows(self, table: TableShape, chunks: AsyncIterable[bytes]) -> int:
-        """Copy a table's rows in; answers how many. The owner may not do so while row-level security binds it."""
+        """Copy a table's rows in; return how many. The owner cannot do so while row-level security binds it."""
         name = sql.Identifier(table.name)
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
-        cursor = await self._connection.execute(
-            "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass", (table.name,)
-        )
-        forced = (await cursor.fetchone() or [False])[0]
+        binding = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
+        forced = await fetch_value(self._connection, binding, (table.name,))
         if forced:
             await self._connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(name))
         copying = self._connection.cursor()
@@ -197,9 +185,9 @@ class Loader:
         return copying.rowcount
 
     async def finish(self, sequences: Mapping[str, int]) -> None:
-        """Go on counting behind what was given out, bring the schema to this release's, and give processes their rights.
+        """Set the sequences, bring the schema to this release's, and grant the processes' rights.
 
-        Positions that were given out after the backup are given out again: here every event log begins a new epoch.
+        Positions that were given out after the backup are given out again, so every event log begins a new epoch.
         """
         for name, last in sequences.items():
             if last > 0:
@@ -212,14 +200,14 @@ class Loader:
 
 @asynccontextmanager
 async def loading(conninfo: str) -> AsyncIterator[Loader]:
-    """Fill an empty database; what was done is kept when the context is left without an error. Raises DumpError."""
+    """Fill an empty database in one transaction, which is committed unless the context ends with an error. Raises DumpError."""
     with translated():
         async with await connect(conninfo, "joinery restore") as connection:
-            await connection.execute(_WHOLE)
+            await connection.execute(_NO_LIMITS)
             async with connection.transaction():
-                if claimed := await (await connection.execute(_CLAIMED)).fetchone():
+                if claimed := await fetch_value(connection, _CONTENT):
                     raise DumpError(
-                        f"The database is not empty (it has {claimed[0]}); restore into one that was just created."
+                        f"The database is not empty (it has {claimed}); restore into one that was just created."
                     )
                 yield Loader(connection)
             await connection.execute("ANALYZE")

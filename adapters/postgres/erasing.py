@@ -1,12 +1,12 @@
-"""Everything of an organisation deleted from every table there is, whatever tables a release adds."""
+"""Deleting everything of an organisation, from whatever tables there are."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, LiteralString
+from collections.abc import Mapping
+from typing import Final
 
 from psycopg import sql
 
-from adapters.postgres.nodes.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection, fetch
 from adapters.postgres.nodes.pool import Pool
 from domain.kernel.tenancy import Tenant
 from ports.signals import Signal
@@ -40,14 +40,14 @@ _SIGN_IN_TABLES: Final = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
 class PostgresErasure:
-    """Erasure: as the owner, across tenants."""
+    """Erasure by the owner of the schema, across tenants."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def close(self, org: str) -> None:
         async with self._pool.owner() as link, link.connection.transaction():
-            people = [user for (user,) in await _fetch_all(link.connection, _SOLE_MEMBERS, org)]
+            people = [user for (user,) in await fetch(link.connection, _SOLE_MEMBERS, (org,))]
             await link.connection.execute(_DELETE_USERS, (people,))
             for table in _CREDENTIALS:
                 statement = sql.SQL("DELETE FROM {} WHERE org = %s").format(sql.Identifier(table))
@@ -57,17 +57,17 @@ class PostgresErasure:
         gone: Counter[str] = Counter()
         async with self._pool.owner() as link:
             connection = link.connection
-            endpoints = await _fetch_all(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", org)
-            gone["webhook_deliveries of others"] += await _forget_told(connection, org)
+            endpoints = await fetch(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", (org,))
+            gone["webhook_deliveries of others"] += await _empty_sent_bodies(connection, org)
             for table, column in _ROWS_OF_OTHERS.items():
                 statement = sql.SQL("SELECT DISTINCT org FROM {} WHERE {} = %s").format(
                     sql.Identifier(table), sql.Identifier(column)
                 )
-                for (other,) in await _fetch_all(connection, statement, org):
+                for (other,) in await fetch(connection, statement, (org,)):
                     gone[table] += await _delete(connection, table, {"org": other, column: org})
             for table in _SIGN_IN_TABLES:
                 gone[table] += await _delete(connection, table, {"organisation": org})
-            for table in await _tables(connection):
+            for (table,) in await fetch(connection, _OF_ORGANISATIONS):
                 gone[table] += await _delete(connection, table, {"org": org})
             for livemode, id_ in endpoints:
                 payload = Signal(Tenant(org, livemode), id_).payload
@@ -79,31 +79,21 @@ class PostgresErasure:
             await link.connection.execute("DELETE FROM organisations WHERE id = %s", (org,))
 
 
-async def _forget_told(connection: Connection, org: str) -> int:
-    """Empty what others were sent of the events that it published, some events at a time; answers how many deliveries."""
+async def _empty_sent_bodies(connection: Connection, org: str) -> int:
+    """Empty the bodies of others' deliveries of the organisation's events, in batches; return how many deliveries."""
     forgotten, after = 0, ""
-    while told := await _fetch_all(connection, _PUBLISHED, org, after, BATCH):
+    while told := await fetch(connection, _PUBLISHED, (org, after, BATCH)):
         after = told[-1][0]
         emptied = "UPDATE webhook_deliveries SET body = NULL WHERE event = ANY(%s) AND body IS NOT NULL"
         forgotten += (await connection.execute(emptied, ([id_ for (id_,) in told],))).rowcount
     return forgotten
 
 
-async def _tables(connection: Connection) -> Sequence[str]:
-    return [name for (name,) in await (await connection.execute(_OF_ORGANISATIONS)).fetchall()]
-
-
-async def _fetch_all(
-    connection: Connection, statement: LiteralString | sql.Composed, *values: object
-) -> list[tuple[Any, ...]]:
-    return await (await connection.execute(statement, values)).fetchall()
-
-
 async def _delete(connection: Connection, table: str, values: Mapping[str, str]) -> int:
     """Delete the rows with these values in batches; return their number.
 
-    Partitions have rows of the same place (`ctid`), so each is named by its own table as well. A cluster finds a row by its place
-    only where the organisation says which shard is meant.
+    Rows of different partitions have the same `ctid`, so each is identified by its table as well. A cluster finds a row by its `ctid` only where
+    the organisation says which shard is meant.
     """
     condition = sql.SQL(" AND ").join(
         sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()

@@ -1,4 +1,4 @@
-"""The one seam where PostgreSQL's errors become the domain's."""
+"""Translation of PostgreSQL's errors into the domain's."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ CONFLICTS = {
     "sso_domains_proven": "Another organisation has proven this domain.",
     "push_parts_pkey": "The batch has that part already.",
 }
-"""What breaking a unique index means; tables add theirs."""
+"""Messages for violations of unique indexes; tables add theirs."""
 _OF_A_SHARD = re.compile(r"_\d+$")
 """What a cluster adds to the name of a constraint."""
 _NAMED = re.compile('"([^"]+)"$')
@@ -34,9 +34,9 @@ class StaleRoute(Unavailable):
 
 
 def is_stale(error: BaseException) -> bool:
-    """Whether a tenant's statement was passed on to another node, where it fails: its policies miss their settings.
+    """Return whether a tenant's statement was passed on to another node, where it fails because its policies miss their settings.
 
-    Or the role of tenants may not log in there, which the server says of itself (a lost connection's errors have no code).
+    Or the role of tenants may not log in there, which the server reports itself (errors of a lost connection have no code).
     """
     if isinstance(error, errors.UndefinedObject):
         return '"joinery.' in str(error)
@@ -44,12 +44,12 @@ def is_stale(error: BaseException) -> bool:
 
 
 def may_be_stale(error: BaseException) -> bool:
-    """Whether that may be so: copying rows to another node, it is said not to be supported under row-level security."""
+    """Return whether that may be so: COPY to another node is refused as not supported under row-level security."""
     return is_stale(error) or isinstance(error, errors.FeatureNotSupported)
 
 
 def translate(error: BaseException) -> BaseException:
-    """Lost connections are Unavailable, known constraints their Conflict; anything else is what it is."""
+    """Return Unavailable for lost connections, a Conflict for known constraints, else the error itself."""
     if isinstance(error, errors.UniqueViolation):
         return _violation(error)
     if isinstance(error, _RESTARTING):

@@ -5,14 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from adapters.postgres.events import SQL, new_epoch
-from adapters.postgres.log.bounds import bounds_of, confirmed
-from adapters.postgres.log.filtered_reading import FilteredReading
-from adapters.postgres.log.network_reading import NetworkReading
-from adapters.postgres.log.pages import (
+from adapters.postgres.log import (
     BACKWARDS,
     FORWARDS,
     ORDINARY,
     WHATEVER,
+    FilteredReading,
+    NetworkReading,
+    bounds_of,
+    confirmed,
     fetched,
     furthest,
     narrowed,

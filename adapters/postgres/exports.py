@@ -38,10 +38,10 @@ class PostgresExportUpkeep:
         self._pool = pool
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        found = await self._pool.each(reading(SQL["due"], now=now, limit=limit))
+        found = await self._pool.scatter_best_effort(reading(SQL["due"], now=now, limit=limit))
         due = sorted(row for rows in found for row in rows)[:limit]
         return [(Tenant(org, livemode), id) for _, org, livemode, id in due]
 
     async def waiting_since(self) -> datetime | None:
-        found = await self._pool.each(reading(SQL["waiting_since"]))
+        found = await self._pool.scatter_best_effort(reading(SQL["waiting_since"]))
         return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)

@@ -65,4 +65,4 @@ class PostgresIdempotencyMaintenance:
             cursor = await link.cursor.execute(SQL["purge_expired"], {"orgs": orgs, "since": since})
             return cursor.rowcount
 
-        return sum(await self._pool.each(purge))
+        return sum(await self._pool.scatter_best_effort(purge))

@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import AsyncClientCursor
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.jobs.model import (
@@ -103,7 +103,7 @@ class PostgresDispatch:
             cursor = await link.cursor.execute(link.here(SQL["lanes_due"]), {"limit": limit, "most": LANES_OF_ONE})
             return [_Due(link.node, *row) for row in await cursor.fetchall()]
 
-        found = await self._pool.each(look)
+        found = await self._pool.scatter_best_effort(look)
         chosen = sorted((due for dues in found for due in dues), key=lambda due: (due.turn, due.at))[:limit]
         given = {(due.org, due.lane) for due in chosen if due.lapsed}
         for node in {due.node for due in chosen}:
@@ -119,17 +119,17 @@ class PostgresDispatch:
             return {(org, lane) for org, lane in await cursor.fetchall()}
 
     async def next_due(self) -> datetime | None:
-        found = await self._pool.each(reading(SQL["next_due"]))
+        found = await self._pool.scatter_best_effort(reading(SQL["next_due"]))
         return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         org, name = parted(lane)
         if org is not None:
             claimed = await self._claim(org, name, limit, lease)
-            if not claimed and await self._pool.strayed(org):
+            if not claimed and await self._pool.has_moved(org):
                 claimed = await self._claim(org, name, limit, lease)
             return claimed
-        owners = await self._pool.each(reading(SQL["orgs_of_lane"], lane=name))
+        owners = await self._pool.scatter_best_effort(reading(SQL["orgs_of_lane"], lane=name))
         orgs = sorted({row[0] for rows in owners for row in rows})
         return [job for org in orgs for job in await self._claim(org, name, limit, lease)]
 
@@ -155,7 +155,7 @@ class PostgresDispatch:
     async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
         left = most  # each node answers up to `most`
-        for rows in await self._pool.each(reading(SQL["backlog"], most=most)):
+        for rows in await self._pool.scatter_best_effort(reading(SQL["backlog"], most=most)):
             for lanes, waiting, held, oldest in rows:
                 if left is not None:
                     waiting = min(waiting, left)
@@ -166,7 +166,7 @@ class PostgresDispatch:
         return [Backlog.of(parts) for _, parts in sorted(found.items())]
 
     async def reset_dispatched(self) -> None:
-        await self._pool.each(_reset)
+        await self._pool.scatter_best_effort(_reset)
 
 
 def _claimed(

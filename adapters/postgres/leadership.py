@@ -1,7 +1,7 @@
-"""One leader among many processes: whoever holds the session's advisory lock.
+"""One leader among many processes: the one whose session holds the advisory lock.
 
-Nobody waits for the lock inside a statement: a statement that waits keeps its snapshot, and no vacuum of the whole
-server removes what was deleted since. Who does not lead asks now and then, and at once when a leader says that it leaves.
+No process waits for the lock inside a statement, whose snapshot would keep vacuum from removing what was deleted since. The others try now
+and then, and at once when the leader announces that it leaves.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ _LOCK: Final = 7_215_908_432
 _CHANNEL: Final = "joinery_leadership"
 _RETRY: Final = 1.0
 LOOK: Final = 2.0
-"""Seconds between two looks whether the leader is gone: so long a crashed one's place stays empty."""
+"""Seconds between two tries: for so long there is no leader after a crash."""
 
 
 @asynccontextmanager
 async def leadership(conninfo: str, *, look: float = LOOK) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
     """Wait until no other process leads, then lead until left; the lock ends with the connection, also in a crash.
 
-    Answers what to run beside the leader's work: it raises psycopg.OperationalError when the lead is lost.
+    Yields a function to run beside the leader's work, which raises psycopg.OperationalError when the lead is lost.
     """
     connection = await _led(conninfo, look)
     try:
@@ -40,7 +40,7 @@ async def leadership(conninfo: str, *, look: float = LOOK) -> AsyncIterator[Call
 
 
 async def _led(conninfo: str, look: float) -> Connection:
-    """A connection that holds the lock, once there is none other that does."""
+    """Return a connection that holds the lock, once no other does."""
     while True:
         try:
             connection = await connect(conninfo, "joinery leadership")
@@ -56,7 +56,7 @@ async def _led(conninfo: str, look: float) -> Connection:
 
 
 async def _acquire(connection: Connection, look: float) -> None:
-    """Between two looks the session does nothing, and holds nothing."""
+    """Try for the lock until it is taken; in between the session holds nothing."""
     await connection.execute("LISTEN " + _CHANNEL)
     while True:
         cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
@@ -69,6 +69,6 @@ async def _acquire(connection: Connection, look: float) -> None:
 
 
 async def _until_lost(connection: Connection) -> None:
-    """Nobody notifies a leader: this waits for the end of its connection, without a statement."""
+    """Wait for the end of the connection, without a statement: leaders are not notified."""
     async for _ in connection.notifies():
         pass

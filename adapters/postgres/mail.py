@@ -22,7 +22,7 @@ class PostgresInboundAddresses:
     async def find(self, address: str) -> Recipient | None:
         """An address that no node knows is asked for again, so that one out of reach makes it uncertain, not unknown."""
         asked = reading(SQL["address"], address=address)
-        found = [row for rows in await self._pool.each(asked) for row in rows]
+        found = [row for rows in await self._pool.scatter_best_effort(asked) for row in rows]
         if not found and len(await self._pool.holding()) > 1:
-            found = [row for rows in await self._pool.every(asked) for row in rows]
+            found = [row for rows in await self._pool.scatter_all(asked) for row in rows]
         return Recipient(Tenant(found[0][0], found[0][1]), found[0][2], address) if found else None

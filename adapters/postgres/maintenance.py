@@ -1,13 +1,19 @@
-"""Partitions and purges, which are refused while the database's clock may be wrong."""
+"""Upkeep across tenants: partitions, statistics and purges by age, which are refused while the database's clock may be wrong.
 
-from datetime import date, timedelta
-from typing import Final, LiteralString
+The repair of schedules finds due times that a wrong clock has set.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.nodes.connecting import Connection
-from adapters.postgres.nodes.placement import is_distributed
-from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.partitions import (
     BATCH,
     PARTITIONED,
@@ -16,11 +22,67 @@ from adapters.postgres.partitions import (
     deletion,
     drop_days,
     make_days,
+    server_day,
 )
-from adapters.postgres.purge_guard import PostgresPurgeGuard
 from domain.audit.model import id_at
 from domain.kernel import retention
 from domain.kernel.clock import now
+
+LOG: Final = logging.getLogger("joinery.maintenance")
+
+_PLAUSIBLE: Final = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
+"""The condition that the clock has neither gone back nor jumped ahead since the last purge."""
+_CLAIM: Final = f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}"
+_STATE: Final = f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges"
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeState:
+    """The time of the last purge, the database's time, and whether purges are refused."""
+
+    last_at: datetime
+    now: datetime
+    refused: bool
+
+
+class PostgresPurgeGuard:
+    """Refuses purges when the database's clock has moved by more than a day since the last one, or back.
+
+    A wrong clock cannot be distinguished from a service that was stopped, so an operator has to confirm the clock.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.refuses = False
+        """Whether the last purge was refused."""
+
+    async def claim(self) -> bool:
+        """Record a purge and return True, or refuse it."""
+        async with self._pool.system() as link:
+            return await self.claim_on(link.connection)
+
+    async def claim_on(self, connection: Connection) -> bool:
+        """Do as `claim` does, on an open connection."""
+        claimed = await connection.execute(_CLAIM)
+        refused, self.refuses = self.refuses, claimed.rowcount == 0
+        if self.refuses and not refused:
+            LOG.error(
+                "purges are refused: the database's clock moved by more than a day since the last purge, or back by more than a "
+                "minute; if the clock is right (the service was stopped), run `joinery doctor --repair-schedule`"
+            )
+        return not self.refuses
+
+    async def state(self) -> PurgeState:
+        """Return the current state."""
+        async with self._pool.system() as link:
+            [state] = await fetch(link.connection, _STATE)
+        return PurgeState(*state)
+
+    async def confirm(self) -> None:
+        """Accept the database's clock, so that purges resume."""
+        async with self._pool.system() as link:
+            await link.connection.execute("UPDATE purges SET last_at = now()")
+
 
 _PRESENT: Final = """
 WITH RECURSIVE present (org) AS (
@@ -31,7 +93,7 @@ WITH RECURSIVE present (org) AS (
 )
 SELECT coalesce(string_agg(org, ','), '') FROM present
 """
-"""Organisations that have rows in a partition: a step of an index for each that has any, whatever the number of rows."""
+"""Organisations that have rows in a partition: one step of an index for each, whatever the number of rows."""
 _KEPT: Final = """
 SELECT o.id, p.{days} FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s) AND p.{days} < %(age)s
 """
@@ -61,12 +123,12 @@ SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables s ON s.relid = c.
 WHERE c.oid = ANY(%s::text[]::regclass[]) AND (c.reltuples <= 0 OR s.n_mod_since_analyze > c.reltuples / 10)
 ORDER BY c.relname
 """
-"""Tables that were never looked at, or of which a tenth has changed since: with many organisations in a table, most loads
-change less, and looking at a million rows takes seconds."""
+"""Tables that were never analyzed, or of which a tenth has changed since: with many organisations in a table, most loads change less, and
+analyzing a million rows takes seconds."""
 
 
 class PostgresMaintenance:
-    """Across tenants, for the scheduler."""
+    """Upkeep for the scheduler."""
 
     def __init__(self, pool: Pool, guard: PostgresPurgeGuard | None = None) -> None:
         self._pool, self._guard = pool, guard or PostgresPurgeGuard(pool)
@@ -81,26 +143,26 @@ class PostgresMaintenance:
                 await drop_days(link.connection, today)
 
     async def statistics(self) -> None:
-        """Of the tables that a load fills only those of which it is a good part: others' rows are known well enough."""
+        """Analyze those tables that loads fill of which a tenth has changed."""
         async with self._pool.owner() as link:
-            changed = await (await link.connection.execute(_CHANGED, (list(_LOADED),))).fetchall()
+            changed = await fetch(link.connection, _CHANGED, (list(_LOADED),))
             if changed:
                 tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in changed)
                 await link.connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(tables))
 
     async def purge_request_logs(self, today: date | None = None) -> int:
-        """Drop request logs of days older than each organisation's plan keeps them; answers how many."""
+        """Delete request logs that are older than each organisation's plan keeps them; return how many."""
         return await self._purge("request_logs", "request_log_days", sql.SQL("true"), today)
 
     async def purge_inbound_messages(self) -> int:
-        """By age alone, and few: one statement."""
+        """Delete inbound messages by age; return how many."""
         async with self._pool.owner() as link:
             values = (now() - retention.INBOUND_MESSAGES,)
             cursor = await link.connection.execute("DELETE FROM inbound_messages WHERE received_at < %s", values)
             return cursor.rowcount
 
     async def purge_audit(self) -> int:
-        """What goes is the beginning of a chain; the last hash of it stays as the anchor of what is left."""
+        """Delete the beginnings of chains by age; the last hash of each stays as the anchor of the rest. Return how many entries."""
         moment = now()
         values = {"bound": id_at(moment - retention.AUDIT_ENTRIES)}
         async with self._pool.owner() as link:  # each statement by itself: a chain's end is held for one of them alone
@@ -110,15 +172,15 @@ class PostgresMaintenance:
             return cursor.rowcount
 
     async def purge_deliveries(self, today: date | None = None) -> int:
-        """Drop webhook deliveries older than each organisation's plan keeps them; answers how many.
+        """Delete ended webhook deliveries that are older than each organisation's plan keeps them; return how many.
 
-        What is still on its way stays, and goes with its day.
+        Pending ones stay, and are dropped with their day.
         """
         ended = sql.SQL("status IN ('succeeded', 'failed')")
         return await self._purge("webhook_deliveries", "delivery_days", ended, today)
 
     async def _purge(self, table: str, kept: LiteralString, rows: sql.SQL, today: date | None) -> int:
-        """Partition by partition, organisation by organisation, a batch at a time."""
+        """Delete by partition and organisation, in batches; return how many rows."""
         forgotten = 0
         async with self._pool.owner() as link:
             today = today or await server_day(link.connection)
@@ -132,41 +194,110 @@ class PostgresMaintenance:
         return forgotten
 
 
-async def server_day(connection: Connection) -> date:
-    """Today (UTC) by the database server's clock."""
-    row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
-    assert row is not None
-    day: date = row[0]
-    return day
-
-
 async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralString, age: int) -> list[tuple[str, int]]:
-    """Organisations with rows of that age in the partition, and for how many days their plans keep them."""
+    """Return organisations with rows of that age in the partition, and for how many days their plans keep them."""
     if age <= 0:
         return []
     orgs = await _present(connection, part)
     statement = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
-    cursor = await connection.execute(statement, {"orgs": orgs, "age": age})
-    return [(org, days) for org, days in await cursor.fetchall()]
+    return [(org, days) for org, days in await fetch(connection, statement, {"orgs": orgs, "age": age})]
 
 
 async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
-    """Organisations that have rows in the partition; of a cluster's each node looks into its own shards."""
+    """Return the organisations that have rows in the partition; each node of a cluster reads its own shards."""
     name = part.as_string(connection)
     if await is_distributed(connection, name):
         given = {"part": name, "each": _PRESENT.format(part="%1$s")}
-        rows = await (await connection.execute(_SHARDS, given)).fetchall()
+        rows = await fetch(connection, _SHARDS, given)
     else:
-        rows = await (await connection.execute(sql.SQL(_PRESENT).format(part=part))).fetchall()
+        rows = await fetch(connection, sql.SQL(_PRESENT).format(part=part))
     return [org for (found,) in rows if found for org in found.split(",")]
 
 
 async def _delete(connection: Connection, batch: sql.Composed) -> int:
-    """Repeat a deletion of at most `BATCH` rows until nothing is left of them; answers how many went."""
+    """Repeat a deletion of at most `BATCH` rows until none are left; return how many there were."""
     total = 0
     while True:
-        row = await (await connection.execute(batch)).fetchone()
-        gone = int(row[0]) if row else 0
+        gone: int = await fetch_value(connection, batch)
         total += gone
         if gone < BATCH:
             return total
+
+
+@dataclass(frozen=True, slots=True)
+class DueColumn:
+    """A column of due times, and the condition `implausible` of rows (`t`) that are due later than the service plans."""
+
+    name: str
+    table: LiteralString
+    column: LiteralString
+    implausible: LiteralString
+
+    @property
+    def query(self) -> LiteralString:
+        """Return the query for the implausible rows of a node."""
+        return "SELECT t.org, t.livemode, t.id FROM here." + self.table + " AS t WHERE " + self.implausible
+
+
+def _pull(name: str, column: LiteralString, minutes: LiteralString) -> DueColumn:
+    # an adaptive schedule extends an interval to four times its length, and jitter adds a tenth of that
+    longest = "greatest(1440, 5 * coalesce((t.schedule->>'" + minutes + "')::integer, 0))"
+    return DueColumn(name, "sources", column, "t." + column + " > now() + make_interval(mins => " + longest + ")")
+
+
+_DUE_TIMES: Final = (
+    _pull("sources' pulls", "next_pull", "interval_minutes"),
+    _pull("sources' stock pulls", "next_stock_pull", "stock_interval_minutes"),
+    # a new job is due at once, a failed one within minutes, and a waiting run when its source says
+    DueColumn(
+        "jobs",
+        "jobs",
+        "run_at",
+        "t.run_at > now() + interval '1 day' OR (t.attempt = 0 AND t.run_at > now() + interval '1 minute')",
+    ),
+    DueColumn("jobs' leases", "jobs", "lease_until", "t.lease_until > now() + interval '1 hour'"),
+    DueColumn(
+        "webhook deliveries", "webhook_deliveries", "next_attempt_at", "t.next_attempt_at > now() + interval '3 days'"
+    ),
+)
+_MAIL: Final = "next_at > now() + interval '1 day'"
+
+
+class PostgresScheduleRepair:
+    """Finds and repairs implausible due times across tenants, for `joinery doctor`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self) -> Mapping[str, int]:
+        """Count the implausible due times of each kind."""
+        found = {due.name: sum(map(len, await self._find_implausible(due))) for due in _DUE_TIMES}
+        async with self._pool.owner() as link:
+            mail = await fetch_value(link.connection, f"SELECT count(*) FROM outgoing_mail WHERE {_MAIL}")
+        return found | {"mail to people": mail}
+
+    async def repair(self) -> Mapping[str, int]:
+        """Make the implausible due times due now; return the number of each kind."""
+        found = {due.name: await self._make_due(due) for due in _DUE_TIMES}
+        async with self._pool.owner() as link:
+            cursor = await link.connection.execute(f"UPDATE outgoing_mail SET next_at = now() WHERE {_MAIL}")
+            return found | {"mail to people": cursor.rowcount}
+
+    async def _find_implausible(self, due: DueColumn) -> list[list[tuple[Any, ...]]]:
+        return await self._pool.scatter_best_effort(reading(due.query))
+
+    async def _make_due(self, due: DueColumn) -> int:
+        """Find the rows by node and update them by organisation, as distributed tables require."""
+        rows: defaultdict[tuple[str, bool], list[str]] = defaultdict(list)
+        for found in await self._find_implausible(due):
+            for org, livemode, id in found:
+                rows[org, livemode].append(id)
+        statement = sql.SQL("UPDATE {} SET {} = %s WHERE org = %s AND livemode = %s AND id = ANY(%s)").format(
+            sql.Identifier(due.table), sql.Identifier(due.column)
+        )
+        changed = 0
+        async with self._pool.owner() as link:
+            moment = await fetch_value(link.connection, "SELECT now()")
+            for (org, livemode), ids in rows.items():
+                changed += (await link.connection.execute(statement, (moment, org, livemode, ids))).rowcount
+        return changed

@@ -124,7 +124,7 @@ class PostgresMatchBacklog:
         self._pool = pool
 
     async def backlog(self) -> Backlog:
-        found = [rows[0] for rows in await self._pool.every(reading(SQL["backlog"]))]
+        found = [rows[0] for rows in await self._pool.scatter_all(reading(SQL["backlog"]))]
         return Backlog(sum(count for count, _ in found), max((seconds for _, seconds in found), default=0.0))
 
 

@@ -1,20 +1,24 @@
-"""Schema migrations: those of this release, those that a database has, and applying the difference."""
+"""Schema migrations: those of this release, those that a database has, applying the difference, and the check of running processes."""
 
 import asyncio
+import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Final, TypeVar
 
-from psycopg import errors, sql
+from psycopg import errors
 
 from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, connect
-from adapters.postgres.partitions import make_days
-from adapters.postgres.privileges import grant, make_roles, missing_grants, other_owner
+from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.partitions import make_days, server_day
+from adapters.postgres.privileges import OPERATOR, grant, make_roles, missing_grants, other_owner
+from domain.kernel.errors import SchemaMismatch
 
+LOG: Final = logging.getLogger("joinery.schema")
 _LOCK: Final = 7_215_908_431
 _ONE_BY_ONE: Final = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
 """A cluster changes its tables' parts one after the other: side by side, one transaction could not change several tables that
@@ -25,8 +29,20 @@ ATTEMPTS: Final = 15
 PAUSE: Final = 1.0
 """Seconds between two attempts at a lock."""
 _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected)
-BASELINE: Final = 40
+OLDEST: Final = 40
 """Releases before this schema number do not check compatibility and work on no later schema."""
+_BASELINE: Final = "0044_baseline"
+_REPLACED: Final = "0044_first_party"
+"""The last of the migrations that the baseline replaces: a database that has it has the baseline's schema."""
+_TABLE: Final = f"""
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    name text PRIMARY KEY, applied_at timestamptz DEFAULT now(), oldest_compatible integer NOT NULL DEFAULT {OLDEST}
+)
+"""
+_RECORDED: Final = f"""
+SELECT name, coalesce((to_jsonb(m) ->> 'oldest_compatible')::integer, {OLDEST}) FROM schema_migrations AS m
+"""
+"""Also of a schema that is too old to record what it is compatible with."""
 _OLDEST: Final = re.compile(r"^-- oldest-compatible: (\d{4})$", re.MULTILINE)
 _NO_TRANSACTION: Final = re.compile(r"^-- transaction: none$", re.MULTILINE)
 
@@ -44,18 +60,31 @@ class Compatibility:
     names: Sequence[str]
     oldest: int
 
+    @classmethod
+    def recorded(cls, names: Iterable[str], oldest: int) -> "Compatibility":
+        """Read the names of `schema_migrations`, of which the baseline stands for all that it replaces."""
+        found = set(names)
+        if _REPLACED in found:
+            found = {name for name in found if name > _REPLACED} | {_BASELINE}
+        return cls(sorted(found), oldest)
+
     def fault(self) -> str | None:
         """Return why this release cannot work on the schema, with the remedy; None when it can.
 
         A later schema is compatible until a migration contracts it (docs/operations.md#upgrades).
         """
         missing = [name for name, _ in available() if name not in self.names]
-        if missing:
+        if missing and not self.refusal():
             return f"Migrations are pending ({len(missing)}, starting with {missing[0]}); run `joinery migrate`."
-        return self.contraction()
+        return self.refusal()
 
-    def contraction(self) -> str | None:
-        """Return the fault of a schema that a later release has contracted too far for this one, else None."""
+    def refusal(self) -> str | None:
+        """Return why this release cannot migrate the schema: it is too old, or a later release has contracted it too far."""
+        if self.names and _BASELINE not in self.names:
+            return (
+                f"The database's schema ({max(self.names)}) is older than this release can migrate; "
+                f"run `joinery migrate` of release 0.1, whose last migration is {_REPLACED}, first."
+            )
         last, _ = available()[-1]
         if self.oldest <= number_of(last):
             return None
@@ -80,7 +109,7 @@ def oldest_compatible(name: str, script: str) -> int:
     A migration that only expands the schema declares nothing. One that contracts it says `-- oldest-compatible: NNNN`.
     """
     found = _OLDEST.search(script)
-    return int(found[1]) if found else min(BASELINE, number_of(name))
+    return int(found[1]) if found else min(OLDEST, number_of(name))
 
 
 def available() -> list[tuple[str, str]]:
@@ -156,9 +185,7 @@ async def _migrate(connection: Connection) -> list[str]:
                 await _retry(name, connection, partial(_apply_one, name=name, script=script))
         if not (await _read_compatibility(connection)).unknown():  # rights are the newest release's
             await _retry("granting rights", connection, grant)
-        row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
-        assert row is not None
-        await make_days(connection, row[0])
+        await make_days(connection, await server_day(connection))
     finally:
         if not connection.closed:
             await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
@@ -167,15 +194,7 @@ async def _migrate(connection: Connection) -> list[str]:
 
 async def _prepare(connection: Connection, up_to: str | None = None) -> list[tuple[str, str]]:
     """Create the roles and the table of migrations; return the pending migrations. Raises MigrationError."""
-    await connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
-    )
-    if not await _records_compatibility(connection):
-        await connection.execute(
-            sql.SQL("ALTER TABLE schema_migrations ADD COLUMN oldest_compatible integer NOT NULL DEFAULT {}").format(
-                sql.Literal(BASELINE)
-            )
-        )
+    await connection.execute(_TABLE)
     missing = _pending_scripts(await _read_compatibility(connection), up_to)
     await make_roles(connection)
     return missing
@@ -229,31 +248,87 @@ async def _retry(what: str, connection: Connection, step: Callable[[Connection],
 
 
 def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
-    if fault := found.contraction():
-        raise MigrationError(fault)
+    if refused := found.refusal():
+        raise MigrationError(refused)
     return [entry for entry in available() if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
 
 
 async def _is_migrated(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT to_regclass('schema_migrations') IS NOT NULL")
-    return (await cursor.fetchone()) == (True,)
-
-
-async def _records_compatibility(connection: Connection) -> bool:
-    """Return whether a release that records compatibility has migrated the database."""
-    cursor = await connection.execute(
-        "SELECT FROM pg_attribute WHERE attrelid = 'schema_migrations'::regclass AND attname = 'oldest_compatible'"
-    )
-    return await cursor.fetchone() is not None
+    return await fetch_value(connection, "SELECT to_regclass('schema_migrations')") is not None
 
 
 async def _read_compatibility(connection: Connection) -> Compatibility:
-    oldest = "oldest_compatible" if await _records_compatibility(connection) else str(BASELINE)
-    cursor = await connection.execute(f"SELECT name, {oldest} FROM schema_migrations ORDER BY name".encode())
-    rows = await cursor.fetchall()
-    return Compatibility([name for name, _ in rows], max((oldest for _, oldest in rows), default=0))
+    rows = await fetch(connection, _RECORDED)
+    return Compatibility.recorded((name for name, _ in rows), max((oldest for _, oldest in rows), default=0))
 
 
 def _missing_grants_message(connection: Connection, grants: Sequence[str]) -> str:
     statements = "\n  ".join(f"{one};" for one in grants)
     return f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:\n  {statements}"
+
+
+EVERY: Final = 15.0
+"""Seconds between two checks of the schema."""
+MAX_AGE: Final = 1.0
+"""Seconds for which `require` reuses the result of a check."""
+_NOT_MIGRATED: Final = (
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedObject,
+    errors.InsufficientPrivilege,
+    errors.InvalidParameterValue,
+)
+"""Errors of a database that no release with this check has migrated: a role, table, column or privilege is missing."""
+_STATEMENT: Final = "SELECT array_agg(name ORDER BY name), max(oldest_compatible) FROM schema_migrations"
+
+
+class PostgresSchemaCheck:
+    """SchemaCheck."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._checking: asyncio.Task[str | None] | None = None
+        self._checked_at = float("-inf")
+        self.fault: str | None = None
+
+    async def check(self) -> str | None:
+        """Check now; concurrent callers share one check. Raises Unavailable while the database does not answer."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._check(), name="schema check")
+        return await asyncio.shield(self._checking)
+
+    async def require(self) -> None:
+        """Raise Unavailable unless the schema is compatible, as of at most MAX_AGE ago."""
+        is_fresh = asyncio.get_running_loop().time() - self._checked_at < MAX_AGE
+        if (self.fault if is_fresh else await self.check()) is not None:
+            raise SchemaMismatch
+
+    async def watch(self, *, until_fault: bool = False) -> None:
+        """Check regularly, until cancelled or, with `until_fault`, until there is a fault.
+
+        While the database does not answer, the last result is kept.
+        """
+        while True:
+            try:
+                await self.check()
+            except Exception as error:
+                LOG.debug("the schema could not be read: %s", error)
+            if until_fault and self.fault:
+                return
+            # The result is unknown until the first check succeeds, so checks are more frequent until then.
+            await asyncio.sleep(EVERY if self._checked_at > float("-inf") else MAX_AGE)
+
+    async def _check(self) -> str | None:
+        try:
+            async with self._pool.system() as link:
+                [(names, oldest)] = await fetch(link.connection, _STATEMENT)
+            fault = Compatibility.recorded(names or [], oldest or 0).fault()
+        except _NOT_MIGRATED as error:
+            LOG.debug("schema_migrations cannot be read: %s", error)
+            fault = "The database has not been migrated to this release's schema; run `joinery migrate`."
+            if OPERATOR in (error.diag.message_primary or ""):
+                fault = f"The login cannot SET ROLE {OPERATOR}; see docs/operations.md#rights-in-the-database."
+        if fault != self.fault:
+            LOG.log(logging.ERROR if fault else logging.INFO, "%s", fault or "the schema fits this release")
+        self.fault, self._checked_at = fault, asyncio.get_running_loop().time()
+        return fault

@@ -1,9 +1,9 @@
-"""The network's logs in PostgreSQL, as the relay fills them: logs like any other, of an organisation in name alone."""
+"""The network's logs, which the relay fills: logs like any other, of an organisation in name only."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from adapters.postgres.events import SQL, columns_of, new_epoch
-from adapters.postgres.log.bounds import bounds_of, confirmed
+from adapters.postgres.log import bounds_of, confirmed
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import rendered
@@ -16,7 +16,7 @@ from ports.signals import Signal
 
 
 class PostgresNetworkLog:
-    """Reads at each publisher's home, appends at the network's."""
+    """Reads on each publisher's node, and appends on the network's."""
 
     def __init__(self, pool: Pool, clock: Clock) -> None:
         self._pool, self._clock = pool, clock
@@ -24,7 +24,7 @@ class PostgresNetworkLog:
     async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
         if among is not None:
             return await bounds_of(self._pool, among, SQL["publishers_among"], missing=None)
-        found = await self._pool.each(reading(SQL["publishers"]))
+        found = await self._pool.scatter_best_effort(reading(SQL["publishers"]))
         return {Tenant(org, livemode): LogBounds(*numbers) for rows in found for org, livemode, *numbers in rows}
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
@@ -52,7 +52,7 @@ class PostgresNetworkLog:
         return True
 
     async def _append(self, link: PooledConnection, log: Tenant, published: Sequence[Published]) -> None:
-        """The log's row first, for which one relay waits for another: two never copy the same."""
+        """Raise the log's row first: one relay waits for another there, so two never copy the same events."""
         events = [event for one in published for event in one.events]
         owners = [one.owner.org for one in published for _ in one.events]
         raised = await (await link.cursor.execute(SQL["raise"], self._raised(log, len(events)))).fetchone()
@@ -66,7 +66,7 @@ class PostgresNetworkLog:
 
     @staticmethod
     async def _move(link: PooledConnection, log: Tenant, published: Sequence[Published], statement: str) -> None:
-        """The checkpoints of these publishers, each from where it was."""
+        """Move these publishers' checkpoints, each from where it was. Raises _Overtaken."""
         if not published:
             return
         were = [one.was or LogPosition() for one in published]

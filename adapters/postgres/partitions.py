@@ -1,7 +1,7 @@
-"""Partitions by day: made ahead, dropped when they are old, without keeping anybody waiting.
+"""Partitions by day: created ahead, and dropped when they are old, without delaying other sessions.
 
-Whoever reads a table for long (a dump, a report) holds locks that making and dropping a partition must wait for, and
-behind whoever waits everybody else does. So each attempt gives up soon, and a later one does what is left.
+A session that reads a table for long (a dump, a report) holds locks that creating and dropping a partition must wait for, and all others
+queue behind whoever waits. So each attempt gives up soon, and a later one does the rest.
 """
 
 import asyncio
@@ -15,8 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
-from adapters.postgres.nodes.connecting import Connection
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
 from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
@@ -37,12 +36,12 @@ _BUSY: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDe
 
 
 def _midnight(day: date) -> datetime:
-    """When the day begins: days are UTC's, whatever the time zone of a session."""
+    """Return when the day begins in UTC, whatever the session's time zone."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def first_id(prefix: str, day: date) -> str:
-    """The lowest id that can be made on that day (UTC): ids begin with the time of their making."""
+    """Return the lowest id that can be made on that day (UTC): ids begin with the time of their creation."""
     return f"{prefix}_{encode(uuid7(int(_midnight(day).timestamp()) * 1000, 0))}"
 
 
@@ -52,19 +51,19 @@ def _delivery(day: date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """A table partitioned by day: for how many days it is kept, by which column, and where a day begins in it."""
+    """A table partitioned by day: how many days are kept, the column, and its value where a day begins."""
 
     kept: int
     column: LiteralString
     bound: Callable[[date], datetime | str] = _midnight
 
     def within(self, day: date) -> sql.Composed:
-        """The condition that a row is of that day."""
+        """Return the condition that a row is of that day."""
         after = sql.SQL("{} >= {} AND ").format(sql.Identifier(self.column), sql.Literal(self.bound(day)))
         return after + self.before(day + timedelta(days=1))
 
     def before(self, day: date) -> sql.Composed:
-        """The condition that a row is of an earlier day."""
+        """Return the condition that a row is of an earlier day."""
         return sql.SQL("{} < {}").format(sql.Identifier(self.column), sql.Literal(self.bound(day)))
 
 
@@ -76,35 +75,40 @@ PARTITIONED: Final[Mapping[str, Days]] = {
 
 
 def partition_name(table: str, day: date) -> str:
-    """What the partition of that day is called."""
+    """Return the name of the day's partition."""
     return f"{table}_{day:%Y%m%d}"
 
 
 def default_of(table: str) -> sql.Identifier:
-    """The partition of rows whose day has none."""
+    """Return the partition of rows whose day has none."""
     return sql.Identifier(f"{table}_default")
 
 
 async def days_of(connection: Connection, table: str) -> dict[date, str]:
-    """The partitions that there are, oldest first, by their day."""
-    cursor = await connection.execute(
-        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass",
-        (table,),
+    """Return the partitions by their day, oldest first."""
+    children = (
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass"
     )
-    named = [(name, name.rpartition("_")[2]) for (name,) in await cursor.fetchall()]
+    named = [(name, name.rpartition("_")[2]) for (name,) in await fetch(connection, children, (table,))]
     dated = [(datetime.strptime(day, "%Y%m%d").date(), name) for name, day in named if day.isdigit()]  # noqa: DTZ007  a date alone
     return dict(sorted(dated))
 
 
+async def server_day(connection: Connection) -> date:
+    """Return today (UTC) by the database server's clock."""
+    day: date = await fetch_value(connection, "SELECT (now() AT TIME ZONE 'UTC')::date")
+    return day
+
+
 async def make_days(connection: Connection, today: date) -> None:
-    """Have the partitions of today and the next days, as far as can be; what cannot be made now is logged."""
+    """Create the partitions of today and the next days; log those that cannot be created now."""
     for table in PARTITIONED:
         days = [today + timedelta(days=ahead) for ahead in range(AHEAD + 1)]
         await _each(connection, {partition_name(table, day): partial(_make, connection, table, day) for day in days})
 
 
 async def drop_days(connection: Connection, today: date) -> None:
-    """Drop the days that are kept no longer, and what the default partitions have of them, as far as can be."""
+    """Drop the days that are no longer kept, and their rows in the default partitions; log what cannot be dropped now."""
     for table, days in PARTITIONED.items():
         before = today - timedelta(days=days.kept)
         held = await days_of(connection, table)
@@ -115,7 +119,7 @@ async def drop_days(connection: Connection, today: date) -> None:
 
 
 async def _each(connection: Connection, steps: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
-    """Do these steps of one table, by the partition that each is for. Whoever is in the way is so of all of them."""
+    """Run the steps of one table, by their partition. When one is blocked, the others would be, too."""
     for name, step in steps.items():
         try:
             if not await _in_time(name, step):
@@ -127,7 +131,7 @@ async def _each(connection: Connection, steps: Mapping[str, Callable[[], Awaitab
 
 
 async def _in_time(name: str, step: Callable[[], Awaitable[None]]) -> bool:
-    """Do one step, again when somebody was in the way; answers whether it was done."""
+    """Run one step, and repeat it while other sessions block it; return whether it was done."""
     for left in reversed(range(TRIES)):
         try:
             await step()
@@ -143,7 +147,7 @@ async def _in_time(name: str, step: Callable[[], Awaitable[None]]) -> bool:
 
 @asynccontextmanager
 async def _alone(connection: Connection) -> AsyncIterator[None]:
-    """A transaction that waits for no lock for long, and is the only one of its kind."""
+    """Begin a transaction that waits for no lock for long, and is the only one of its kind."""
     async with connection.transaction():
         await connection.execute(_WAIT)
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -151,14 +155,14 @@ async def _alone(connection: Connection) -> AsyncIterator[None]:
 
 
 async def _make(connection: Connection, table: str, day: date) -> None:
-    """Make the day's table by itself, with what the default partition has of it, and attach it."""
+    """Create the day's table by itself, with its rows of the default partition, and attach it."""
     name, days = partition_name(table, day), PARTITIONED[table]
     if day in await days_of(connection, table):
         return
     strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
         default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
     )
-    if await _number(connection, strays) > MOST_MOVED:
+    if await fetch_value(connection, strays) > MOST_MOVED:
         LOG.warning("%s: the default partition has too many rows of that day, which stays there", name)
         return
     async with _alone(connection):
@@ -177,7 +181,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
 
 
 def attachment(words: sql.SQL, table: str, day: date) -> sql.Composed:
-    """`words`, given the table and the partition, followed by the day's bounds."""
+    """Return `words`, formatted with the table and the partition, followed by the day's bounds."""
     bound = PARTITIONED[table].bound
     first, end = sql.Literal(bound(day)), sql.Literal(bound(day + timedelta(days=1)))
     parts = words.format(sql.Identifier(table), sql.Identifier(partition_name(table, day)))
@@ -186,10 +190,8 @@ def attachment(words: sql.SQL, table: str, day: date) -> sql.Composed:
 
 async def _move(connection: Connection, table: str, name: str, rows: sql.Composed) -> None:
     """Move rows of the default partition to a table that is no partition yet."""
-    cursor = await connection.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", (table,)
-    )
-    columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in await cursor.fetchall())
+    named = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+    columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in await fetch(connection, named, (table,)))
     await connection.execute(
         sql.SQL("WITH moved AS (DELETE FROM {} WHERE {} RETURNING {}) INSERT INTO {} ({}) SELECT {} FROM moved").format(
             default_of(table), rows, columns, sql.Identifier(name), columns, columns
@@ -219,10 +221,10 @@ _LEFT_BEHIND: Final = sql.SQL(
 async def _raise_low_watermarks(
     connection: Connection, partition: sql.Identifier, aged: sql.Composable, later: date
 ) -> None:
-    """Have the logs say that they begin behind what is about to be dropped: committed before it is.
+    """Let the logs begin behind what is about to be dropped, and commit that first.
 
-    Events are dated by the clock of whoever wrote them. One whose position is far beyond those of the days before `later`
-    was misdated: dropped with its day it would be lost early, and would take everything below its position along.
+    Events are dated by their writer's clock. An event whose position is far beyond those of the days before `later` was misdated: dropped
+    with its day it would be lost early, together with everything below its position.
     """
     reached: sql.Composable = sql.SQL(
         "SELECT NULL::text AS org, NULL::boolean AS livemode, NULL::bigint AS position WHERE false"
@@ -248,22 +250,22 @@ async def _raise_low_watermarks(
 
 
 async def _first_with_events(connection: Connection, day: date) -> sql.Identifier | None:
-    """The partition of that day, or of the next that has any events; None without one."""
+    """Return the partition of that day, or of the next that has any events; None without one."""
     for later, name in (await days_of(connection, "events")).items():
         if later >= day:
             found = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
-            if await _number(connection, found):
+            if await fetch_value(connection, found):
                 return sql.Identifier(name)
     return None
 
 
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
-    """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
+    """Delete rows of earlier days from the default partition; of events only those below the log's beginning."""
     aged = PARTITIONED[table].before(before)
     any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
         default_of(table), aged
     )
-    if not await _number(connection, any_aged):
+    if not await fetch_value(connection, any_aged):
         return
     if table == "events":
         await _raise_low_watermarks(connection, default_of(table), aged, before)
@@ -273,21 +275,16 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
         batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
             default_of(table), aged
         )
-    while await _number(connection, batch) == BATCH:
+    while await fetch_value(connection, batch) == BATCH:
         pass
 
 
 def deletion(table: sql.Identifier, rows: sql.Composed) -> sql.Composed:
-    """Delete at most a batch of those rows of one partition; answers how many.
+    """Return the deletion of at most a batch of rows of one partition, which selects their number.
 
-    Rows of one organisation are told twice, so that a cluster sends all of the statement to where they are.
+    The condition stands in it twice, so that a cluster sends the whole statement to the node of the organisation that it names.
     """
     return sql.SQL(
         "WITH gone AS (DELETE FROM {} AS e WHERE {} AND e.ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) "
         "RETURNING 1) SELECT count(*) FROM gone"
     ).format(table, rows, table, rows, sql.Literal(BATCH))
-
-
-async def _number(connection: Connection, statement: sql.Composed) -> int:
-    row = await (await connection.execute(statement)).fetchone()
-    return int(row[0]) if row else 0

@@ -90,7 +90,7 @@ class PostgresOperatingFigures:
             row = await (await link.cursor.execute(SQL["figures"])).fetchone()
         assert row is not None
         mails, oldest_mail, backup_age = row
-        rows = await self._pool.each(_figures)
+        rows = await self._pool.scatter_best_effort(_figures)
         scheduled, stale, succeeded, disabled, waiting, oldest, cost = zip(*rows, strict=True)
         return OperatingFigures(
             sources_scheduled=sum(scheduled),

@@ -46,7 +46,7 @@ class PostgresKeyRings:
 
     async def lacking(self, key: str) -> int:
         counting = reading(SQL["lacking"], application=APPLICATION, lock=key_lock(key))
-        return sum(rows[0][0] for rows in await self._pool.every(counting, await self._pool.nodes()))
+        return sum(rows[0][0] for rows in await self._pool.scatter_all(counting, await self._pool.nodes()))
 
 
 class PostgresSealedValues:
@@ -68,7 +68,7 @@ class PostgresSealedValues:
         if kind in EVERYWHERE:
             found = [await self._anywhere(SQL[f"stale_{kind}"], **values)]
         else:
-            found = await self._pool.every(reading(SQL[f"stale_{kind}"], **values))
+            found = await self._pool.scatter_all(reading(SQL[f"stale_{kind}"], **values))
         first = sorted((row for rows in found for row in rows), key=lambda row: row[:3])[:limit]
         return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in first]
 
@@ -92,7 +92,7 @@ class PostgresSealedValues:
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {}
-        everywhere = list(await self._pool.every(reading(SQL["counts"], heads=HEADS)))
+        everywhere = list(await self._pool.scatter_all(reading(SQL["counts"], heads=HEADS)))
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["counts_of_people"])
             everywhere.append(await cursor.fetchall())

@@ -1,4 +1,4 @@
-"""Sharing endpoints out to workers by advisory locks of a session: no statement while nothing changes, none left by a crash."""
+"""Sharing endpoints among workers by advisory locks of a session, which need no statement while nothing changes and end with a crash."""
 
 import asyncio
 import random
@@ -9,8 +9,8 @@ from typing import Any, Final
 import psycopg
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import LeaseLost
 
 _SPACE: Final = 721_590_844
@@ -24,9 +24,9 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND grante
 
 
 class PostgresShards:
-    """One a process and node. Its connection holds the locks, and records deliveries, so that who lost the one cannot do the other.
+    """The shards that this process holds on a node, by default the coordinator.
 
-    The node is the coordinator unless one is named.
+    The connection that holds the locks also records deliveries, so a process that lost its locks records nothing.
     """
 
     def __init__(self, pool: Pool, shards: int, node: Node | None = None) -> None:
@@ -38,7 +38,7 @@ class PostgresShards:
         self._lost = False
 
     async def node(self) -> Node:
-        """The node whose endpoints are shared out. Raises Unavailable."""
+        """Return the node whose endpoints are shared. Raises Unavailable."""
         return self._node or (await self._pool.nodes())[0]
 
     async def _opened(self) -> PooledConnection:
@@ -103,7 +103,7 @@ class PostgresShards:
 
     @asynccontextmanager
     async def fenced(self) -> AsyncIterator[PooledConnection]:
-        """The connection that holds the locks, in a transaction. Raises LeaseLost when it is gone."""
+        """Begin a transaction on the connection that holds the locks. Raises LeaseLost when it is gone."""
         async with self._using:
             if self._link is None:
                 raise LeaseLost
@@ -120,12 +120,12 @@ class PostgresShards:
 
 
 async def members_at(link: PooledConnection) -> int:
-    """How many workers take part on the connection's node."""
+    """Return how many workers take part on the connection's node."""
     return (await _standing(link))[1]
 
 
 async def _standing(link: PooledConnection) -> tuple[set[int], int]:
-    """The shards that anybody holds, and how many take part."""
+    """Return the shards that any worker holds, and how many workers take part."""
     rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
     members = sum(mode == "ShareLock" for _, mode in rows)
     return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members

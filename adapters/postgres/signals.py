@@ -1,4 +1,4 @@
-"""Being notified by LISTEN and NOTIFY instead of asking again and again."""
+"""Signals between processes by LISTEN and NOTIFY."""
 
 import asyncio
 import contextlib
@@ -10,8 +10,8 @@ import psycopg
 
 from adapters.postgres import events, jobs, webhooks
 from adapters.postgres.nodes.connecting import connect
-from adapters.postgres.nodes.placement import Node
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import Unavailable
 from ports.signals import Channel, SignalListener
 
@@ -28,7 +28,7 @@ RETRY: Final = 1.0
 
 
 class PostgresSignals:
-    """For each subscription a listening connection to every node; a lost one is taken up again and counts as a signal."""
+    """Each subscription listens on a connection to every node; a lost one is reopened, which counts as a signal."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -47,7 +47,7 @@ class PostgresSignals:
             await asyncio.wait((task,))
 
     async def _listen(self, channel: LiteralString, listener: SignalListener, listening: asyncio.Event) -> None:
-        """On each node that there is; `listening` once each was reached, or is known not to be."""
+        """Listen on each node; `listening` is set once each was reached or is known to be out of reach."""
         tasks: dict[Node, asyncio.Task[None]] = {}
         try:
             while True:

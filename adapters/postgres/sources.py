@@ -45,10 +45,10 @@ class PostgresSourceSchedule:
         self._pool = pool
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        found = await self._pool.each(reading(SQL["due"], now=now, limit=limit))
+        found = await self._pool.scatter_best_effort(reading(SQL["due"], now=now, limit=limit))
         due = sorted(row for rows in found for row in rows)[:limit]
         return [(Tenant(org, livemode), id, stream) for _, org, livemode, id, stream in due]
 
     async def next_due(self) -> datetime | None:
-        found = await self._pool.each(reading(SQL["next_due"]))
+        found = await self._pool.scatter_best_effort(reading(SQL["next_due"]))
         return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)

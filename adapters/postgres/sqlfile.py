@@ -1,4 +1,4 @@
-"""Named SQL: each area's statements stand in sql/<area>.sql, each under a line `-- name --`."""
+"""Named SQL: an area's statements are in sql/<area>.sql, each under a line `-- name --`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ _HERE: Final = re.compile(r"\bhere\.([a-z_]+)")
 
 @cache
 def statements(area: str, **columns: str) -> dict[str, LiteralString]:
-    """The statements of sql/<area>.sql by name. They ship with the package, so they count as literal.
+    """Return the statements of sql/<area>.sql by name. They ship with the package, so they count as literal.
 
-    `columns` are lists of columns by the name that stands for them in braces: those of a Table.
+    `columns` replace names in braces by lists of columns: those of a Table.
     """
     text = files(__package__).joinpath("sql", f"{area}.sql").read_text("utf-8")
     for name, listed in columns.items():
@@ -25,9 +25,9 @@ def statements(area: str, **columns: str) -> dict[str, LiteralString]:
 
 
 def rendered(statement: LiteralString, names: frozenset[str], limit: int | None = None) -> LiteralString:
-    """The statement as it is sent, of its optional lines, which end in `--? name name`, those whose names are all given.
+    """Return the statement with those optional lines, which end in `--? name name`, whose names are all given.
 
-    `{limit}` is written out: as a parameter it would have PostgreSQL plan every page anew (measured: 55 µs of 140).
+    `{limit}` is written out: as a parameter it would make PostgreSQL plan every page anew (measured: 55 µs of 140).
     """
     return _chosen(statement, names).replace("{limit}", str(limit))
 
@@ -45,9 +45,9 @@ def _chosen(statement: LiteralString, names: frozenset[str]) -> LiteralString:
 
 
 def here(statement: LiteralString, parts: Mapping[str, Sequence[str]] | None) -> LiteralString:
-    """The statement with each `here.<table>` made what of the table lies on a node.
+    """Return the statement with each `here.<table>` replaced by the shards of the table on a node.
 
-    Parts are read by name, which no router of the database stands in the way of: so they are for reading only.
+    Shards are read by name, past the router of the database, so they are for reading only.
     """
     return _HERE.sub(lambda found: _of_parts(found[1], parts), statement)
 

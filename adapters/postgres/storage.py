@@ -135,11 +135,11 @@ class PostgresStorageUpkeep:
         self._pool = pool
 
     async def due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        found = await self._pool.each(reading(SQL["due"], kinds=sorted(kinds), now=now, limit=limit))
+        found = await self._pool.scatter_best_effort(reading(SQL["due"], kinds=sorted(kinds), now=now, limit=limit))
         return [(Tenant(org, livemode), key) for _, org, livemode, key in _first(found, limit)]
 
     async def freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
-        found = await self._pool.each(reading(SQL["freed"], after=after, limit=limit))
+        found = await self._pool.scatter_best_effort(reading(SQL["freed"], after=after, limit=limit))
         return [(Tenant(org, livemode), key) for key, org, livemode in _first(found, limit)]
 
     async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
@@ -155,17 +155,17 @@ class PostgresStorageUpkeep:
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:
         sums: dict[str, list[int]] = {}
-        for rows in await self._pool.every(reading(SQL["holdings"], now=now, push=StoredKind.PUSH)):
+        for rows in await self._pool.scatter_all(reading(SQL["holdings"], now=now, push=StoredKind.PUSH)):
             for kind, *numbers in rows:
                 sums[kind] = [a + int(b) for a, b in zip(sums.get(kind, [0] * len(numbers)), numbers, strict=True)]
         return [Holding(StoredKind(kind), *numbers) for kind, numbers in sorted(sums.items())]
 
     async def waiting(self) -> tuple[int, int]:
-        found = [rows[0] for rows in await self._pool.every(reading(SQL["waiting"]))]
+        found = [rows[0] for rows in await self._pool.scatter_all(reading(SQL["waiting"]))]
         return sum(count for count, _ in found), sum(int(bytes) for _, bytes in found)
 
     async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
-        found = await self._pool.every(reading(SQL["batches"], kind=StoredKind.PUSH))
+        found = await self._pool.scatter_all(reading(SQL["batches"], kind=StoredKind.PUSH))
         oldest = _first(found, BATCHES)
         return [(Tenant(org, livemode), run, int(bytes), made) for made, org, livemode, run, bytes in oldest]
 

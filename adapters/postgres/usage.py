@@ -87,10 +87,10 @@ class PostgresUsageUpkeep:
 
     async def unfolded(self, limit: int) -> Sequence[Tenant]:
         long_ago = self._clock.now().date() - FORGOTTEN
-        found = await self._pool.each(reading(SQL["unfolded"], long_ago=long_ago, limit=limit))
+        found = await self._pool.scatter_best_effort(reading(SQL["unfolded"], long_ago=long_ago, limit=limit))
         tenants = [Tenant(*row) for rows in found for row in rows]
         return sample(tenants, min(limit, len(tenants)))
 
     async def to_resume(self, month: date) -> Sequence[Tenant]:
-        found = await self._pool.each(reading(SQL["to_resume"], month=month))
+        found = await self._pool.scatter_best_effort(reading(SQL["to_resume"], month=month))
         return [Tenant(*row) for rows in found for row in rows]

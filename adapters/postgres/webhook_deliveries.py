@@ -105,7 +105,7 @@ class PostgresDeliveryLog:
         return frozenset(row[0] for row in rows)
 
     async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        found = await self._pool.each(reading(SQL["lapsed_rotations"], now=now, limit=limit))
+        found = await self._pool.scatter_best_effort(reading(SQL["lapsed_rotations"], now=now, limit=limit))
         first = sorted(row for rows in found for row in rows)[:limit]
         return [(Tenant(org, livemode), id_) for _, org, livemode, id_ in first]
 

@@ -1,10 +1,10 @@
-"""What the service has on its hands, over all organisations in PostgreSQL: bounded in rows, and in time by the server."""
+"""The workload of all organisations, bounded in rows and, by the server, in time."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-import psycopg
+from psycopg.errors import QueryCanceled
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
@@ -66,12 +66,15 @@ class PostgresWorkload:
 
     async def _asked(self, statement: LiteralString, **values: Any) -> list[tuple[Any, ...]]:
         async def ask(link: PooledConnection) -> list[tuple[Any, ...]]:
-            async with link.connection.transaction():
-                await link.cursor.execute(_BOUNDED)
-                return await (await link.cursor.execute(link.here(statement), values)).fetchall()
+            try:
+                async with link.connection.transaction():
+                    await link.cursor.execute(_BOUNDED)
+                    return await (await link.cursor.execute(link.here(statement), values)).fetchall()
+            except QueryCanceled:  # of a node that is within reach
+                raise TimeoutError from None
 
         try:
-            found = await self._pool.each(ask)
-        except psycopg.errors.QueryCanceled:
+            found = await self._pool.scatter_best_effort(ask)
+        except TimeoutError:
             raise Unavailable("It took longer than three seconds to find out.") from None
         return [row for rows in found for row in rows]

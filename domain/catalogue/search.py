@@ -100,7 +100,7 @@ def availability_term(availability: str) -> str:
 
 
 def source_term(source: str) -> str:
-    """How a source stands among the terms of its products, and of those that they are merged into (migration 0023 says it in SQL)."""
+    """How a source stands among the terms of its products, and of those that they are merged into."""
     return "s:" + source
 
 
@@ -110,7 +110,7 @@ def path_terms(source: str) -> tuple[str, str]:
 
 
 def path_term(source: str, path: Iterable[str]) -> str:
-    """How a source's category path stands among the terms of the products that have it (migration 0016 says it in SQL)."""
+    """How a source's category path stands among the terms of the products that have it."""
     return path_terms(source)[0] + sha256("\x1f".join(path).encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""Where a backup lies: a folder, or one `.tar` file. It has its name only once it is whole."""
+"""The files of a backup in a folder or one `.tar` file, which has its name only once it is whole."""
 
 import hashlib
 import os
@@ -6,20 +6,31 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
-from entrypoints.backup.errors import BackupError
-from entrypoints.backup.manifest import NAME, StoredFile
-
+MANIFEST: Final = "manifest.json"
 CHUNK: Final = 256 * 1024
-_TAR: Final = ".tar"
+
+
+class BackupError(Exception):
+    """A backup cannot be made or restored; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a backup, with its size and digest."""
+
+    name: str
+    bytes: int
+    sha256: str
 
 
 class Entry:
-    """A file that is being added: what is written to it is counted and hashed."""
+    """A file that is being added, and counted and hashed meanwhile."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self._name, self._file, self._digest, self._bytes = name, file, hashlib.sha256(), 0
@@ -31,28 +42,12 @@ class Entry:
         self._bytes += len(chunk)
 
     def stored(self) -> StoredFile:
-        """What was written so far."""
+        """Return what was written so far."""
         return StoredFile(self._name, self._bytes, self._digest.hexdigest())
 
 
-class Place(Protocol):
-    """Where files are added to, or taken from."""
-
-    def adding(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        """A new file, for this user's eyes only, in the backup when the context is left without an error."""
-        ...
-
-    def open(self, name: str) -> IO[bytes]:
-        """A file of the backup. Raises KeyError or OSError when there is none."""
-        ...
-
-    def close(self) -> None:
-        """End it, lastingly."""
-        ...
-
-
 class Writer:
-    """A backup that is being made at `path`; use as a context. What was left by one that was killed is made anew."""
+    """A backup that is being made at `path`, as a context. What a killed process left of it is replaced."""
 
     def __init__(self, path: Path) -> None:
         if path.exists():
@@ -64,13 +59,13 @@ class Writer:
     def __enter__(self) -> "Writer":
         """Begin."""
         _remove(self._partial)
-        self._place: Place = _Tar(self._partial, "x") if self._path.suffix == _TAR else _Folder(self._partial, new=True)
+        self._place = _Tar(self._partial, new=True) if self._path.suffix == ".tar" else _Folder(self._partial, new=True)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it its name, or leave nothing."""
+        """Give the backup its name, or after an error remove it."""
         try:
             self._place.close()
             if error is None:
@@ -81,12 +76,12 @@ class Writer:
 
     @contextmanager
     def adding(self, name: str) -> Iterator[Entry]:
-        """A new file of the backup."""
+        """Add a file of this name."""
         with self._place.adding(name) as file:
             yield Entry(name, file)
 
     def add(self, name: str, content: bytes) -> StoredFile:
-        """A whole file."""
+        """Add a file with this content."""
         with self.adding(name) as entry:
             entry.write(content)
         return entry.stored()
@@ -99,17 +94,17 @@ class Reader:
         if not path.exists():
             raise BackupError(f"There is no backup {path}.")
         try:
-            self._place: Place = _Folder(path) if path.is_dir() else _Tar(path, "r")
-            self.open(NAME).close()
+            self._place = _Folder(path) if path.is_dir() else _Tar(path)
+            self.open(MANIFEST).close()
         except (KeyError, OSError, tarfile.TarError) as error:
-            raise BackupError(f"{path} is no finished backup: it has no {NAME}.") from error
+            raise BackupError(f"{path} is no finished backup: it has no {MANIFEST}.") from error
 
     def open(self, name: str) -> IO[bytes]:
-        """A file of the backup."""
+        """Open a file of the backup."""
         return self._place.open(name)
 
     def chunks(self, file: StoredFile) -> Iterator[bytes]:
-        """Its bytes. Raises BackupError, at the end at the latest, when they are not those that were written."""
+        """Iterate over a file's bytes. Raises BackupError, at the latest at the end, when they are not those that were written."""
         digest, size = hashlib.sha256(), 0
         try:
             with self.open(file.name) as opened:
@@ -123,7 +118,7 @@ class Reader:
             raise BackupError(f"{file.name} of the backup is not what was written; use another backup.")
 
     def whole(self, file: StoredFile) -> bytes:
-        """All its bytes."""
+        """Return all bytes of a file. Raises BackupError."""
         return b"".join(self.chunks(file))
 
 
@@ -161,9 +156,9 @@ class _Folder:
 
 
 class _Tar:
-    def __init__(self, path: Path, mode: str) -> None:
+    def __init__(self, path: Path, *, new: bool = False) -> None:
         self._path = path
-        if mode == "x":
+        if new:
             self._file: IO[bytes] = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
             self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115  see close
         else:

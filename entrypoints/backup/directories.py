@@ -1,4 +1,4 @@
-"""Data directories of `joinery up` as places of a backup: one that is there, and one that is made by restoring."""
+"""Data directories of `joinery up` that are backed up or restored into."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from entrypoints.backup.errors import BackupError
+from entrypoints.backup.archive import BackupError
 from entrypoints.up import children, directory
 from entrypoints.up.directory import DataDir, attach
 from entrypoints.up.postgres import Postgres
@@ -14,7 +14,7 @@ from entrypoints.up.postgres import Postgres
 
 @asynccontextmanager
 async def kept(path: Path) -> AsyncIterator[Mapping[str, str]]:
-    """The environment of the service on the directory; when it is stopped, its database runs for as long as the context.
+    """Yield the environment of the service on the directory; when it is stopped, its database runs for as long as the context.
 
     Raises BackupError, UpError.
     """
@@ -32,7 +32,7 @@ async def kept(path: Path) -> AsyncIterator[Mapping[str, str]]:
 
 @asynccontextmanager
 async def made(path: Path, secrets: Sequence[str]) -> AsyncIterator[Mapping[str, str]]:
-    """The environment of a service to be on a new directory, with those secrets; its database runs meanwhile.
+    """Yield the environment of a service on a new directory, with those secrets; its database runs meanwhile.
 
     Until the context is left without an error, nothing starts on the directory but another restore. Raises BackupError,
     UpError.
@@ -59,7 +59,7 @@ def _data(path: Path) -> DataDir:
 
 @asynccontextmanager
 async def _claimed(data: DataDir) -> AsyncIterator[Mapping[str, str]]:
-    """The directory, locked against a start, with its database running unless the environment names another."""
+    """Lock the directory against a start, and run its database unless the environment names another."""
     descriptor = directory.lock(data)
     postgres = Postgres(data.path)
     try:

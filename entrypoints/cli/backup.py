@@ -7,11 +7,9 @@ from typing import Any
 from adapters.postgres.dump import record_backup
 from domain.secrets.keys import WorkingKeys
 from entrypoints import settings
-from entrypoints.backup import directories, restoring
-from entrypoints.backup.archive import Reader, Writer
-from entrypoints.backup.errors import BackupError
-from entrypoints.backup.making import Making
-from entrypoints.backup.manifest import Manifest
+from entrypoints.backup import contents, directories
+from entrypoints.backup.archive import BackupError, Reader, Writer
+from entrypoints.backup.contents import Manifest
 from entrypoints.cli.store import Store, attributes
 from entrypoints.factories import objects_of
 from entrypoints.settings import Settings
@@ -46,8 +44,8 @@ async def backup(
 
 
 async def _copy(writer: Writer, configured: Settings, *, with_secret: bool) -> Manifest:
-    made = await Making(writer, configured.owner_url, _objects(configured), configured.secrets).run(
-        with_secret=with_secret
+    made = await contents.make(
+        writer, configured.owner_url, _objects(configured), configured.secrets, with_secret=with_secret
     )
     await record_backup(configured.owner_url)
     return made
@@ -62,14 +60,14 @@ async def restore(path: Path, /, *, data_dir: Path | None = None, json: bool = F
         json: print one JSON object
     """
     reader = Reader(path)
-    found = restoring.checked(reader)
+    found = contents.checked(reader)
     if data_dir is None:
         await _restore(reader, found, settings.from_environment(_environment()))
     else:
-        secrets = restoring.secrets_of(reader, found) or settings.secrets_of(_environment())
+        secrets = contents.secrets_of(reader, found) or settings.secrets_of(_environment())
         if not secrets:
             raise BackupError("The backup has no secret; set JOINERY_SECRET to the one that this data was made with.")
-        restoring.check_secrets(found, secrets)
+        contents.check_secrets(found, secrets)
         async with directories.made(data_dir, secrets) as env:
             await _restore(reader, found, settings.from_environment(env))
     where = f"`joinery up --data-dir {data_dir}` starts it" if data_dir else "its processes may start"
@@ -78,8 +76,8 @@ async def restore(path: Path, /, *, data_dir: Path | None = None, json: bool = F
 
 
 async def _restore(reader: Reader, found: Manifest, configured: Settings) -> None:
-    restoring.check_secrets(found, configured.secrets)
-    await restoring.restore(reader, found, configured.owner_url, _objects(configured))
+    contents.check_secrets(found, configured.secrets)
+    await contents.restore(reader, found, configured.owner_url, _objects(configured))
 
 
 def _environment() -> dict[str, str]:

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
+from adapters.postgres import cluster
 from adapters.postgres import migrate as migrations
-from adapters.postgres.cluster import distributing, moving, status
-from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, coordinator
+from adapters.postgres.cluster import ClusterError, ClusterStatus, Coordinator, coordinator
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
@@ -60,7 +60,7 @@ async def init(*, shards: int = 32, store: Store = DEFAULT) -> int:
     """
     async with _coordinator(store) as found:
         applied = await migrations.migrate(found.conninfo)
-        done = await distributing.distribute(found, shards, _report)
+        done = await cluster.distribute(found, shards, _report)
     answer = {"applied": applied, "reference": done.reference, "by_org": done.by_org, "local": done.local}
     count = len(done.missing)
     sentence = f"Gave {count} tables their place." if count else "Every table has its place already."
@@ -70,7 +70,7 @@ async def init(*, shards: int = 32, store: Store = DEFAULT) -> int:
 async def show_status(*, store: Store = DEFAULT) -> int:
     """Tell what each node holds, and what is being moved."""
     async with _coordinator(store) as found:
-        seen = await status.status(found)
+        seen = await cluster.status(found)
     return store.answer(_as_json(seen), "\n".join(_lines(seen)))
 
 
@@ -82,18 +82,18 @@ async def move(org: str, /, *, to: str | None = None, store: Store = DEFAULT) ->
         to: HOST:PORT, where to (default: the node that holds least)
     """
     async with _coordinator(store) as found:
-        moved = await moving.move(found, org, to, _report)
+        moved = await cluster.move(found, org, to, _report)
     return store.answer(asdict(moved), f"{moved.org} is at {moved.target} now.")
 
 
 async def rebalance(*, store: Store = DEFAULT) -> int:
     """Spread the shards evenly; it goes on when this command is ended."""
     async with _coordinator(store) as found:
-        count = await moving.rebalance(found, _report)
+        count = await cluster.rebalance(found, _report)
     return store.answer({"moves": count}, f"Moved {count} times." if count else "The shards are spread evenly.")
 
 
-def _as_json(seen: status.ClusterStatus) -> dict[str, Any]:
+def _as_json(seen: ClusterStatus) -> dict[str, Any]:
     nodes = []
     for node in seen.nodes:
         described = asdict(node)
@@ -108,7 +108,7 @@ def _as_json(seen: status.ClusterStatus) -> dict[str, Any]:
     }
 
 
-def _lines(seen: status.ClusterStatus) -> list[str]:
+def _lines(seen: ClusterStatus) -> list[str]:
     lines = [f"{'node':<24} {'state':<12} {'shards':>7} {'MiB':>10} {'tenants':>8} {'open jobs':>10}"]
     for node in seen.nodes:
         state = "alive" if node.error is None else "NO ANSWER"

@@ -7,9 +7,9 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
+from adapters.postgres.maintenance import PurgeState
 from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.privileges import APP, SYSTEM
-from adapters.postgres.purge_guard import PurgeState
 from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
 from domain.kernel.plain import plain

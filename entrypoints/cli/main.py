@@ -9,7 +9,7 @@ from typing import Any, Final
 from cyclopts import App, CycloptsError, Parameter
 
 from domain.kernel.errors import DomainError
-from entrypoints.backup.errors import BackupError
+from entrypoints.backup.archive import BackupError
 from entrypoints.cli.errors import CommandError
 from entrypoints.preflight import PreflightError, allow_many_files, refuse_foreign_packages
 from entrypoints.settings import SettingsError

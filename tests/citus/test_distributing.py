@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from adapters.postgres.cluster.coordinator import ClusterError, coordinator
-from adapters.postgres.cluster.distributing import REFERENCE, places
-from adapters.postgres.cluster.status import status
+from adapters.postgres.cluster import ClusterError, coordinator
+from adapters.postgres.cluster import REFERENCE, places
+from adapters.postgres.cluster import status
 from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.dump import snapshot
 from adapters.postgres.maintenance import PostgresMaintenance

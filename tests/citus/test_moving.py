@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from adapters.postgres.cluster.coordinator import ClusterError, coordinator
-from adapters.postgres.cluster.moving import Moved, move, rebalance
+from adapters.postgres.cluster import ClusterError, coordinator
+from adapters.postgres.cluster import Moved, move, rebalance
 from adapters.postgres.errors import StaleRoute
 from adapters.postgres.nodes.pool import Pool
 from benchmarks.receiving import Receiving

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adapters.postgres.migrate import migrate
+from adapters.postgres.migrate import available, migrate
 from tests.flows.api import Api
 from tests.flows.feeds import record
 from tests.flows.stage import ROOT, Stage, eventually
@@ -148,10 +148,11 @@ def test_readiness_fails_before_requests_are_refused(migrated: Stage) -> None:
     assert process.wait(20) == 0
 
 
-def test_migrating_waits_for_no_lock_for_long(empty: Stage) -> None:
+def test_migrating_waits_for_no_lock_for_long(empty: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that holds a table delays the migration, and other readers of that table are not held up behind it."""
     asyncio.run(migrate(empty.database_url))
-    empty.rows("ALTER TABLE schema_migrations DROP COLUMN oldest_compatible")
+    later = [*available(), ("9001_next", "ALTER TABLE schema_migrations ADD COLUMN next text")]
+    monkeypatch.setattr("adapters.postgres.migrate.available", lambda: later)
     with psycopg.connect(empty.database_url) as holder:
         holder.execute("SELECT count(*) FROM schema_migrations")
 
@@ -165,4 +166,4 @@ def test_migrating_waits_for_no_lock_for_long(empty: Stage) -> None:
             holder.rollback()
             return await migrating
 
-        assert asyncio.run(both()) == []
+        assert asyncio.run(both()) == ["9001_next"]

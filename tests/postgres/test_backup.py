@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,15 @@ from psycopg import sql
 
 from adapters.files.objects import FileObjects
 from adapters.postgres import migrate
+from adapters.postgres.dump import Snapshot, TableShape
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.nodes.pool import Pool
 from adapters.s3.objects import S3Objects
 from domain.secrets.keys import SigningKeys, link_key
-from entrypoints.backup import restoring
-from entrypoints.backup.archive import Reader, Writer
-from entrypoints.backup.errors import BackupError
-from entrypoints.backup.making import Making
-from entrypoints.backup.manifest import Manifest
+from entrypoints.backup import contents
+from entrypoints.backup.archive import BackupError, Reader, Writer
+from entrypoints.backup.contents import Manifest
 from ports.objects import Objects
 from tests.contract.test_objects import s3_endpoint  # noqa: F401  the fixture
 from tests.postgres.databases import database_alone, fresh_database
@@ -69,11 +69,7 @@ async def _fill(address: str) -> None:
         for n, key in enumerate(KEYS):
             await filled_run(owner, n, key)
         await owner.execute("UPDATE plans SET monthly = 12345 WHERE code = 'free'")
-        cursor = await owner.execute("SELECT to_regclass('event_logs')")
-        if await cursor.fetchone() == (None,):  # an earlier schema, where one sequence numbers the events of all
-            await owner.execute("UPDATE event_low_watermark SET position = 7; SELECT setval('event_position', 4711)")
-        else:
-            await owner.execute("UPDATE event_logs SET last = 4711, low = 7, began = 0")
+        await owner.execute("UPDATE event_logs SET last = 4711, low = 7, began = 0")
 
 
 async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> None:
@@ -106,21 +102,21 @@ async def _epochs(address: str) -> dict[tuple[str, bool], tuple[int, int, int]]:
 
 
 async def _stored(objects: Objects, folder: Path) -> dict[str, bytes]:
-    contents = {key: secrets.token_bytes(1000 + n) for n, key in enumerate(KEYS)}
-    for key, content in contents.items():
+    stored = {key: secrets.token_bytes(1000 + n) for n, key in enumerate(KEYS)}
+    for key, content in stored.items():
         (folder / "one").write_bytes(content)
         await objects.put_file(key, folder / "one")
-    return contents
+    return stored
 
 
 async def _make(path: Path, address: str, objects: Objects) -> Manifest:
     with Writer(path) as writer:
-        return await Making(writer, address, objects, [SECRET]).run(with_secret=True)
+        return await contents.make(writer, address, objects, [SECRET], with_secret=True)
 
 
 async def _restore(path: Path, address: str, objects: Objects) -> None:
     reader = Reader(path)
-    await restoring.restore(reader, restoring.checked(reader), address, objects)
+    await contents.restore(reader, contents.checked(reader), address, objects)
 
 
 @pytest.mark.parametrize("kept_in", ["files", "s3"])
@@ -136,7 +132,7 @@ async def test_from_any_server_to_any(
         )
 
     objects = store("from")
-    contents = await _stored(objects, tmp_path)
+    stored = await _stored(objects, tmp_path)
     made = await _make(tmp_path / "backup.tar", source, objects)
     assert (made.objects, made.missing) == (4, [])
     for n, target in enumerate(targets):
@@ -148,7 +144,7 @@ async def test_from_any_server_to_any(
         for log, (epoch, began, last) in after.items():
             assert epoch != before[log][0] and began == last == 4711, "what was told after the backup is lost"
         assert (await read_compatibility(target)).names == [name for name, _ in available()]
-        for key, content in contents.items():
+        for key, content in stored.items():
             assert b"".join([chunk async for chunk in arrived.read(key)]) == content
         with pytest.raises(BackupError, match="The database is not empty"):
             await _restore(tmp_path / "backup.tar", target, arrived)
@@ -188,43 +184,60 @@ async def test_other_bytes_under_a_key_are_not_overwritten(source: str, targets:
     assert await _contents(targets[0]) == {}
 
 
-async def test_an_object_that_is_forgotten_meanwhile(source: str, tmp_path: Path) -> None:
+async def test_an_object_that_is_forgotten_meanwhile(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the rows were read, retention drops an object that they name: it had been copied before."""
     objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
     await _stored(objects, tmp_path)
     await objects.delete(KEYS[2])
 
-    class Forgetful(Making):
-        async def _table(self, *arguments: Any) -> Any:
-            await objects.delete(KEYS[0])
-            return await super()._table(*arguments)
+    async def forgetful(self: Snapshot, table: TableShape, rows: Any = Snapshot.rows) -> AsyncIterator[bytes]:
+        await objects.delete(KEYS[0])
+        async for chunk in rows(self, table):
+            yield chunk
 
-    with Writer(tmp_path / "backup") as writer:
-        made = await Forgetful(writer, source, objects, [SECRET]).run(with_secret=True)
+    monkeypatch.setattr(Snapshot, "rows", forgetful)
+    made = await _make(tmp_path / "backup", source, objects)
     assert (made.objects, made.missing) == (3, [KEYS[2]])
-    assert restoring.checked(Reader(tmp_path / "backup")) == made
+    assert contents.checked(Reader(tmp_path / "backup")) == made
 
 
 async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
     targets: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = await fresh_database("earlier", migrated=False)
-    with monkeypatch.context() as patched:
-        patched.setattr(migrate, "available", lambda known=available(): known[:5])
-        await migrate.migrate(address)
-        await _fill(address)
+    """One of a release that this one does not know is refused."""
+    address = await fresh_database("earlier")
+    await _fill(address)
     objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
-    await _make(tmp_path / "backup", address, objects)
-    await _restore(tmp_path / "backup", targets[0], objects)
-    assert (await read_compatibility(targets[0])).names == [name for name, _ in available()]
-    logs = await _epochs(targets[0])
-    assert len(logs) == 6 and {last for _, _, last in logs.values()} == {4711}, "in each mode of each organisation"
+    made = await _make(tmp_path / "backup", address, objects)
+    later = [*available(), ("9001_later", "CREATE TABLE later (a integer)")]
     with monkeypatch.context() as patched:
-        patched.setattr(migrate, "available", lambda known=available(): known[:4])
-        async with database_alone("older", migrated=False) as older:
-            with pytest.raises(BackupError, match="does not know the schema 0005_run_inputs"):
-                await _restore(tmp_path / "backup", older, objects)
-            assert await _contents(older) == {}
+        patched.setattr(migrate, "available", lambda: later)
+        await _restore(tmp_path / "backup", targets[0], objects)
+        assert (await read_compatibility(targets[0])).names == [name for name, _ in later]
+        newer = await _make(tmp_path / "newer", targets[0], objects)
+    assert newer.migrations == [*made.migrations, "9001_later"]
+    async with database_alone("older", migrated=False) as older:
+        with pytest.raises(BackupError, match="does not know the schema 9001_later"):
+            await _restore(tmp_path / "newer", older, objects)
+        assert await _contents(older) == {}
+
+
+async def test_backups_of_the_last_release_are_restored_and_older_ones_refused(
+    targets: list[str], tmp_path: Path
+) -> None:
+    address = await fresh_database("of_last")
+    await _fill(address)
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    made = await _make(tmp_path / "backup", address, objects)
+    older = replace(made, migrations=["0042_instances", "0043_purges"])
+    with pytest.raises(BackupError, match=r"0043_purges\) is older than this release can migrate"):
+        await contents.restore(Reader(tmp_path / "backup"), older, targets[0], objects)
+    assert await _contents(targets[0]) == {}
+    last = replace(made, migrations=[*older.migrations, "0044_first_party"])
+    await contents.restore(Reader(tmp_path / "backup"), last, targets[0], objects)
+    assert await _contents(targets[0]) == await _contents(address)
 
 
 async def test_whatever_ends_a_backup_leaves_none(source: str, tmp_path: Path) -> None:
@@ -234,7 +247,9 @@ async def test_whatever_ends_a_backup_leaves_none(source: str, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
     (tmp_path / "backup.partial").mkdir()
     (tmp_path / "backup.partial" / "left").write_bytes(b"by one that was killed")
-    await _make(tmp_path / "backup", source, FileObjects(tmp_path / "from", "http://localhost", SECRET))
+    await _make(
+        tmp_path / "backup", source, FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    )
     assert not (tmp_path / "backup" / "left").exists()
 
 

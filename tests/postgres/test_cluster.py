@@ -1,9 +1,14 @@
 """What `joinery cluster` says where there is no cluster; and that nothing of a plain PostgreSQL needs one."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 
-from adapters.postgres.cluster.coordinator import ClusterError, coordinator
-from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.cluster import ClusterError, coordinator
+from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node
+from adapters.postgres.nodes.connecting import is_distributed
 from adapters.postgres.nodes.connecting import connect
 from entrypoints.cli.main import main
 from tests.postgres.databases import database_alone
@@ -45,3 +50,28 @@ async def test_init_leaves_a_plain_postgresql_as_it_is() -> None:
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", command, "--help"]) == 0
     assert command in capsys.readouterr().out
+
+
+@pytest.mark.asyncio
+async def test_homes_are_known_while_the_nodes_are_read_again() -> None:
+    reading, answered = asyncio.Event(), asyncio.Event()
+    answered.set()
+
+    async def query(statement: str, _: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+        if "pg_extension" in statement:
+            reading.set()
+            await answered.wait()
+        if "get_shard_id" in statement:
+            return [("org_1", 1)]
+        return [(0, "a", 1), (1, "b", 2)] if "pg_dist_node" in statement else [(True,)]
+
+    placement = CataloguePlacement(Node(COORDINATOR, "host=a port=1"), query)
+    await placement.nodes()
+    reading.clear()
+    answered.clear()
+    again = asyncio.create_task(placement.nodes())
+    await reading.wait()
+    homes = await placement.homes(["org_1"])
+    answered.set()
+    await again
+    assert homes["org_1"].name == "b:2"

@@ -18,7 +18,7 @@ from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres import maintenance, partitions
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.purge_guard import PostgresPurgeGuard
+from adapters.postgres.maintenance import PostgresPurgeGuard
 from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering

@@ -14,7 +14,7 @@ from adapters.postgres.migrate import MigrationError, migrate
 from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, missing_grants
-from adapters.postgres.schema import PostgresSchemaCheck
+from adapters.postgres.migrate import PostgresSchemaCheck
 from entrypoints.cli.main import main
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-LAST_RELEASE = "0faa1c32644ea5b83ced791e8a0fb7a5e8deeec3"
+LAST_RELEASE = "d8285d3530acfaf5254d92565aaaf5cc7f457b0a"
 """The commit whose processes must work on this one's schema (docs/operations.md#upgrades)."""
 _ROOT = Path(__file__).parents[2]
 

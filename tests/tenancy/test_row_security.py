@@ -14,7 +14,7 @@ from psycopg import errors, sql
 from adapters.postgres.errors import StaleRoute
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.privileges import PRIVILEGES
+from adapters.postgres.privileges import APP, PRIVILEGES
 from adapters.postgres.session import Session
 from adapters.postgres.maintenance import PostgresMaintenance
 from domain.kernel.tenancy import Tenant
@@ -139,7 +139,7 @@ async def test_a_forgotten_filter_changes_and_deletes_only_ones_own(rows: Rows) 
         for table in rows.tables:
             own = await rows.own(table, tenant)
             for right, words in (("UPDATE", "UPDATE {} SET org = org"), ("DELETE", "DELETE FROM {}")):
-                if right not in PRIVILEGES[table.name].replace("UPDATE (", ""):  # not of some columns alone
+                if right not in PRIVILEGES[APP][table.name].replace("UPDATE (", ""):  # not of some columns alone
                     continue
                 with _or_refused_by_a_cluster():
                     async with rows.pool.tenant(tenant) as link, link.connection.transaction(force_rollback=True):

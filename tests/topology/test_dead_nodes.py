@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.postgres.nodes.placement import Node
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.nodes.pool import Pool, reading
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
@@ -32,19 +32,19 @@ async def pooled(servers: Servers, size: int = 2) -> AsyncIterator[Pool]:
 
 async def test_it_is_left_out_told_once_and_taken_up_again(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
     async with pooled(servers) as pool:
-        assert await pool.each(reading(ONE)) == [[(1,)], [(1,)]]
+        assert await pool.scatter_best_effort(reading(ONE)) == [[(1,)], [(1,)]]
         await servers.servers[1].kill()
         with caplog.at_level(logging.INFO, "joinery.nodes"):
             for _ in range(3):
-                assert await pool.each(reading(ONE)) == [[(1,)]]
+                assert await pool.scatter_best_effort(reading(ONE)) == [[(1,)]]
             with pytest.raises(Unavailable):
-                await pool.every(reading(ONE))
+                await pool.scatter_all(reading(ONE))
             assert await pool.rows(NEAR, ONE, {}) == [(1,)]
             with pytest.raises(Unavailable):
                 await pool.rows(FAR, ONE, {})
             await servers.servers[1].start()
             assert await pool.rows(FAR, ONE, {}) == [(1,)]
-            assert await pool.each(reading(ONE)) == [[(1,)], [(1,)]]
+            assert await pool.scatter_best_effort(reading(ONE)) == [[(1,)], [(1,)]]
         said = [record.message for record in caplog.records if record.name == "joinery.nodes"]
         assert [message.split(" is ")[1].split(",")[0] for message in said] == ["out of reach", "back"]
 
@@ -55,7 +55,7 @@ async def test_when_all_are_away_it_is_said(servers: Servers) -> None:
         for server in servers.servers:
             await server.kill()
         with pytest.raises(Unavailable):
-            await pool.each(reading(ONE))
+            await pool.scatter_best_effort(reading(ONE))
         with pytest.raises(Unavailable):
             async with pool.reference():
                 raise AssertionError("there is no such node")

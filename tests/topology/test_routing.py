@@ -80,9 +80,9 @@ async def test_what_spans_tenants_is_asked_of_each_node(work: Work) -> None:
     other = Tenant("org_there", True)
     work.servers.place(other.org, 1)
     await work.add(other)
-    found = await work.pool.each(reading("SELECT s.org FROM here.sources AS s"))
+    found = await work.pool.scatter_best_effort(reading("SELECT s.org FROM here.sources AS s"))
     assert found == [[("org_here",)], [("org_there",)]]
-    assert await work.pool.every(reading("SELECT s.org FROM here.sources AS s")) == found
+    assert await work.pool.scatter_all(reading("SELECT s.org FROM here.sources AS s")) == found
 
 
 async def test_a_read_goes_on_where_the_tenant_is_by_now(work: Work) -> None:
@@ -182,11 +182,11 @@ async def test_nodes_come_and_go(work: Work) -> None:
     other = Tenant("org_there", True)
     first, second = work.servers.all
     work.servers.all = [first]
-    await work.pool._router.refresh()
+    await work.pool.router.refresh()
     assert await work.pool.nodes() == (first,)
     work.servers.all = [first, second]
     work.servers.place(other.org, 1)
-    await work.pool._router.refresh()
+    await work.pool.router.refresh()
     await work.add(other)
     assert await work.sources(1, other.org) == 1
-    assert len(await work.pool.each(reading("SELECT 1"))) == 2
+    assert len(await work.pool.scatter_best_effort(reading("SELECT 1"))) == 2

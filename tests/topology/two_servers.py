@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 
 from adapters.postgres.migrate import migrate
-from adapters.postgres.nodes.placement import COORDINATOR, Node, Parts
+from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
 from entrypoints.up.postgres import Postgres
 from entrypoints.up.process import Process
 

@@ -1,47 +1,122 @@
-"""Connections on which either side notices within seconds that the other one's machine is gone."""
+"""Connections to one PostgreSQL server, which either side drops within seconds when the other machine is gone.
 
+On each new connection the server's identity is compared with the one kept beside the event logs. A server that was restored, copied or
+promoted may lack events that readers have seen, so every log of it begins a new epoch. No connection outlives a server that was replaced.
+"""
+
+import logging
 from time import monotonic
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, errors, sql
+from psycopg.abc import Params
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from domain.kernel.clock import CLOCK
 
 Connection = AsyncConnection[TupleRow]
+Statement = str | bytes | sql.SQL | sql.Composed
+LOG: Final = logging.getLogger("joinery.changes")
 
-_OURS: Final[dict[str, Any]] = {
+_CLIENT_SETTINGS: Final[dict[str, Any]] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 11_000,
 }
-_THEIRS: Final = (
+_SERVER_SETTINGS: Final = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; "
     "SET tcp_user_timeout = 11000"
 )
-"""The locks of a session outlive a machine that lost its power or network until the server gives the connection up: that
-is two hours later by most systems' defaults. Sockets of this machine need none of this, and ignore it."""
+"""A session's locks outlive a machine that lost power or network until the server gives the connection up, which takes two hours by most
+systems' defaults. Unix sockets ignore these settings."""
 
-
-async def set_clock(connection: Connection) -> None:
-    """Take a reading of this server's clock for the process."""
-    sent = monotonic()
-    row = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
-    if row is not None:
-        CLOCK.adjust(row[0], sent, monotonic())
+_IDENTITY: Final = """
+SELECT kept.identity, present.identity FROM (
+    SELECT (SELECT system_identifier FROM pg_control_system())
+        || '.' || (SELECT oid FROM pg_database WHERE datname = current_database())
+        || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS identity
+) AS present LEFT JOIN log_server AS kept ON true
+"""
+"""The cluster's number, the database's and the timeline identify a history of writes. Each node of a Citus cluster has its own."""
+_FIRST_IDENTITY: Final = "INSERT INTO log_server (identity) VALUES (%s) ON CONFLICT DO NOTHING"
+_REPLACE_IDENTITY: Final = "UPDATE log_server SET identity = %s WHERE identity = %s"
+BEGIN_EPOCHS: Final = """
+UPDATE event_logs SET epoch = 1 + floor(random() * 2147483646)::integer,
+    began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
+"""
+_LOCAL_SHARDS: Final = """
+SELECT shard_name(s.logicalrelid, s.shardid) FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid)
+JOIN pg_dist_local_group g USING (groupid) WHERE s.logicalrelid = 'event_logs'::regclass ORDER BY s.shardid
+"""
 
 
 async def connect(conninfo: str, application: str) -> Connection:
-    """A connection in autocommit mode; what `conninfo` says goes before what is usual here. Raises psycopg.Error."""
-    usual = _OURS | conninfo_to_dict(conninfo)
-    connection = await psycopg.AsyncConnection.connect(**usual | {"application_name": application}, autocommit=True)
+    """Connect in autocommit mode; settings in `conninfo` override the defaults above.
+
+    Raises:
+        psycopg.Error: The server does not answer or refuses.
+
+    """
+    settings = _CLIENT_SETTINGS | conninfo_to_dict(conninfo) | {"application_name": application}
+    connection = await psycopg.AsyncConnection.connect(**settings, autocommit=True)
     try:
-        await connection.execute(_THEIRS)
+        await connection.execute(_SERVER_SETTINGS)
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[tuple[Any, ...]]:
+    """Return every row of a statement."""
+    return await (await connection.execute(statement, values)).fetchall()
+
+
+async def fetch_value(connection: Connection, statement: Statement, values: Params | None = None) -> Any:
+    """Return the first column of a statement's first row, or None without a row."""
+    row = await (await connection.execute(statement, values)).fetchone()
+    return row[0] if row else None
+
+
+async def set_clock(connection: Connection) -> None:
+    """Set the process's clock by this server's."""
+    sent = monotonic()
+    CLOCK.adjust(await fetch_value(connection, "SELECT clock_timestamp()"), sent, monotonic())
+
+
+async def is_distributed(connection: Connection, table: str) -> bool:
+    """Return whether the nodes of a Citus cluster share the table; on a plain PostgreSQL they never do."""
+    if await fetch_value(connection, "SELECT to_regclass('pg_catalog.pg_dist_partition')") is None:
+        return False
+    known = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))"
+    return bool(await fetch_value(connection, known, (table,)))
+
+
+async def confirm_server(connection: Connection) -> None:
+    """Begin an epoch in every log if another server wrote them, before anything is read through the owner's connection."""
+    try:
+        [(kept, present)] = await fetch(connection, _IDENTITY)
+    except errors.UndefinedTable:
+        return  # not migrated: there are no logs
+    if kept == present:
+        return
+    async with connection.transaction():
+        if kept is None:
+            await connection.execute(_FIRST_IDENTITY, (present,))
+        elif (await connection.execute(_REPLACE_IDENTITY, (present, kept))).rowcount:  # others wait here for the first
+            await _begin_epochs(connection)
+            LOG.warning("the database was restored, copied or promoted: every event log of it begins a new epoch")
+
+
+async def _begin_epochs(connection: Connection) -> None:
+    """Begin epochs in the logs of this server; on a cluster those of the other nodes are unaffected."""
+    if not await is_distributed(connection, "event_logs"):
+        await connection.execute(BEGIN_EPOCHS)
+        return
+    await connection.execute("SET LOCAL citus.enable_manual_changes_to_shards = on")
+    for (name,) in await fetch(connection, _LOCAL_SHARDS):
+        await connection.execute(BEGIN_EPOCHS.replace("event_logs", name).encode())

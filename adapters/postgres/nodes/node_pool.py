@@ -1,4 +1,4 @@
-"""Connections to one node, last in, first out, which remember their tenant: so row-level security costs nothing twice."""
+"""Connections to one node that remember their tenant, so that a tenant's next request needs no round trip to set its session (ADR 82)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,9 +9,8 @@ from typing import Final, LiteralString
 import psycopg
 
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.nodes.connecting import Connection, connect, set_clock
-from adapters.postgres.nodes.epochs import confirm_server
-from adapters.postgres.nodes.placement import COORDINATOR, Node, Parts
+from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, fetch_value, set_clock
+from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
 from adapters.postgres.sqlfile import here
 from domain.kernel.clock import CLOCK
@@ -19,11 +18,11 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 APPLICATION: Final = "joinery"
-"""What connections of the pool are called in pg_stat_activity."""
+"""The name of the pool's connections in pg_stat_activity."""
 SLOW: Final = 0.5
-"""Seconds: who could not connect for so long is asked by nobody else for a while; a server that refuses at once may be."""
+"""Seconds: a node that could not be connected to for so long is away; one that refuses at once is not."""
 PAUSE: Final = 1.0
-"""Seconds between two attempts to reach such a server, by one at a time."""
+"""Seconds between two attempts to reach a node that is away."""
 
 _OWNS: Final = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.organisations')"
 _IDLE: Final = psycopg.pq.TransactionStatus.IDLE
@@ -36,39 +35,38 @@ _KNOWN: Final = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
 def key_lock(key: str) -> int:
-    """The number of the lock that is shared by all connections of processes that know the secret of that id."""
+    """Return the number of the lock that all connections of processes share which know the secret of that id."""
     return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
 
 
 class PooledConnection:
-    """One connection in autocommit mode, its kept cursor and its scope: the tenant that its session is set to.
+    """A connection in autocommit mode, with a cursor and a scope: the tenant that its session is set to, or None across tenants.
 
-    The scope None spans tenants. Its role goes with the scope, in the same statement: of `joinery_app` the policies show the
-    tenant's rows alone, whatever is set, and of `joinery_system` all.
+    The role is set with the scope: policies show `joinery_app` the tenant's rows alone, and `joinery_system` all.
     """
 
     __slots__ = ("connection", "cursor", "entered", "node", "noted", "owner_role", "parts", "scope", "staged")
 
     def __init__(self, connection: Connection, node: Node, owner_role: LiteralString = "NONE") -> None:
-        """`owner_role` is the role for writes as the schema's owner: NONE, the login itself, if it owns the tables."""
+        """Wrap a connection; `owner_role` is for writes as the schema's owner: NONE, the login itself, if it owns the tables."""
         self.connection, self.node, self.owner_role = connection, node, owner_role
         self.cursor = connection.cursor(binary=True)
         self.scope: Tenant | None = None
         self.entered = False
         self.parts: Parts | None = None
-        """What of tenants' tables lies on the node; None for the tables themselves."""
+        """The shards of tenants' tables on the node; None for undivided tables."""
         self.staged: set[object] = set()
         """Which temporary tables this connection has made."""
         self.noted: dict[tuple[Tenant, str], int] = {}
         """The last block of each tenant's log in which it has noted a term (events.py)."""
 
     def here(self, statement: LiteralString) -> LiteralString:
-        """The statement with each `here.<table>` made what of the table lies on this node."""
+        """Return the statement with each `here.<table>` replaced by the shards of the table on this node."""
         return here(statement, self.parts)
 
     @asynccontextmanager
     async def owning(self) -> AsyncIterator[None]:
-        """What is written inside, in a transaction, the login writes itself: tables that lie on every node, which are operators'."""
+        """Write as the login itself, within a transaction: tables that lie on every node, which tenants' role may not write."""
         role = APP if self.scope else SYSTEM
         await self.connection.execute("SET LOCAL ROLE " + self.owner_role)
         yield  # an error inside undoes this, too
@@ -88,7 +86,7 @@ class PooledConnection:
 
 @contextmanager
 def _closing_on_error(connection: Connection) -> Iterator[None]:
-    """Whoever gets no connection leaves none open, not even one who was cancelled."""
+    """Close the connection when anything is raised, also by cancellation."""
     try:
         yield
     except BaseException:
@@ -97,10 +95,10 @@ def _closing_on_error(connection: Connection) -> Iterator[None]:
 
 
 class NodePool:
-    """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable.
+    """At most `size` connections to one node.
 
-    `known` are the ids of the secrets that this process knows: each connection shows them by locks that it shares. A node
-    that is out of reach keeps the connections of no other from anybody.
+    Without a free one, callers wait up to `patience` seconds. While the node does not even refuse connections, all callers but one fail at
+    once. `known` are the ids of the secrets that this process knows: each connection shows them by locks that it shares.
     """
 
     def __init__(self, node: Node, size: int, patience: float, known: Sequence[str]) -> None:
@@ -113,15 +111,15 @@ class NodePool:
         self._closed = False
         self._waiting = 0
         self.missed = False
-        """Whether it was said that the node is out of reach."""
+        """Whether it was logged that the node is out of reach."""
 
     @property
     def waiting(self) -> int:
-        """How many wait for a connection; those of a node that is away press nobody."""
+        """How many tasks wait for a connection; a node that is away is not counted, since waiting for it is no load."""
         return 0 if self._away_until else self._waiting
 
     async def take(self, scope: Tenant | None) -> PooledConnection:
-        """A connection of that scope. Raises Unavailable."""
+        """Take a connection of that scope. Raises Unavailable."""
         await self._take_slot()
         try:
             link = await self._ready(scope)
@@ -133,7 +131,7 @@ class NodePool:
             raise translate(error) from error
 
     async def give_back(self, link: PooledConnection) -> None:
-        """Have it again, unless it broke or was left in a transaction."""
+        """Return a connection to the pool, unless it broke or was left in a transaction."""
         self._slots.release()
         connection = link.connection
         idle = connection.info.transaction_status == _IDLE
@@ -145,7 +143,7 @@ class NodePool:
             self._idle.append(link)
 
     async def dedicated(self, scope: Tenant | None) -> PooledConnection:
-        """A connection beside the pool, for whoever holds locks in its session. Raises Unavailable."""
+        """Open a connection beside the pool, for locks of a session. Raises Unavailable."""
         with translated():
             link = await self._connect()
             await link.enter(scope)
@@ -170,12 +168,12 @@ class NodePool:
         return PooledConnection(connection, self.node, self._owner_role or "NONE")
 
     async def _set_clock(self, connection: Connection) -> None:
-        """Take a reading of the coordinator's clock, whose time is the service's."""
+        """Set the process's clock by the coordinator's."""
         if self.node.name == COORDINATOR:
             await set_clock(connection)
 
     async def _reached(self) -> Connection:
-        """A new connection. While the node does not even refuse one, all but one hear at once that it is away."""
+        """Open a connection as the owner of the schema, unless the node is known to be away."""
         clock = asyncio.get_running_loop().time
         began = clock()
         if began < self._away_until:
@@ -198,13 +196,13 @@ class NodePool:
 
     async def _choose_owner_role(self, connection: Connection) -> None:
         """Use joinery_operator if the login does not own the tables, which is known once the schema exists."""
-        if self._owner_role is None and (row := await (await connection.execute(_OWNS)).fetchone()):
-            self._owner_role = "NONE" if row[0] else OPERATOR
+        if self._owner_role is None and (owns := await fetch_value(connection, _OWNS)) is not None:
+            self._owner_role = "NONE" if owns else OPERATOR
         if self._owner_role is not None:
             await connection.execute("SET ROLE " + self._owner_role)
 
     async def _acquire(self, scope: Tenant | None) -> PooledConnection:
-        """The link last used for this scope if there is one, else the last used, else a new one."""
+        """Take the connection last used for this scope, else the last used, else a new one."""
         for index in range(len(self._idle) - 1, -1, -1):
             if self._idle[index].scope == scope:
                 return self._idle.pop(index)
@@ -213,7 +211,7 @@ class NodePool:
         return await self._connect()
 
     async def _ready(self, scope: Tenant | None) -> PooledConnection:
-        """A usable link; one that the server closed meanwhile is replaced once."""
+        """Take a connection set to the scope; one that the server closed meanwhile is replaced once."""
         link = await self._acquire(scope)
         try:
             await link.enter(scope)
@@ -237,7 +235,7 @@ class NodePool:
             await self._slots.acquire()
 
     def _drop_idle(self) -> None:
-        """Forget every idle connection: the server that they belonged to is gone."""
+        """Close every idle connection: the server that they belonged to is gone."""
         for link in self._idle:
             link.connection.pgconn.finish()
         self._idle.clear()

@@ -1,21 +1,20 @@
-"""Connections to where things are: a tenant's to the node that holds it, others to one node, to any, or to each."""
+"""Connections to where data is: a tenant's to its node, others to one node, to any, or to each."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, TypeVar, cast
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
-from adapters.postgres.nodes.connecting import connect, set_clock
+from adapters.postgres.nodes.connecting import connect, fetch, fetch_value, set_clock
 from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
-from adapters.postgres.nodes.placement import COORDINATOR, CataloguePlacement, Node, Parts, Placement
-from adapters.postgres.nodes.router import Router
+from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node, Parts, Placement, Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
@@ -23,10 +22,15 @@ T = TypeVar("T")
 Cursor = psycopg.AsyncCursor[tuple[Any, ...]]
 Work = Callable[[PooledConnection], Awaitable[T]]
 LOG: Final = logging.getLogger("joinery.nodes")
+_LOCAL_SHARDS: Final = """
+SELECT coalesce(array_agg('public.jobs_' || s.shardid), '{}') FROM pg_dist_shard s
+JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)
+WHERE s.logicalrelid = 'public.jobs'::regclass
+"""
 
 
 def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...]]]:
-    """What the statement reads of the tenants on a node, for `each` and `every`."""
+    """Return work for the `scatter` methods: read the rows of the tenants on a node."""
 
     async def read(link: PooledConnection) -> list[tuple[Any, ...]]:
         return await (await link.cursor.execute(link.here(statement), values)).fetchall()
@@ -34,105 +38,71 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...
     return read
 
 
-_ANCHORED: Final = """
-SELECT coalesce(array_agg('public.jobs_' || s.shardid), '{}') FROM pg_dist_shard s
-JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)
-WHERE s.logicalrelid = 'public.jobs'::regclass
-"""
+async def settled(work: Iterable[Awaitable[T]]) -> list[T | Unavailable]:
+    """Await all at once; what a node out of reach raises is returned in its place."""
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Unavailable):
+            raise outcome
+    return cast("list[T | Unavailable]", outcomes)
+
+
+def reached(outcomes: Sequence[T | Unavailable]) -> list[T]:
+    """Leave out what was out of reach. Raises Unavailable when everything was."""
+    found = [outcome for outcome in outcomes if not isinstance(outcome, Unavailable)]
+    if outcomes and not found:
+        raise cast("Unavailable", outcomes[0])
+    return found
 
 
 class _Divided(Exception):
-    """What of the tables lies on a node is other than was remembered."""
+    """The shards on a node are not those that are remembered."""
 
 
-async def _still_here(link: PooledConnection, parts: Parts) -> bool:
-    """Whether the parts are what the node itself takes for its own: one that was moved away lies there yet, as it was then."""
-    row = await (await link.connection.execute(_ANCHORED)).fetchone()
-    return row is not None and sorted(row[0]) == sorted(parts.get("jobs", ()))
+class TenantLease:
+    """A connection to a tenant's node for as long as the context lasts, whose errors leave as the domain's.
 
+    Raises StaleRoute when the tenant turns out to be on another node.
+    """
 
-class Lease:
-    """A connection for as long as the context lasts; its errors leave as the domain's."""
+    __slots__ = ("_link", "_node", "_org", "_pool", "_scope")
 
-    __slots__ = ("_link", "_node", "_route", "_scope")
-
-    def __init__(self, route: Callable[[], Awaitable[NodePool]], scope: Tenant | None) -> None:
-        self._route, self._scope = route, scope
+    def __init__(self, pool: "Pool", tenant: Tenant) -> None:
+        self._pool, self._scope, self._org = pool, tenant, tenant.org
 
     async def __aenter__(self) -> PooledConnection:
-        """Take one. Raises Unavailable."""
-        self._node = await self._route()
+        """Take a connection. Raises Unavailable."""
+        router = self._pool.router
+        self._node = self._pool.pool_of(router.known(self._org) or (await router.homes([self._org]))[self._org])
         self._link = await self._node.take(self._scope)
         return self._link
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it back; drivers' errors are translated."""
+        """Return the connection, and translate the error."""
         await self._node.give_back(self._link)
-        if error is not None:
-            await self._raise(error)
-
-    async def _raise(self, error: BaseException) -> None:
-        """What the error means, if that is another one."""
-        if (known := translate(error)) is not error:
-            raise known from error
-
-
-class AnyLease(Lease):
-    """A connection to the first of several nodes that answers."""
-
-    __slots__ = ("_routes",)
-
-    def __init__(self, routes: Callable[[], Awaitable[Sequence[NodePool]]]) -> None:
-        self._routes, self._scope = routes, None
-
-    async def __aenter__(self) -> PooledConnection:
-        """Take one. Raises Unavailable."""
-        missed: Unavailable | None = None
-        for node in await self._routes():
-            try:
-                self._link, self._node = await node.take(None), node
-            except Unavailable as error:
-                missed = error
-            else:
-                return self._link
-        raise missed or Unavailable("The database is out of reach.", retry_after=2)
-
-
-class TenantLease(Lease):
-    """A tenant's connection, on its node. Raises StaleRoute when that turns out to be another by now."""
-
-    __slots__ = ("_org", "_pool")
-
-    def __init__(self, pool: "Pool", tenant: Tenant) -> None:
-        self._pool, self._scope, self._org = pool, tenant, tenant.org
-
-    async def __aenter__(self) -> PooledConnection:
-        """Take one. Raises Unavailable."""
-        self._node = self._pool.known_home(self._org) or await self._pool.home_of(self._org)
-        self._link = await self._node.take(self._scope)
-        return self._link
-
-    async def _raise(self, error: BaseException) -> None:
+        if error is None:
+            return
         if may_be_stale(error) and not self._link.connection.closed:
             if await self._has_moved(error) or is_stale(error):
                 raise StaleRoute from error
-        else:
-            await super()._raise(error)
+        elif (known := translate(error)) is not error:
+            raise known from error
 
     async def again(self, error: psycopg.Error) -> PooledConnection:
         """Return a connection to the tenant's present node, to replace the one that failed. Raises StaleRoute if the tenant has not moved."""
         if not await self._has_moved(error):
             raise StaleRoute from error
-        node = await self._pool.home_of(self._org)
+        node = self._pool.pool_of((await self._pool.router.homes([self._org]))[self._org])
         link = await node.take(self._scope)
         await self._node.give_back(self._link)
         self._node, self._link = node, link
         return link
 
     async def _has_moved(self, error: BaseException) -> bool:
-        moved = await self._pool.moved(self._org, self._node)
+        await self._pool.router.refresh()
+        moved = await self._pool.router.has_moved(self._org, self._node.node)
         if not moved:
             LOG.error(
                 "%s is on %s, which could not execute its statement locally: %s", self._org, self._node.node.name, error
@@ -141,9 +111,9 @@ class TenantLease(Lease):
 
 
 class Pool:
-    """Every node's connections: up to `size` to each. What every store holds.
+    """Up to `size` connections to each node. Every store holds one.
 
-    `conninfo` names the coordinator, which holds what lies in one place; `placement` tells of the others, and is the
+    `conninfo` names the coordinator, which holds what lies in one place; `placement` says where the rest is, and is the
     coordinator's own catalogue unless one is given.
     """
 
@@ -162,40 +132,86 @@ class Pool:
         self._size, self._patience, self._known = size, patience, known
         self._pools: dict[Node, NodePool] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._router = Router(placement or CataloguePlacement(self._coordinator, self._ask), self._only_these)
+        self.router = Router(
+            placement or CataloguePlacement(self._coordinator, self._query_catalogue), self._close_others
+        )
 
     @property
     def waiting(self) -> int:
-        """How many wait for a connection."""
+        """How many tasks wait for a connection."""
         return sum(node.waiting for node in self._pools.values())
 
+    def pool_of(self, node: Node) -> NodePool:
+        """Return the connections to one node."""
+        pool = self._pools.get(node)
+        if pool is None:
+            pool = self._pools[node] = NodePool(node, self._size, self._patience, self._known)
+        return pool
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.router.close()
+        for node in self._pools.values():
+            await node.close()
+        await asyncio.gather(*self._closing)
+
+    # Connections, each as an async context that raises Unavailable. All but a tenant's span tenants.
+
     def tenant(self, tenant: Tenant) -> TenantLease:
-        """A connection set to that tenant, on its node, as an async context. Raises Unavailable."""
+        """Connect to the tenant's node, with the session set to the tenant."""
         return TenantLease(self, tenant)
 
-    def home(self, org: str) -> Lease:
-        """A connection that spans tenants, on the organisation's node. Raises Unavailable."""
-        return Lease(lambda: self.home_of(org), None)
+    def home(self, org: str) -> AbstractAsyncContextManager[PooledConnection]:
+        """Connect to the organisation's node."""
 
-    def at(self, node: Node) -> Lease:
-        """A connection that spans tenants, on that node. Raises Unavailable."""
+        async def nodes() -> Sequence[Node]:
+            return [(await self.router.homes([org]))[org]]
 
-        async def route() -> NodePool:
-            return self._pool_of(node)
+        return self._lease(nodes)
 
-        return Lease(route, None)
+    def at(self, node: Node) -> AbstractAsyncContextManager[PooledConnection]:
+        """Connect to that node."""
 
-    def system(self) -> Lease:
-        """A connection that spans tenants, to the coordinator: for what lies in one place. Raises Unavailable."""
-        return Lease(self._first, None)
+        async def nodes() -> Sequence[Node]:
+            return [node]
 
-    def reference(self) -> Lease:
-        """A connection that spans tenants, to any node that answers: for reading what lies on every one. Raises Unavailable."""
-        return AnyLease(self._every)
+        return self._lease(nodes)
+
+    def system(self) -> AbstractAsyncContextManager[PooledConnection]:
+        """Connect to the coordinator, for what lies in one place."""
+
+        async def nodes() -> Sequence[Node]:
+            return (await self.nodes())[:1]
+
+        return self._lease(nodes)
+
+    def reference(self) -> AbstractAsyncContextManager[PooledConnection]:
+        """Connect to any node that answers, for reading what lies on every one."""
+        return self._lease(self.nodes)
+
+    @asynccontextmanager
+    async def _lease(self, find: Callable[[], Awaitable[Sequence[Node]]]) -> AsyncIterator[PooledConnection]:
+        """Connect to the first of these nodes that answers."""
+        pool, link = await self._take_first(await find())
+        try:
+            with translated():
+                yield link
+        finally:
+            await pool.give_back(link)
+
+    async def _take_first(self, nodes: Sequence[Node]) -> tuple[NodePool, PooledConnection]:
+        for node in nodes:
+            pool = self.pool_of(node)
+            try:
+                return pool, await pool.take(None)
+            except Unavailable:
+                if node is nodes[-1]:
+                    raise
+        raise Unavailable("The database is out of reach.", retry_after=2)
 
     @asynccontextmanager
     async def owner(self, node: Node | None = None) -> AsyncIterator[PooledConnection]:
-        """A connection of its own with the login's full rights, across tenants: for operators and maintenance only."""
+        """Connect beside the pool with the login's full rights: for operators and maintenance only."""
         with translated():
             at = node or self._coordinator
             login = {name: self._owner[name] for name in ("user", "password") if name in self._owner}
@@ -205,25 +221,29 @@ class Pool:
                 yield PooledConnection(connection, at)
 
     async def dedicated(self, node: Node, scope: Tenant | None = None) -> PooledConnection:
-        """A connection to the node beside the pool, for whoever holds locks in its session. Raises Unavailable."""
-        return await self._pool_of(node).dedicated(scope)
+        """Return a connection to the node beside the pool, for locks of a session. Raises Unavailable."""
+        return await self.pool_of(node).dedicated(scope)
 
     async def apart(self, tenant: Tenant) -> PooledConnection:
-        """A connection beside the pool, set to that tenant, on its node, for whoever needs one for long. Raises Unavailable."""
-        return await (await self.home_of(tenant.org)).dedicated(tenant)
+        """Return a connection to the tenant's node beside the pool, for work that takes long. Raises Unavailable."""
+        return await self.dedicated((await self.router.homes([tenant.org]))[tenant.org], tenant)
+
+    # One statement of a tenant, executed at its new node when it has just been moved.
 
     async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """What one statement answers that works for a tenant; it is done at its new node when it has just been moved."""
-        async with self._done(tenant, statement, values) as cursor:
+        """Return the rows of the statement."""
+        async with self._execute(tenant, statement, values) as cursor:
             return await cursor.fetchall()
 
     async def run(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> int:
-        """The same of a statement that answers nothing; how many rows it touched."""
-        async with self._done(tenant, statement, values) as cursor:
+        """Execute the statement; return how many rows it touched."""
+        async with self._execute(tenant, statement, values) as cursor:
             return cursor.rowcount
 
     @asynccontextmanager
-    async def _done(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> AsyncIterator[Cursor]:
+    async def _execute(
+        self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]
+    ) -> AsyncIterator[Cursor]:
         lease = self.tenant(tenant)
         async with lease as link:
             try:
@@ -234,78 +254,52 @@ class Pool:
                 cursor = await (await lease.again(error)).cursor.execute(statement, values)
             yield cursor
 
+    # Nodes, and work on each of them. All raise Unavailable.
+
     async def nodes(self) -> Sequence[Node]:
-        """Every node, the coordinator first. Raises Unavailable."""
-        return await self._router.nodes()
+        """Return every node, the coordinator first."""
+        return await self.router.nodes()
+
+    async def holding(self) -> list[Node]:
+        """Return the nodes that hold tenants."""
+        return [node for node in await self.nodes() if node in self.router.parts]
 
     async def homes(self, tenants: Iterable[Tenant], *, anew: bool = False) -> Mapping[Node, Sequence[Tenant]]:
-        """The tenants by the node that holds them; `anew`: not as remembered. Raises Unavailable."""
+        """Return the tenants by their node; `anew`: not as remembered."""
         wanted = list(tenants)
         orgs = {tenant.org for tenant in wanted}
         if anew:
-            self._router.forget(orgs)
-        homes = await self._router.homes(orgs)
+            self.router.forget(orgs)
+        homes = await self.router.homes(orgs)
         found: dict[Node, list[Tenant]] = {}
         for tenant in wanted:
             found.setdefault(homes[tenant.org], []).append(tenant)
         return found
 
-    async def each(self, work: Work[T]) -> list[T]:
-        """Do something on each node that holds tenants; a node out of reach is left out. Raises Unavailable when all are."""
-        nodes = await self.holding()
-        outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
-        found: list[T] = []
-        missed: list[Unavailable] = []
-        for node, outcome in zip(nodes, outcomes, strict=True):
-            if isinstance(outcome, Unavailable):
-                missed.append(outcome)
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            else:
-                found.append(outcome)
-            self._tell(node, outcome)
-        if missed and not found:
-            raise missed[0]
-        return found
+    async def has_moved(self, org: str) -> bool:
+        """Return whether the organisation is on another node than was remembered; from now on that one is."""
+        return not self.router.alone and await self.router.has_moved(org, self.router.known(org))
 
-    async def every(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
-        """Do something on every node (mostly that holds tenants). Raises Unavailable when one of them is out of reach."""
+    async def scatter_best_effort(self, work: Work[T]) -> list[T]:
+        """Run work on all nodes that hold tenants at once, and leave out those out of reach, unless all are."""
+        nodes = await self.holding()
+        outcomes = await settled(self.on(node, work) for node in nodes)
+        for node, outcome in zip(nodes, outcomes, strict=True):
+            self._log_reach(node, outcome)
+        return reached(outcomes)
+
+    async def scatter_all(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
+        """Run work on these nodes, by default those that hold tenants, one after the other."""
         return [await self.on(node, work) for node in nodes or await self.holding()]
 
-    async def close(self) -> None:
-        await self._router.close()
-        for node in self._pools.values():
-            await node.close()
-        await asyncio.gather(*self._closing)
-
-    def known_home(self, org: str) -> NodePool | None:
-        """The connections to the organisation's node, unless it must be asked for."""
-        node = self._router.known(org)
-        return self._pool_of(node) if node is not None else None
-
-    async def home_of(self, org: str) -> NodePool:
-        """The connections to the organisation's node. Raises Unavailable."""
-        return self._pool_of((await self._router.homes([org]))[org])
-
-    async def moved(self, org: str, from_node: NodePool) -> bool:
-        """Whether the organisation is on another node by now. Raises Unavailable."""
-        return await self._router.moved(org, from_node.node)
-
-    async def holding(self) -> list[Node]:
-        """The nodes that hold tenants. Raises Unavailable."""
-        return [node for node in await self.nodes() if node in self._router.parts]
-
     async def on(self, node: Node, work: Work[T]) -> T:
-        """Do something on one node. Of what was divided anew in the meantime, the parts are looked up again.
-
-        Raises Unavailable.
-        """
+        """Run work on one node; its shards are looked up again when they were divided or moved meanwhile."""
         try:
             return await self._once(node, work)
         except (errors.UndefinedTable, _Divided):
-            if self._router.parts.get(node) is None:
+            if self.router.parts.get(node) is None:
                 raise
-            await self._router.refresh(divided=True)
+            await self.router.refresh(divided=True)
         try:
             return await self._once(node, work)
         except _Divided as error:
@@ -313,56 +307,37 @@ class Pool:
 
     async def _once(self, node: Node, work: Work[T]) -> T:
         async with self.at(node) as link:
-            link.parts = self._router.parts.get(node)
-            if link.parts is not None and not await _still_here(link, link.parts):
+            link.parts = self.router.parts.get(node)
+            if link.parts is not None and not await _are_current(link, link.parts):
                 raise _Divided
             return await work(link)
 
-    def _tell(self, node: Node, outcome: object) -> None:
-        """Once that a node is away, and once that it is back."""
-        pool, missed = self._pool_of(node), isinstance(outcome, Unavailable)
+    def _log_reach(self, node: Node, outcome: object) -> None:
+        """Log once that a node is away, and once that it is back."""
+        pool, missed = self.pool_of(node), isinstance(outcome, Unavailable)
         if missed and not pool.missed:
             LOG.warning("%s is out of reach, and left out: %s", node.name, outcome)
         elif pool.missed and not missed:
             LOG.info("%s is back", node.name)
         pool.missed = missed
 
-    def _pool_of(self, node: Node) -> NodePool:
-        pool = self._pools.get(node)
-        if pool is None:
-            pool = self._pools[node] = NodePool(node, self._size, self._patience, self._known)
-        return pool
+    async def _query_catalogue(self, statement: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+        """Ask whichever node answers; before the first time only the coordinator is known."""
 
-    async def strayed(self, org: str) -> bool:
-        """Whether the organisation is elsewhere than it was thought to be; from now on it is thought to be there.
+        async def nodes() -> Sequence[Node]:
+            return self.router.known_nodes or (self._coordinator,)
 
-        Raises Unavailable.
-        """
-        before = self._router.known(org)
-        if self._router.alone:
-            return False
-        self._router.forget([org])
-        return (await self._router.homes([org]))[org] != before
+        async with self._lease(nodes) as link:
+            return await fetch(link.connection, statement.encode(), values)
 
-    async def _first(self) -> NodePool:
-        return self._pool_of((await self.nodes())[0])
-
-    async def _every(self) -> Sequence[NodePool]:
-        return [self._pool_of(node) for node in await self.nodes()]
-
-    async def _ask(self, statement: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
-        """Ask whichever node answers what the catalogue says."""
-
-        async def known() -> Sequence[NodePool]:
-            return [self._pool_of(node) for node in self._router.known_nodes or (self._coordinator,)]
-
-        async with AnyLease(known) as link:
-            cursor = await link.connection.execute(statement.encode(), values)
-            return await cursor.fetchall()
-
-    def _only_these(self, nodes: Sequence[Node]) -> None:
-        """Let go of the connections to nodes that are none any more."""
+    def _close_others(self, nodes: Sequence[Node]) -> None:
+        """Close the connections to servers that are no nodes any more."""
         for node in self._pools.keys() - set(nodes):
             task = asyncio.create_task(self._pools.pop(node).close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
+
+
+async def _are_current(link: PooledConnection, parts: Parts) -> bool:
+    """Return whether the node itself takes the shards for its own: one that was moved away stays there for a while, outdated."""
+    return sorted(await fetch_value(link.connection, _LOCAL_SHARDS)) == sorted(parts.get("jobs", ()))

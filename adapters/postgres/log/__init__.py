@@ -1,1 +1,0 @@
-"""Reading event logs: how far they go, and pages of them."""
