@@ -104,7 +104,7 @@ def test_the_kit_is_a_small_distribution_of_its_own(wheels: Mapping[str, Path]) 
     about = metadata(wheels["joinery_sdk"])
     assert (about["Name"], about["Version"]) == ("joinery-sdk", VERSION)
     always = [needed for needed in about.get_all("Requires-Dist", []) if "extra" not in needed]
-    assert always == ["pluggy<2,>=1.5"]
+    assert always == ["pluggy<2,>=1.5", "protego<1,>=0.5"]
     with zipfile.ZipFile(wheels["joinery_sdk"]) as archive:
         shipped = {name.removeprefix("joinery_sdk/") for name in archive.namelist() if ".dist-info/" not in name}
     modules = {path.relative_to(KIT).as_posix() for path in KIT.rglob("*.py")}

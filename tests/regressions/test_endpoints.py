@@ -51,7 +51,9 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
             async def create(org: str) -> Any:
                 async with uow.begin(Tenant(org, True), builders.CALL) as tx:
                     await begun.wait()
-                    return await service.create(tx, {"url": "https://a.example/", "event_types": ("*",)}, "2026-10-04")
+                    return await service.create_with_secret(
+                        tx, {"url": "https://a.example/", "event_types": ("*",)}, "2026-10-04"
+                    )
 
             await asyncio.gather(*(create(organisation.id) for organisation in owners[:2]))
             async with pool.owner() as link:

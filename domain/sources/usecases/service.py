@@ -85,6 +85,9 @@ class SourceService(ResourceService[Source]):
     async def _with_defaults(self, tx: Tx, new: Mapping[str, Any]) -> Mapping[str, Any]:
         kind, config = new["kind"], _plain(new.get("config", {}))
         connector = new.get("connector") or default_connector(kind, config)
+        self._checked(
+            kind, connector, config, new.get("schedule", Schedule())
+        )  # a wrong source is refused before the quota is read
         org = await tx[OrgStore].own()
         await refuse_more(tx, org.plan)
         if new.get("first_party") and org.kind != "vendor":
@@ -109,7 +112,7 @@ class SourceService(ResourceService[Source]):
         return derived
 
     async def _complete(self, tx: Tx, row: Source, names: Collection[str]) -> Source:
-        info = self.connectors.info(row.connector)
+        info = None if row.connector == PUSH else self.connectors.info(row.connector)
         if {"connector", "config", "schedule"} & set(names):
             self._checked(row.kind, row.connector, row.config, row.schedule)
         return replace(row, **_pulls(row, info, tx.now)) if {"schedule", "status"} & set(names) else row
