@@ -13,10 +13,8 @@ from random import Random
 
 from benchmarks.habits import metric, retold, things
 from benchmarks.ingest import line
-from domain.matching.columns import fields, stated
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
-from domain.matching.whole import matched
+from domain.matching.features import Facts, fields_by_header, read, texts_by_field
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 
 Pair = tuple[str, str]
 Probabilities = Mapping[Pair, float]
@@ -26,9 +24,9 @@ def items(path: Path) -> Iterator[Facts]:
     """The items of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
-        known = fields(rows.fieldnames or ())
+        known = fields_by_header(rows.fieldnames or ())
         for row in rows:
-            yield read(row["id"], stated(row, known))
+            yield read(row["id"], texts_by_field(row, known))
 
 
 def pairs(path: Path) -> dict[Pair, str]:

@@ -1,25 +1,46 @@
-"""The comparisons of two items: each looks at one fact and answers one of its levels."""
+"""The comparisons of two items: each looks at one feature and answers one of its levels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum
-from typing import Final
+from typing import Final, Protocol
 
-from domain.matching.facts import Facts
-from domain.matching.frequencies import Rarity
-from domain.matching.lexicon import COLOURS
+from domain.matching.features import Facts
 from domain.matching.measures import beyond, close, same_size
-from domain.matching.words import alike
+from domain.matching.words import COLOURS, alike
 
 _LONG: Final = 9
+
 HUB: Final = 3
 """A code that more items than this bear names a family, not an item."""
+
 _ROUNDED: Final = 1.02
+
 _FIGURES: Final = 12
 """Characters of a number that is compared by its value, at most."""
+
 _OTHERWISE: Final = 48
 """Words of either title that are looked for in other spellings: each is held against each."""
+
+
+class Rarity(Protocol):
+    """How rare what two items may share is among the items of both sides."""
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        """How many items bear a code."""
+        ...
+
+    @property
+    def stems(self) -> Mapping[str, int]:
+        """How many items bear a code of that stem."""
+        ...
+
+    @property
+    def information(self) -> Mapping[str, float]:
+        """The bits that sharing a word is worth."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +298,7 @@ def _weight(a: Facts, b: Facts, frequencies: Rarity) -> int:
 
 _PACK: Final = 1.45
 """How many times what a piece costs two of it cost, at least."""
+
 _PRICE: Final = (1.03, 1.15, 1.4, 2.0)
 
 
@@ -384,7 +406,9 @@ COMPARISONS: Final = (
 )
 """Every comparison, in the order of a pair's levels."""
 
+
 Levels = tuple[int, ...]
+
 _LEVEL_OF: Final = tuple(comparison.level for comparison in COMPARISONS)
 
 

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
-from domain.ingestion.ports import ParseFailed, ReadingOrder
-
 from adapters.files.spool import FileSpools
 from adapters.http.client import GuardedClient
 from adapters.pluggy.allowlist import AllowlistError

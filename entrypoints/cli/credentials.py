@@ -4,19 +4,19 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from domain.access.ports import KeyStore
-from domain.audit.ports import AuditLog
-from domain.oauth.ports import AppStore
-from domain.orgs.ports import OrgStore
 
 from domain.access.model import ROLES, SCOPES, ApiKey, Principal
+from domain.access.ports import KeyStore
 from domain.access.usecases import KeyRequest, scopes_of
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind
+from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
+from domain.orgs.ports import OrgStore
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import OPERATOR, OrganisationStore, attributes, begin
 from entrypoints.container import Container

@@ -8,19 +8,19 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
-from domain.audit.ports import AuditLog
-from domain.catalogue.ports import CatalogueStore
-from domain.jobs.ports import JobStore
-from domain.matching.ports import MatchIndexStore
 
 from adapters.files.packing import GzipPacker
 from adapters.postgres.erasing import PostgresErasure
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
+from domain.catalogue.ports import CatalogueStore
 from domain.exports.model import MANIFEST, PRODUCTS
+from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Tenant
-from domain.matching.queueing import matching
+from domain.matching.index import matching
+from domain.matching.ports import MatchIndexStore
 from domain.orgs.model import KINDS, Organisation, Plan
 from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS

@@ -4,15 +4,15 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 from cyclopts import Parameter
-from domain.audit.ports import AuditLog
-from domain.orgs.ports import OrgStore
 
 from domain.access.model import ROLES
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.people.model import Purpose, SecurityEvent, User
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes, begin

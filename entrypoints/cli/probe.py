@@ -4,8 +4,6 @@ import json as jsons
 import os
 from collections.abc import Iterator
 
-from domain.kernel.resource import View
-
 from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments

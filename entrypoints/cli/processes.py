@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
-from domain.platform.ports import SchemaCheck
 
 from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
+from domain.platform.ports import SchemaCheck
 from domain.platform.usecases import Heartbeat
 from entrypoints import settings
 from entrypoints.container import Container, opened

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
-
 from domain.catalogue.model import Stream
 from domain.kernel.paging import PageRequest
 from domain.kernel.plain import instant, plain
 from domain.runs.model import Run, RunFilter
+from domain.runs.ports import RunStore
 from domain.sources.model import Source, freshness
+from domain.sources.ports import SourceStore
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
 

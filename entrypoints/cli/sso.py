@@ -5,13 +5,13 @@ import sys
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
-from domain.sso.ports import ProviderFault, SsoStore
 
 from domain.access.model import ROLES
 from domain.kernel.mail_addresses import address_key
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.sso.model import Domain
+from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.settings import Wanted
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import OrganisationStore, attributes, begin

@@ -13,7 +13,7 @@ _NO_PICTURES: Final = frozenset({"video", "document"})
 _RANK: Final = {availability: rank for rank, availability in enumerate(Availability)}
 _AT_HAND: Final = frozenset({Availability.IN_STOCK, Availability.LOW_STOCK})
 ASKED: Final = ("price", "msrp", "map", "cost")
-"""What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
+"""What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/features.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

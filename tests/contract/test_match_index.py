@@ -10,11 +10,12 @@ from benchmarks.habits import metric, retold, things
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
 from domain.kernel.tenancy import Tenant
-from domain.matching.calibration import probability
-from domain.matching.facts import Facts
-from domain.matching.indexed import ALL, LISTED, Item, KeyChange, MatchModel, Queued, StoredVariant, changes
-from domain.matching.stored import facts_of
-from domain.matching.weights import SHIPPED
+from domain.matching.scoring import probability
+from domain.matching.features import Facts
+from domain.matching.index import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
+from domain.matching.features import StoredVariant
+from domain.matching.features import facts_of
+from domain.matching.scoring import SHIPPED
 from domain.matching.model import OFFERED_AT, key_of
 from domain.matching.usecases import matching_stage
 from ports.unit_of_work import UnitOfWork

@@ -9,8 +9,8 @@ from domain.catalogue.model import Variant
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.kernel.errors import Conflict
-from domain.matching import families
-from domain.matching.calibration import probability
+from domain.matching import merge_plan
+from domain.matching.scoring import probability
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
     DecidedBy,
@@ -23,7 +23,7 @@ from domain.matching.model import (
     ScoredPair,
     key_of,
 )
-from domain.matching.usecases.judged_items import judged_items
+from domain.matching.usecases.judging import judged_items
 from domain.matching.usecases.offering import Offering
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -209,13 +209,13 @@ async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None
 
 
 async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "BY_ITSELF", families.Extent(2, 9))
+    monkeypatch.setattr(merge_plan, "BY_ITSELF", merge_plan.Extent(2, 9))
     a, b, c = await one_of_each(shop)
     pairs = scored(shop, a, b, 0.999), scored(shop, b, c, 0.998)
     for _ in "12":
         found = await offer(shop, *pairs)
         left = found[key_of(b.id, c.id)]
-        assert (left.status, left.conflicts) == (PairStatus.OPEN, (families.FAMILY,))
+        assert (left.status, left.conflicts) == (PairStatus.OPEN, (merge_plan.FAMILY,))
         assert found[key_of(a.id, b.id)].status == PairStatus.MERGED
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         with pytest.raises(Conflict, match="3 products with 3 variants"):
@@ -224,7 +224,7 @@ async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, m
 
 
 async def test_not_even_a_person_ties_more_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "BY_HAND", families.Extent(9, 3))
+    monkeypatch.setattr(merge_plan, "BY_HAND", merge_plan.Extent(9, 3))
     [one, other] = [
         await shop.load(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)
     ]

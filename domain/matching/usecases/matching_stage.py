@@ -11,14 +11,12 @@ from typing import Any, Final, Protocol, TypeVar
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
-from domain.matching.facts import Facts, read
-from domain.matching.indexed import ALL, Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
-from domain.matching.linking import Linked, Linking, Steps, Wanted
+from domain.matching.candidates import Linked, Linking, Sight, Steps, Wanted
+from domain.matching.features import Facts, StoredVariant, facts_of, read
+from domain.matching.index import ALL, Item, KeyChange, MatchModel, Queued, changes, listed_keys
 from domain.matching.model import ScoredPair
 from domain.matching.ports import MatchIndexStore
-from domain.matching.sight import Sight
-from domain.matching.stored import facts_of
-from domain.matching.weights import SAMPLE, SHIPPED, Weights
+from domain.matching.scoring import SAMPLE, SHIPPED, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")

@@ -1,22 +1,30 @@
-"""Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction."""
+"""Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction.
+
+Also what follows for merged products when a decision is undone by the audit log, or when a source's rights have changed.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from domain.audit.model import Act, Change
 from domain.audit.ports import AuditLog
 from domain.catalogue.laying import Cause, Laid, Laying
-from domain.catalogue.overlay import TiedProducts, shown
+from domain.catalogue.overlay import Precedence, TiedProducts, shown
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
 from domain.events.ports import EventLog
+from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
+from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import changed, existing
 from domain.kernel.tenancy import AuditContext
-from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
+from domain.matching.merge_plan import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import (
     MERGE_AUDITED,
     OFFERED_AT,
@@ -31,7 +39,8 @@ from domain.matching.model import (
     PairStatus,
 )
 from domain.matching.ports import MergeStore, PairStore
-from ports.unit_of_work import Tx
+from domain.sources.ports import SourceStore
+from ports.unit_of_work import Tx, UnitOfWork
 
 AGENT: Final = "agent"
 
@@ -267,3 +276,111 @@ def _found_merge(merge: Merge | None) -> Merge:
     if merge is None:
         raise NotFound
     return merge
+
+
+_APPLIED: Final = MergeStatus.APPLIED
+
+
+async def take_back_decisions(tx: Tx, act: Act) -> None:
+    """Merges that were made count no more, those that were undone count again, and pairs stand as before.
+
+    Raises NotFound; Conflict where another merge rests on one that would go, or what was one cannot be any more.
+    """
+    await tx[CatalogueStore].take_turn(merging=True)
+    merges = {change.id: change for _, change in act.changes("merge")}
+    pairs = {change.id: change for _, change in act.changes("match_pair")}
+    if merges:
+        await _put_back_merges(tx, merges, pairs)
+    for id, change in pairs.items():
+        await _put_back_pair(tx, id, change, act.entries[0].created_at)
+
+
+async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
+    merges = [await _merge(tx, id) for id in changes]
+    products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
+    tied = await tx[CatalogueStore].tied(products, products)
+    known = await tx[PairStore].of_variants([*tied.owners()])
+    plan = MergePlan.of(tied, await applied(tx, tied), tx.now, known)
+    apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
+    apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
+    going = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
+    coming = [merge for merge in merges if changes[merge.id].before.get("status") == _APPLIED]
+    _refuse_moved(going, coming)
+    rests_on = {id: one.before["rests_on"] for id, one in changes.items() if not {"status"} & one.after.keys()}
+    try:
+        plan.put_back(going, coming, rests_on)
+    except (StillNeeded, CannotMerge) as why:
+        raise Conflict(str(why)) from why
+    if one := next((pair for pair in apart if tied.root(pair.left) == tied.root(pair.right)), None):
+        raise Conflict(f"The pair {one.id}, which this would make one as well, was dismissed: reopen it first.")
+    await lay(tx, plan)
+
+
+def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
+    """Raises Conflict where merges are not as they were left."""
+    for merge in going:
+        if merge.status != _APPLIED:
+            raise Conflict(f"The merge {merge.id} is undone by now.")
+    for merge in coming:
+        if merge.status == _APPLIED:
+            raise Conflict(f"The merge {merge.id} counts by now.")
+
+
+async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
+    pair = existing(await tx[PairStore].get(id, lock=True))
+    values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
+    reopened = pair.status == PairStatus.DISMISSED and values.get("status") == PairStatus.OPEN
+    if reopened and await _is_overtaken(tx, pair, since):
+        values["status"] = PairStatus.SUPERSEDED
+    await change_pair(tx, pair, **values | ({"status": PairStatus(values["status"])} if "status" in values else {}))
+
+
+async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
+    """Whether the two cannot be merged any more by what was merged since."""
+    plan = await planned(tx, (pair.left, pair.right))
+    [apart] = await apart_of(tx, plan, [pair])
+    return not apart and any(merge.created_at > since for merge in plan.applied.values())
+
+
+async def _merge(tx: Tx, id: str) -> Merge:
+    return existing(await tx[MergeStore].get(id, lock=True))
+
+
+AT_ONCE: Final = 200
+"""Products whose families are shown anew in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The handler of `matching.rank` jobs; what is done twice changes nothing."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry out one job."""
+        context = job.context()
+        after: str | None = ""
+        while after is not None and not lost.is_set():
+            async with self.uow.begin(job.tenant, context) as tx:
+                after = await self._some(tx, job, after)
+
+    async def _some(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
+        """Some products behind that id; answers behind which to go on, or None at the end."""
+        await tx[CatalogueStore].take_turn(merging=True)
+        source = str(job.args["source"])
+        ids = await tx[CatalogueStore].tied_of(source, after, AT_ONCE)
+        now = await tx[SourceStore].get(source)
+        if not ids or now is None:
+            await tx[JobStore].finish(job)
+            return None
+        tied = await tx[CatalogueStore].tied(ids)
+        was = Precedence.by(first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"]))
+        before = shown(replace(tied, words={**tied.words, source: was}))
+        laying = Laying(before, tied, Cause(None, tx.now))
+        laid = laying.laid()
+        if laying.events:
+            await tx[CatalogueStore].lay(laid, tx.now)
+            await tx[EventLog].append(laying.events)
+        await tx[JobStore].hold(job, self.lease)
+        return ids[-1]

@@ -10,22 +10,12 @@ from domain.catalogue.ports import CatalogueStore
 from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.resource import changed
-from domain.matching.calibration import LEAST, probability
-from domain.matching.deciding import CannotMerge, MergePlan, TooMany
-from domain.matching.families import FAMILY
 from domain.matching.judging import judging
-from domain.matching.model import (
-    OFFERED_AT,
-    PAIR_AUDITED,
-    DecidedBy,
-    MatchPair,
-    Merge,
-    PairStatus,
-    ScoredPair,
-    key_of,
-)
+from domain.matching.merge_plan import FAMILY, CannotMerge, MergePlan, TooMany
+from domain.matching.model import OFFERED_AT, PAIR_AUDITED, DecidedBy, MatchPair, Merge, PairStatus, ScoredPair, key_of
 from domain.matching.ports import PairStore
-from domain.matching.usecases.judge_settings import settings_of
+from domain.matching.scoring import LEAST, probability
+from domain.matching.usecases.judging import settings_of
 from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
 

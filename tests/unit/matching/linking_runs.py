@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from domain.matching.facts import Facts
-from domain.matching.indexed import Item, Listed, changes
-from domain.matching.linking import Linking, Steps, Wanted
+from domain.matching.features import Facts
+from domain.matching.index import Item, Listed, changes
+from domain.matching.candidates import Linking, Steps, Wanted
 from domain.matching.model import ScoredPair
-from domain.matching.sight import Sight
-from domain.matching.weights import SHIPPED
+from domain.matching.candidates import Sight
+from domain.matching.scoring import SHIPPED
 
 R = TypeVar("R")
 

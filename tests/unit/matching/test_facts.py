@@ -4,10 +4,10 @@ from time import thread_time
 
 import pytest
 
-from domain.matching import conflicts as rules
+from domain.matching import scoring as rules
 from domain.matching.comparisons import COMPARISONS, compare
-from domain.matching.facts import Facts, read
-from domain.matching.frequencies import Frequencies
+from domain.matching.features import Facts, read
+from domain.matching.tables import Frequencies
 from domain.matching.words import alike
 
 

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from domain.matching.calibration import CONTESTED, probability
+from domain.matching.scoring import CONTESTED, probability
 from domain.matching.comparisons import COMPARISONS
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
+from domain.matching.features import Facts, read
+from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.model import MERGED_AT
 from domain.matching.scoring import Scored
-from domain.matching.whole import matched
+from domain.matching.tables import matched
 from benchmarks.habits import metric, retold, things
 
 Row = dict[str, str]

@@ -6,9 +6,9 @@ from time import thread_time
 
 import pytest
 
-from domain.matching import measures, stored, words
-from domain.matching.facts import read
-from domain.matching.indexed import StoredVariant
+from domain.matching import features, measures, words
+from domain.matching.features import read
+from domain.matching.features import StoredVariant
 from tests.unit.ingestion.test_linear_text import CACHES, SHAPES
 
 SMALL, LARGE = 2 * 1024, 8 * 1024
@@ -36,7 +36,7 @@ def _all_fields(text: str) -> object:
 
 def _stored(text: str) -> object:
     variant = {"title": text, "axes": {"Size": text, "Colour": text, "Pack": text}, "materials": [text]}
-    return stored.facts_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
+    return features.facts_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
 
 
 READERS: dict[str, Callable[[str], object]] = {

@@ -8,17 +8,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.habits import Thing, metric, retold, things
-from domain.matching.calibration import probability
-from domain.matching.facts import read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
-from domain.matching.indexed import LISTED, Item, Listed, changes
-from domain.matching.linking import Linking
+from domain.matching.scoring import probability
+from domain.matching.features import read
+from domain.matching.tables import LEFT, RIGHT, MatchIndex
+from domain.matching.index import LISTED, Item, Listed, changes
+from domain.matching.candidates import Linking
 from domain.matching.model import MERGED_AT
-from domain.matching.sight import Sight
-from domain.matching.stored import facts_of
-from domain.matching.indexed import StoredVariant
-from domain.matching.weights import SHIPPED
-from domain.matching.whole import matched
+from domain.matching.candidates import Sight
+from domain.matching.features import facts_of
+from domain.matching.features import StoredVariant
+from domain.matching.scoring import SHIPPED
+from domain.matching.tables import matched
 from tests.support.matching import products_of
 from tests.unit.matching.linking_runs import Index, items, linked
 

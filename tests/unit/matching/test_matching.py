@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.matching.calibration import probability
+from domain.matching.scoring import probability
 from domain.matching.comparisons import COMPARISONS, compare
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
+from domain.matching.features import Facts, read
+from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.scoring import Scored, evidence
-from domain.matching.whole import matched
+from domain.matching.tables import matched
 from benchmarks.habits import metric, retold, things
 
 Sides = tuple[list[Facts], list[Facts]]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from domain.matching.indexed import StoredVariant
-from domain.matching.stored import facts_of
-from domain.matching.facts import Facts
+from domain.matching.features import StoredVariant
+from domain.matching.features import facts_of
+from domain.matching.features import Facts
 
 
 def facts(

@@ -1,16 +1,18 @@
-"""What an item says, read once: the independent facts that two items are compared by."""
+"""Match features: what an item says, read once from a row of texts or from a stored variant, in the form that comparisons need."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from domain.catalogue.search import gtin_key
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.text import stated
 from domain.ingestion.values.weights import parse_weight
-from domain.matching.lexicon import (
+from domain.kernel.money import EXPONENTS
+from domain.matching.measures import MOST, Size, bounded, length, sizes
+from domain.matching.words import (
     ACCESSORIES,
     COLOURS,
     CORPORATE,
@@ -20,40 +22,67 @@ from domain.matching.lexicon import (
     QUANTITY_UNITS,
     SPACED,
     STOP,
+    chunks,
+    code,
+    folded,
+    number_of,
+    parts,
+    quantity,
+    stem,
+    word,
+    words,
 )
-from domain.matching.measures import MOST, Size, bounded, length, sizes
-from domain.matching.words import chunks, code, folded, number_of, parts, quantity, stem, word, words
 
 _SET: Final = re.compile(
     r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
     r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|(?<!\d )(?<!\d[\"'] )\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
 )
+
 _PIECES: Final = re.compile(
     r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b"
 )
+
 _TABLE: Final = re.compile(
     r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)"
 )
+
 _PLUS: Final = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
+
 _FOR: Final = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
+
 _COMPOUND: Final = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
+
 _PRICE: Final = re.compile(r"\d[\d.,]*")
+
 _QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
+
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+
 _COUNTED: Final = re.compile(r"\d+[a-z]+")
+
 _WORDY: Final = re.compile(r"[a-z]{6}")
+
 _DIGITS: Final = re.compile(r"\d+")
+
 _DEAREST: Final = 10**12
+
 _JOIN: Final = " - "
+
 _DEGREES: Final = frozenset(("light", "dark"))
+
 _DESCRIBED: Final = 600
+
 _TOLD: Final = 64
 """Telling words of a title that are compared, and as many of its axes and collection: the first ones, so that a comparison is bounded."""
+
 _NAMED: Final = 32
 """Words of a brand, a colour or a finish that are compared, and codes of a title or of its axes."""
+
 _UNIT: Final = 12
+
 _NOUN: Final = 4
 """Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
+
 _CODE: Final = 64
 """Characters of a code, at most."""
 
@@ -103,6 +132,19 @@ class Facts:
     """Words of the description."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredVariant:
+    """A variant as its source states it: ProductData, VariantData, and one price in minor units of its currency."""
+
+    variant: str
+    product: str
+    source: str
+    product_data: Mapping[str, Any]
+    variant_data: Mapping[str, Any]
+    price: int | None = None
+    currency: str | None = None
+
+
 def read(id: str, given: Mapping[str, str]) -> Facts:
     """The facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
     told = _told(given)
@@ -113,7 +155,7 @@ def read(id: str, given: Mapping[str, str]) -> Facts:
     aside = known | colour | STOP | DRESSING
     called = frozenset(w for some in told.named for w in _first((w for w in some if w not in aside), _TOLD))
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
-    sides, figures = _sides(given)
+    sides, figures = _stated_sides(given)
     described, mentioned = _described(given.get("description", ""))
     return Facts(
         id=id,
@@ -134,10 +176,10 @@ def read(id: str, given: Mapping[str, str]) -> Facts:
         figures=figures,
         sizes=told.sizes,
         weight=_weight(given.get("weight", ""), given.get("weight_unit", "")),
-        price=_price(given.get("price", "")),
+        price=_stated_price(given.get("price", "")),
         currency=given.get("currency", "").strip().lower(),
         packs=_packs(told.flat, given.get("pack", "")),
-        pieces=_pieces(told.flat, given.get("pieces", "")),
+        pieces=_stated_pieces(told.flat, given.get("pieces", "")),
         accessory=_accessory(told.flat),
         described=described,
     )
@@ -275,7 +317,7 @@ def _gtin(text: str) -> str | None:
     return gtin_key(parsed.value) if parsed and parsed.value and not parsed.faults else None
 
 
-def _sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
+def _stated_sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
     unit = given.get("dim_unit", "")
     width, depth, height = (length(given.get(name, ""), unit) or (None, None) for name in ("width", "depth", "height"))
     return (width[0], depth[0], height[0]), (width[1], depth[1], height[1])
@@ -288,7 +330,7 @@ def _weight(text: str, unit: str) -> float | None:
     return None if read is None or read["hundredths_lb"] >= 100 * MOST else read["hundredths_lb"] * 0.0045359237
 
 
-def _price(text: str) -> float | None:
+def _stated_price(text: str) -> float | None:
     match = _PRICE.search(text)
     if match is None:
         return None
@@ -323,7 +365,7 @@ def _packs(flat: str, field: str) -> int | None:
     return 2 if re.search(r"\bpair\b", flat) else None
 
 
-def _pieces(flat: str, field: str) -> int | None:
+def _stated_pieces(flat: str, field: str) -> int | None:
     """How many pieces a set has: `table and 4 chairs` has five."""
     if (count := _stated_count(field)) is not None:
         return count
@@ -338,3 +380,191 @@ def _accessory(flat: str) -> frozenset[str]:
     if match is None:
         return frozenset()
     return frozenset(w for w in words(flat[: match.start()]) if w in ACCESSORIES)
+
+
+_HEADERS: Final = {
+    "title": "title name product_name product_title",
+    "brand": "brand manufacturer vendor",
+    "mpn": "mpn part_number manufacturer_part_number",
+    "model": "model modelno model_number model_no",
+    "sku": "sku",
+    "gtin": "gtin ean upc barcode gtin13 gtin14",
+    "price": "price",
+    "currency": "currency",
+    "description": "description",
+    "collection": "collection series",
+    "colour": "colour color",
+    "finish": "finish",
+    "width": "width",
+    "depth": "depth length",
+    "height": "height",
+    "dim_unit": "dim_unit dimension_unit size_unit",
+    "weight": "weight",
+    "weight_unit": "weight_unit",
+    "pack": "pack pack_size pack_quantity set_of",
+    "pieces": "pieces number_of_pieces",
+}
+
+FIELDS: Final = {header: field for field, headers in _HEADERS.items() for header in headers.split()}
+"""Field by header."""
+
+
+def fields_by_header(headers: Iterable[str]) -> dict[str, str]:
+    """The field of each header that has one, whatever its case; of several headers of a field all are kept."""
+    named = {header: "_".join(folded(header).replace("-", " ").replace("_", " ").split()) for header in headers}
+    return {header: FIELDS[name] for header, name in named.items() if name in FIELDS}
+
+
+def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """A row's texts by field; where several columns state one, the first that is not blank."""
+    found: dict[str, str] = {}
+    for header, field in known.items():
+        text = row.get(header) or ""
+        if text.strip() and field not in found:
+            found[field] = text
+    return found
+
+
+def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """The headers that say nothing here; the id's column apart."""
+    return [header for header in headers if header not in known and folded(header).strip() != "id"]
+
+
+_KG: Final = 0.0045359237
+
+_CM: Final = 0.0254
+
+_COLOUR_AXES: Final = frozenset("color colour farbe couleur kleur colore".split())
+
+_FINISH_AXES: Final = frozenset("finish oberflache wood frame".split())
+
+_PACK_AXES: Final = frozenset("pack quantity qty".split())
+
+_SIDES: Final = ("width", "depth", "height")
+
+_DIAMETER: Final = "diameter"
+
+
+def facts_of(item: StoredVariant) -> Facts:
+    """The facts of a variant. Its axes tell it from its siblings, and materials count as described.
+
+    Cartons are no facts: they are the parcel, not the item.
+    """
+    product, variant = item.product_data, item.variant_data
+    colour, finish, others, pack = _axes(variant)
+    title, axes = _titles(product, variant, others)
+    given = {
+        "title": title,
+        "axes": axes,
+        "brand": product.get("brand", ""),
+        "collection": product.get("collection", ""),
+        "description": " ".join((product.get("description", ""), *variant.get("materials", ()))),
+        "gtin": variant.get("gtin", ""),
+        "mpn": variant.get("mpn", ""),
+        "sku": variant.get("sku", ""),
+        "colour": variant.get("colour", "") or colour,
+        "finish": variant.get("finish", "") or finish,
+        "pack": pack,
+        "pieces": _pieces(variant),
+        "currency": item.currency or "",
+    }
+    sides, figures = _sides(variant)
+    weight = variant.get("weight")
+    return replace(
+        read(item.variant, given),
+        sides=sides,
+        figures=figures,
+        weight=weight["hundredths_lb"] * _KG if weight and weight["hundredths_lb"] < 100 * MOST else None,
+        price=_price(item),
+    )
+
+
+def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
+    """Colour, finish, what else the axes say, and how many are sold together."""
+    colours, finishes, others, pack = list[str](), list[str](), list[str](), ""
+    for name, value in variant.get("axes", {}).items():
+        called = set(folded(name).replace("_", " ").split())
+        if called & _COLOUR_AXES:
+            colours.append(value)
+        elif called & _FINISH_AXES:
+            finishes.append(value)
+        elif called & _PACK_AXES and value.strip().isdigit():
+            pack = value
+        else:
+            others.append(value)
+    return " ".join(colours), " ".join(finishes), others, pack
+
+
+def _titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> tuple[str, str]:
+    """Product and variant as one title, and what the axes say beside it; what is said twice once."""
+    title, own = product.get("title", ""), variant.get("title", "")
+    if own and set(words(folded(title))) <= set(words(folded(own))):
+        title, own = own, ""
+    rug = "" if variant.get("dimensions") else variant.get("rug", {}).get("size_text", "")
+    told: list[str] = []
+    return _unsaid((title, own), told), _unsaid((*axes, rug), told)
+
+
+def _unsaid(texts: Iterable[str], told: list[str]) -> str:
+    """Those of the texts that none of `told` contains, which has what was said so far, folded."""
+    new: list[str] = []
+    for text in texts:
+        flat = folded(text)
+        if text and not any(flat in one for one in told):
+            new.append(text)
+            told.append(flat)
+    return " - ".join(new)
+
+
+def _pieces(variant: Mapping[str, Any]) -> str:
+    """How many pieces a set has; blank for what is no set."""
+    whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
+    return str(whole) if 1 < whole < MOST else ""
+
+
+def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
+    """Width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
+    stated = dict(variant.get("dimensions", {}))
+    if round_ := stated.get(_DIAMETER):
+        stated = {"width": round_, "depth": round_} | stated
+    lengths = [stated.get(name) for name in _SIDES]
+    read = [one if one and one["hundredths_in"] < 100 * MOST else None for one in lengths]
+    made = [round(one["hundredths_in"] * _CM, 2) or None if one else None for one in read]
+    given = [bounded(float(one["given"]["value"])) or None if one else None for one in read]
+    return (made[0], made[1], made[2]), (given[0], given[1], given[2])
+
+
+def _price(item: StoredVariant) -> float | None:
+    if not item.price or item.currency is None:
+        return None
+    return item.price / float(10 ** EXPONENTS.get(item.currency, 2))
+
+
+class Price(NamedTuple):
+    """Minor units of a currency; None where nothing is stated."""
+
+    amount: int | None = None
+    currency: str | None = None
+
+
+def going_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
+    """Of offers that stand, by id and data: the lowest that is asked, else the lowest that is recommended (MSRP, else MAP)."""
+    least = min(offers, key=_place, default=None)
+    if least is None:
+        return Price()
+    data = least[1]
+    asked = data.get("price")
+    return Price(_recommended(data) if asked is None else asked, data.get("currency"))
+
+
+def _place(offer: tuple[str, Mapping[str, Any]]) -> tuple[float, float, str]:
+    """What states nothing comes last."""
+    id, data = offer
+    never = float("inf")
+    asked, recommended = data.get("price"), _recommended(data)
+    return never if asked is None else asked, never if recommended is None else recommended, id
+
+
+def _recommended(data: Mapping[str, Any]) -> int | None:
+    recommended: int | None = data.get("msrp")
+    return data.get("map") if recommended is None else recommended
