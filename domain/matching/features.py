@@ -22,8 +22,10 @@ from domain.matching.words import (
     QUANTITY_UNITS,
     SPACED,
     STOP,
+    by_other_name,
     chunks,
     code,
+    data,
     folded,
     number_of,
     parts,
@@ -382,37 +384,14 @@ def _accessory(flat: str) -> frozenset[str]:
     return frozenset(w for w in words(flat[: match.start()]) if w in ACCESSORIES)
 
 
-_HEADERS: Final = {
-    "title": "title name product_name product_title",
-    "brand": "brand manufacturer vendor",
-    "mpn": "mpn part_number manufacturer_part_number",
-    "model": "model modelno model_number model_no",
-    "sku": "sku",
-    "gtin": "gtin ean upc barcode gtin13 gtin14",
-    "price": "price",
-    "currency": "currency",
-    "description": "description",
-    "collection": "collection series",
-    "colour": "colour color",
-    "finish": "finish",
-    "width": "width",
-    "depth": "depth length",
-    "height": "height",
-    "dim_unit": "dim_unit dimension_unit size_unit",
-    "weight": "weight",
-    "weight_unit": "weight_unit",
-    "pack": "pack pack_size pack_quantity set_of",
-    "pieces": "pieces number_of_pieces",
-}
-
-FIELDS: Final = {header: field for field, headers in _HEADERS.items() for header in headers.split()}
-"""Field by header."""
+_FIELDS: Final = by_other_name(data("columns"))
+"""The field that each header states."""
 
 
 def fields_by_header(headers: Iterable[str]) -> dict[str, str]:
     """The field of each header that has one, whatever its case; of several headers of a field all are kept."""
     named = {header: "_".join(folded(header).replace("-", " ").replace("_", " ").split()) for header in headers}
-    return {header: FIELDS[name] for header, name in named.items() if name in FIELDS}
+    return {header: _FIELDS[name] for header, name in named.items() if name in _FIELDS}
 
 
 def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:

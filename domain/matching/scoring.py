@@ -8,7 +8,7 @@ from typing import Final
 
 from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
 from domain.matching.features import Facts
-from domain.matching.words import ACCESSORIES, FINISHES, alike
+from domain.matching.words import ACCESSORIES, FINISHES, alike, data
 
 Table = tuple[tuple[float, ...], ...]
 
@@ -142,26 +142,9 @@ def _shares(counts: Iterable[Sequence[float]], before: Table) -> Table:
     return tuple(made)
 
 
-_SHIPPED: Final = {
-    "gtin": ((0.9, 0.1), (0.002, 0.998)),
-    "code": ((0.6, 0.12, 0.04, 0.04, 0.03, 0.1, 0.1), (0.004, 0.004, 0.01, 0.004, 0.02, 0.35, 0.6)),
-    "title": ((0.3, 0.22, 0.2, 0.12, 0.08, 0.05, 0.03), (0.02, 0.03, 0.07, 0.14, 0.22, 0.27, 0.25)),
-    "quantities": ((0.45, 0.28, 0.14, 0.1, 0.03), (0.1, 0.15, 0.15, 0.3, 0.3)),
-    "brand": ((0.6, 0.2, 0.1, 0.1), (0.35, 0.15, 0.3, 0.2)),
-    "colour": ((0.6, 0.15, 0.1, 0.06, 0.05, 0.04), (0.06, 0.06, 0.08, 0.1, 0.1, 0.6)),
-    "dimensions": ((0.3, 0.3, 0.25, 0.1, 0.05), (0.02, 0.08, 0.15, 0.1, 0.65)),
-    "size": ((0.95, 0.05), (0.1, 0.9)),
-    "weight": ((0.8, 0.12, 0.08), (0.05, 0.15, 0.8)),
-    "price": ((0.25, 0.35, 0.25, 0.1, 0.05), (0.05, 0.14, 0.22, 0.26, 0.33)),
-    "pieces": ((0.85, 0.1, 0.05), (0.15, 0.65, 0.2)),
-    "description": ((0.3, 0.3, 0.4), (0.05, 0.25, 0.7)),
-}
-
-
+_SHIPPED: Final = data("weights")
 SHIPPED: Final = weights(
-    -1.0,
-    tuple((1.0, *_SHIPPED[c.name][0]) for c in COMPARISONS),
-    tuple((1.0, *_SHIPPED[c.name][1]) for c in COMPARISONS),
+    -1.0, *(tuple((1.0, *_SHIPPED[c.name][side]) for c in COMPARISONS) for side in ("matches", "others"))
 )
 """What is believed before any item was seen: shares of the levels among matches (m) and among other candidates (u)."""
 
