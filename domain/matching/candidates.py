@@ -1,22 +1,21 @@
 """Candidates of a batch of items from every other source, compared and scored; what must be read of the index is requested step by step."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from functools import partial
 from typing import Final, TypeVar
 
-from domain.matching.comparisons import COMPARISONS, Levels, compare
+from domain.matching.comparisons import COMPARISONS, Levels, Rarity, compare
 from domain.matching.features import Facts
 from domain.matching.index import (
     ALL,
     Item,
     Listed,
-    bits,
     brand_key,
     code_key,
     counted_keys,
-    listed_keys,
+    lookup_keys,
     nearest,
     terms,
 )
@@ -60,16 +59,13 @@ def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPa
     )
 
 
+Sources = tuple[str, str]
+"""Two sources, the lesser first."""
 KEYS: Final = 60_000
 """Keys that are remembered from batch to batch, about."""
-
-
 SHARE: Final = 0.45
 """What an item must have of the keys that the best candidate shares, to be one."""
-
-
 _NOBODY: Final[Mapping[str, Listed]] = {}
-
 _NONE: Final = Listed(0)
 
 
@@ -89,7 +85,7 @@ class Sight:
         self._items: dict[int, Item] = {}
         self._before: dict[int, Item] = {}
         self._keys_of: dict[int, list[str]] = {}
-        self._rarities: dict[tuple[str, str], PairRarity] = {}
+        self._rarities: dict[Sources, Rarity] = {}
 
     def unseen(self, keys: Iterable[str]) -> set[str]:
         """Those of the keys that were not read yet."""
@@ -110,7 +106,7 @@ class Sight:
         """The keys that an item is found by."""
         found = self._keys_of.get(item.number)
         if found is None:
-            found = self._keys_of[item.number] = listed_keys(item.facts)
+            found = self._keys_of[item.number] = lookup_keys(item.facts)
         return found
 
     def see(
@@ -128,10 +124,6 @@ class Sight:
         self._before, self._items = self._items, {}
         self._keys_of.clear()
 
-    def bearers(self, key: str, source: str) -> int:
-        """How many items of a source have a key."""
-        return self.listed(key, source).items
-
     def listed(self, key: str, source: str) -> Listed:
         """Who of a source has a key."""
         return self._keys.get(key, _NOBODY).get(source, _NONE)
@@ -148,66 +140,31 @@ class Sight:
             found = self._keys[key].get(source)
             if found is not None and found.numbers:
                 lists.append((found.items, key, found.numbers))
-        return nearest(lists, self.bearers(ALL, source), share)
+        return nearest(lists, self.listed(ALL, source).items, share)
 
-    def rarity(self, one: str, other: str) -> "PairRarity":
-        """How rare things are among the items of two sources."""
-        pair = (one, other) if one < other else (other, one)
-        found = self._rarities.get(pair)
-        if found is None:
-            found = self._rarities[pair] = PairRarity(self, pair)
-        return found
+    def rarity(self, sources: Sources) -> Rarity:
+        """Return how rare words and codes are among the items of two sources."""
+        if sources not in self._rarities:
 
+            def found(key: str) -> list[Listed]:
+                return [self.listed(key, source) for source in sources]
 
-class PairRarity:
-    """`domain.matching.frequencies.Rarity` over two sources, of the keys that a Sight has read."""
+            self._rarities[sources] = Rarity(
+                sum(entry.items for entry in found(ALL)),
+                lambda key: sum(entry.items for entry in found(key)),
+                lambda code: sum(entry.codes for entry in found(code_key(code))),
+                lambda stem: sum(entry.stems for entry in found(code_key(stem))),
+            )
+        return self._rarities[sources]
 
-    def __init__(self, sight: Sight, sources: tuple[str, str]) -> None:
-        self._sight, self._sources = sight, sources
-        self.codes, self.stems = _Counts(self, attrgetter("codes")), _Counts(self, attrgetter("stems"))
-        self.information = _Information(self)
-
-    def bearers(self, key: str) -> int:
-        """How many items of both sources have a key."""
-        return sum(self._sight.bearers(key, source) for source in self._sources)
-
-    def listed(self, key: str) -> list[Listed]:
-        """Who of either source has a key."""
-        return [self._sight.listed(key, source) for source in self._sources]
-
-    def knows_brand(self, item: Facts) -> bool:
-        """Whether both sources give several items this item's brand."""
+    def knows_brand(self, sources: Sources, item: Facts) -> bool:
+        """Return whether both sources give several items this item's brand."""
         key = brand_key(item)
-        return all(self._sight.bearers(key, source) >= OFTEN for source in self._sources)
-
-
-class _Counts(dict[str, int]):
-    def __init__(self, rarity: PairRarity, counted: Callable[[Listed], int]) -> None:
-        super().__init__()
-        self._rarity, self._counted = rarity, counted
-
-    def __missing__(self, one: str) -> int:
-        found = self[one] = sum(map(self._counted, self._rarity.listed(code_key(one))))
-        return found
-
-
-class _Information(dict[str, float]):
-    def __init__(self, rarity: PairRarity) -> None:
-        super().__init__()
-        self._rarity = rarity
-
-    def __missing__(self, word: str) -> float:
-        rarity = self._rarity
-        found = self[word] = bits(rarity.bearers(ALL), rarity.bearers(word))
-        return found
+        return all(self.listed(key, source).items >= OFTEN for source in sources)
 
 
 _RIVALS: Final = -5.0
 """log2 odds below which a candidate is nobody's rival here."""
-
-
-Sources = tuple[str, str]
-
 R = TypeVar("R")
 
 
@@ -328,7 +285,7 @@ class Linking:
         """Every pair that was compared and is worth it, weighed against its rivals."""
         made: list[Scored] = []
         for sources, graph in sorted(self._graphs.items()):
-            known = self._sight.rarity(*sources).knows_brand
+            known = partial(self._sight.knows_brand, sources)
             made += scored(graph.left, graph.right, graph.pairs, self._weights, _RIVALS, known=known)
         return made
 
@@ -363,8 +320,7 @@ class Linking:
         graph = self._graphs[left.source, right.source]
         pair = (left.variant, right.variant)
         if pair not in graph.pairs:
-            rarity = self._sight.rarity(left.source, right.source)
-            graph.pairs[pair] = compare(left.facts, right.facts, rarity)
+            graph.pairs[pair] = compare(left.facts, right.facts, self._sight.rarity((left.source, right.source)))
             graph.left[left.variant], graph.right[right.variant] = left.facts, right.facts
             self._of[left.variant], self._of[right.variant] = left, right
 

@@ -39,56 +39,34 @@ _SET: Final = re.compile(
     r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
     r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|(?<!\d )(?<!\d[\"'] )\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
 )
-
 _PIECES: Final = re.compile(
     r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b"
 )
-
 _TABLE: Final = re.compile(
     r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)"
 )
-
 _PLUS: Final = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
-
 _FOR: Final = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
-
 _COMPOUND: Final = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
-
 _PRICE: Final = re.compile(r"\d[\d.,]*")
-
 _QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
-
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-
 _COUNTED: Final = re.compile(r"\d+[a-z]+")
-
 _WORDY: Final = re.compile(r"[a-z]{6}")
-
 _DIGITS: Final = re.compile(r"\d+")
-
 _DEAREST: Final = 10**12
-
 _JOIN: Final = " - "
-
 _DEGREES: Final = frozenset(("light", "dark"))
-
 _DESCRIBED: Final = 600
-
 _TOLD: Final = 64
 """Telling words of a title that are compared, and as many of its axes and collection: the first ones, so that a comparison is bounded."""
-
 _NAMED: Final = 32
 """Words of a brand, a colour or a finish that are compared, and codes of a title or of its axes."""
-
 _UNIT: Final = 12
-
 _NOUN: Final = 4
 """Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
-
 _CODE: Final = 64
 """Characters of a code, at most."""
-
-
 Sides = tuple[float | None, float | None, float | None]
 
 
@@ -410,17 +388,11 @@ def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[st
 
 
 _KG: Final = 0.0045359237
-
 _CM: Final = 0.0254
-
 _COLOUR_AXES: Final = frozenset("color colour farbe couleur kleur colore".split())
-
 _FINISH_AXES: Final = frozenset("finish oberflache wood frame".split())
-
 _PACK_AXES: Final = frozenset("pack quantity qty".split())
-
 _SIDES: Final = ("width", "depth", "height")
-
 _DIAMETER: Final = "diameter"
 
 

@@ -1,10 +1,11 @@
 """The index of items: the keys that an item is found by, how common they are, and what is stored of both."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import log2
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from domain.jobs.model import NewJob
@@ -15,21 +16,15 @@ from domain.matching.words import LONGEST
 
 KEPT: Final = 10
 """Candidates of an item, at most, beside those that ask for it themselves."""
-
-
 VISITED: Final = 1000
 """Entries of lists that are looked at for an item; the rarest keys go first."""
-
-
 _STRONG: Final = 1.5
-
-
 Id = TypeVar("Id", str, int)
 
 
-def keys(item: Facts) -> list[str]:
+def lookup_keys(item: Facts) -> list[str]:
     """What an item is found by. Codes and GTINs stand apart from words by their first letters."""
-    made = {*item.words, *item.quantities, *item.brand, *item.colours}
+    made = terms(item)
     for found in (item.codes, item.stems, item.mentioned, item.joined):
         made.update(map(code_key, found))
     if item.gtin:
@@ -39,34 +34,14 @@ def keys(item: Facts) -> list[str]:
     return sorted(made)
 
 
+def terms(item: Facts) -> set[str]:
+    """Return the words that an item's title or columns say of it, each once."""
+    return {*item.words, *item.quantities, *item.brand, *item.colours}
+
+
 def code_key(code: str) -> str:
     """What items that bear or name a code are found by."""
     return "#" + code
-
-
-class Postings:
-    """The items of one side by their keys."""
-
-    def __init__(self) -> None:
-        self._items: dict[str, dict[str, None]] = {}
-
-    def add(self, item: Facts) -> None:
-        """Enter an item under each of its keys."""
-        for key in keys(item):
-            self._items.setdefault(key, {})[item.id] = None
-
-    def remove(self, item: Facts) -> None:
-        """Take an item out of every list."""
-        for key in keys(item):
-            listed = self._items[key]
-            del listed[item.id]
-            if not listed:
-                del self._items[key]
-
-    def neighbours(self, item: Facts, items: int) -> list[str]:
-        """The ids of those that share most with `item`, best first; `items` is how many there are on this side."""
-        lists = [(len(found), key, found) for key in keys(item) if (found := self._items.get(key))]
-        return nearest(lists, items)
 
 
 def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
@@ -77,7 +52,7 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: f
     """
     scores: dict[Id, float] = {}
     left = VISITED
-    for count, key, found in sorted(lists, key=_rarity):
+    for count, key, found in sorted(lists, key=itemgetter(0, 1)):
         left -= count
         if left < 0:
             break
@@ -88,30 +63,17 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: f
     if len(kept) > KEPT:
         least = sorted(scores.values())[-KEPT]
         kept = [entry for entry in kept if entry[1] >= least]
-    best = sorted(kept, key=_order)[:KEPT]
+    best = sorted(kept, key=lambda entry: (-entry[1], entry[0]))[:KEPT]
     return [id for id, score in best if score >= share * best[0][1]] if share else [id for id, _ in best]
-
-
-def _order(entry: tuple[Id, float]) -> tuple[float, Id]:
-    return -entry[1], entry[0]
-
-
-def _rarity(listed: tuple[int, str, object]) -> tuple[int, str]:
-    return listed[:2]
 
 
 LISTED: Final = 400
 """A key that more items of a source share than this has no list: it is a hub, and never walked."""
-
 ALL: Final = "*"
 """The key that counts a source's items."""
-
 _BRAND: Final = "@"
-
-_OWN: Final = 1
-
+OWN: Final = 1
 _STEM: Final = 2
-
 COUNTED: Final = frozenset((ALL, _BRAND))
 """First letters of keys that are counted and have no list."""
 
@@ -182,11 +144,6 @@ class MatchModel:
     learnt_at: datetime
 
 
-def listed_keys(item: Facts) -> list[str]:
-    """The keys that an item is found by."""
-    return keys(item)
-
-
 def counted_keys(item: Facts) -> list[str]:
     """The keys that are only counted: every item's, and its brand's."""
     return [ALL, brand_key(item)] if item.brand else [ALL]
@@ -198,67 +155,40 @@ def brand_key(item: Facts) -> str:
 
 
 def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, str], KeyChange]:
-    """What these items' being read anew changes, by key and source. Keys that stay as they are are not among them."""
+    """Return what reading these items anew changes, by key and source; keys that stay as they are are left out."""
     found: dict[tuple[str, str], KeyChange] = defaultdict(KeyChange)
     old = {item.number: item for item in before}
     for item in after:
-        was, has = old.get(item.number), _marks(item)
-        if was is not None and was.source == item.source:
-            had = _marks(was)
-            _take(found, was, {key: mark for key, mark in had.items() if has.get(key) != mark})
-            has = {key: mark for key, mark in has.items() if had.get(key) != mark}
-        elif was is not None:
-            _take(found, was, _marks(was))
-        _give(found, item, has)
+        was, now = (
+            {(key, one.source): mark for key, mark in key_marks(one.facts).items()} if one else {}
+            for one in (old.get(item.number), item)
+        )
+        for sign, marks, others in ((-1, was, now), (1, now, was)):
+            for entry, mark in marks.items():
+                if others.get(entry) == mark:
+                    continue
+                change = found[entry]
+                change.items += sign
+                (change.added if sign > 0 else change.removed).append(item.number)
+                change.codes += sign * (mark & OWN)
+                change.stems += sign * (mark >> 1)
     return dict(found)
 
 
-def _marks(item: Item) -> dict[str, int]:
-    """An item's keys; those of codes with whether it bears the code itself (1) or as the stem of one (2)."""
-    facts = item.facts
-    marks = dict.fromkeys((*listed_keys(facts), *counted_keys(facts)), 0)
-    for code in facts.codes:
-        marks[code_key(code)] = _OWN
-    for stem in facts.stems:
+def key_marks(item: Facts) -> dict[str, int]:
+    """Return an item's keys; those of codes with whether it bears the code itself (1), as the stem of one (2), or both (3)."""
+    marks = dict.fromkeys((*lookup_keys(item), *counted_keys(item)), 0)
+    for code in item.codes:
+        marks[code_key(code)] = OWN
+    for stem in item.stems:
         marks[code_key(stem)] |= _STEM
     return marks
 
 
-def _give(found: dict[tuple[str, str], KeyChange], item: Item, marks: Mapping[str, int]) -> None:
-    source, number = item.source, item.number
-    for key, mark in marks.items():
-        change = found[key, source]
-        change.items += 1
-        change.added.append(number)
-        if mark:
-            change.codes += mark & _OWN
-            change.stems += mark >> 1
-
-
-def _take(found: dict[tuple[str, str], KeyChange], item: Item, marks: Mapping[str, int]) -> None:
-    for key, mark in marks.items():
-        change = found[key, item.source]
-        change.items -= 1
-        change.removed.append(item.number)
-        change.codes -= mark & _OWN
-        change.stems -= mark >> 1
-
-
 MATCH: Final = "matching.match"
-
 LANE: Final = "match"
 
 
 def matching(tenant: Tenant) -> NewJob:
     """Match what waits. One is open at a time, which also takes what is queued while it runs."""
     return NewJob(MATCH, LANE, tenant, {}, key=LANE)
-
-
-def bits(items: int, bearers: int) -> float:
-    """What it says that two items share a word that so many of all items bear."""
-    return log2((items + 2) / (bearers + 1))
-
-
-def terms(item: Facts) -> set[str]:
-    """The words that an item's title or columns say of it, each counted once."""
-    return {*item.words, *item.quantities, *item.brand, *item.colours}

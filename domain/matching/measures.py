@@ -8,10 +8,8 @@ from domain.ingestion.values.lengths import parse_length
 
 Size = tuple[float, ...]
 """The sides of one size in centimetres, as they are written."""
-
 MOST: Final = 10**7
 """A number that is not below this measures, weighs and counts nothing that is sold."""
-
 _CM: Final = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),

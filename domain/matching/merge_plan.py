@@ -30,7 +30,6 @@ class Extent(NamedTuple):
 
 BY_ITSELF: Final = Extent(64, 1_024)
 """The most that rules and the judge tie together."""
-
 BY_HAND: Final = Extent(256, 4 * VARIANTS)
 """The most that anybody does: two of the largest products can be one."""
 

@@ -1,107 +1,101 @@
 """Two tables of items matched in memory: one item at a time, or all of them with weights learnt from them."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from domain.matching.comparisons import Levels, compare
+from domain.matching.comparisons import Levels, Rarity, compare
 from domain.matching.features import Facts
-from domain.matching.index import Postings, bits, terms
+from domain.matching.index import OWN, brand_key, code_key, key_marks, lookup_keys, nearest
 from domain.matching.scoring import FEWEST, OFTEN, SAMPLE, SHIPPED, Compared, Scored, Weights, learn, scored
 
-
-class Frequencies:
-    """Counts over all items of both sides.
-
-    `information` has the bits that sharing a word is worth, the log2 of how rare it is: 0 for a word of every item.
-    """
-
-    def __init__(self, items: Iterable[Facts] = ()) -> None:
-        self.items = 0
-        self.words: Counter[str] = Counter()
-        self.codes: Counter[str] = Counter()
-        self.stems: Counter[str] = Counter()
-        self.information = Information(self)
-        for item in items:
-            self.add(item)
-
-    def add(self, item: Facts) -> None:
-        """Count an item in."""
-        self._count(item, 1)
-
-    def remove(self, item: Facts) -> None:
-        """Take an item out again."""
-        self._count(item, -1)
-
-    def _count(self, item: Facts, by: int) -> None:
-        self.items += by
-        for kept, found in ((self.words, terms(item)), (self.codes, item.codes), (self.stems, item.stems)):
-            for one in found:
-                kept[one] += by
-                if kept[one] <= 0:
-                    del kept[one]
-        self.information.clear()
-
-
-class Information(dict[str, float]):
-    """Bits by word, reckoned when first asked for after a change."""
-
-    def __init__(self, frequencies: Frequencies) -> None:
-        super().__init__()
-        self._frequencies = frequencies
-
-    def __missing__(self, word: str) -> float:
-        counted = self._frequencies
-        found = self[word] = bits(counted.items, counted.words.get(word, 0))
-        return found
-
-
 LEFT: Final = "left"
-
 RIGHT: Final = "right"
+
+
+@dataclass(slots=True)
+class _Entry:
+    """The items of a side that share a key; of a code's key also how many bear it themselves, or as the stem of one."""
+
+    ids: dict[str, None]
+    codes: int = 0
+    stems: int = 0
+
+
+_NONE: Final = _Entry({})
 
 
 class MatchIndex:
     """The items of two sides with their keys and counts. Ids are unique within a side.
 
-    `weights` are those that pairs are scored by; `domain.matching.whole.learnt` makes them of what is in the index.
+    `weights` are those that pairs are scored by; `learnt` makes them of what is in the index.
     """
 
     def __init__(self, weights: Weights = SHIPPED) -> None:
         self.weights = weights
-        self.frequencies = Frequencies()
         self.items: dict[str, dict[str, Facts]] = {LEFT: {}, RIGHT: {}}
-        self._brands: dict[str, Counter[frozenset[str]]] = {LEFT: Counter(), RIGHT: Counter()}
-        self._postings = {LEFT: Postings(), RIGHT: Postings()}
+        self._entries: dict[str, dict[str, _Entry]] = {LEFT: {}, RIGHT: {}}
+        self._rarity: Rarity | None = None
 
     def add(self, side: str, item: Facts) -> None:
         """Enter an item, in place of one with its id."""
         self.remove(side, item.id)
         self.items[side][item.id] = item
-        self._postings[side].add(item)
-        self._brands[side][item.brand] += 1
-        self.frequencies.add(item)
+        self._rarity = None
+        entries = self._entries[side]
+        for key, mark in key_marks(item).items():
+            if (entry := entries.get(key)) is None:
+                entry = entries[key] = _Entry({})
+            entry.ids[item.id] = None
+            entry.codes += mark & OWN
+            entry.stems += mark >> 1
 
     def remove(self, side: str, id: str) -> None:
         """Take an item out; nothing happens if it is not there."""
-        if found := self.items[side].pop(id, None):
-            self._postings[side].remove(found)
-            self._brands[side][found.brand] -= 1
-            self.frequencies.remove(found)
+        found = self.items[side].pop(id, None)
+        if found is None:
+            return
+        self._rarity = None
+        entries = self._entries[side]
+        for key, mark in key_marks(found).items():
+            entry = entries[key]
+            del entry.ids[id]
+            entry.codes -= mark & OWN
+            entry.stems -= mark >> 1
+            if not entry.ids:
+                del entries[key]
+
+    def _found(self, key: str) -> list[_Entry]:
+        return [entries.get(key, _NONE) for entries in self._entries.values()]
 
     def knows_brand(self, item: Facts) -> bool:
-        """Whether both sides give several items this item's brand."""
-        return all(brands[item.brand] >= OFTEN for brands in self._brands.values())
+        """Return whether both sides give several items this item's brand."""
+        return all(len(entry.ids) >= OFTEN for entry in self._found(brand_key(item)))
+
+    @property
+    def rarity(self) -> Rarity:
+        """How rare words and codes are in the index as it is now."""
+        if self._rarity is None:
+            self._rarity = Rarity(
+                sum(map(len, self.items.values())),
+                lambda key: sum(len(entry.ids) for entry in self._found(key)),
+                lambda code: sum(entry.codes for entry in self._found(code_key(code))),
+                lambda stem: sum(entry.stems for entry in self._found(code_key(stem))),
+            )
+        return self._rarity
 
     def neighbours(self, side: str, item: Facts) -> list[str]:
         """The ids on the other side that are worth comparing with an item of `side`, best first."""
         other = opposite(side)
-        return self._postings[other].neighbours(item, len(self.items[other]))
+        entries = self._entries[other]
+        lists = [(len(found.ids), key, found.ids) for key in lookup_keys(item) if (found := entries.get(key))]
+        return nearest(lists, len(self.items[other]))
 
     def levels(self, a: Facts, b: Facts) -> Levels:
         """How two items compare, given how common words and codes are in the index."""
-        return compare(a, b, self.frequencies)
+        return compare(a, b, self.rarity)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Every pair of a left and a right item that is worth comparing, each once."""

@@ -37,29 +37,19 @@ QUANTITY_UNITS: Final = frozenset(_UNITS["quantities"])
 UNITS: Final = by_other_name(_UNITS["names"])
 SPACED: Final = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
 """Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""
-
 LONGEST: Final = 200
 """Characters of a word that it is compared by, at most."""
-
 _ALIKE: Final = 40
 """Characters of the longest word that may be written otherwise."""
-
 _CHUNK: Final = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
-
 _PART: Final = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
-
 _COUNTED: Final = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
-
 _SCALED: Final = 6
 """Characters of a number that is brought to another unit, at most."""
-
 _WORD: Final = re.compile(r"[^\W_]+")
-
 _LETTERS: Final = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
-
 _VOWELS: Final = frozenset("aeiouy")
 _UMLAUTS: Final = re.compile("ae|oe|ue")
-
 _SIGNS: Final = str.maketrans({"⁄": "/", "×": "x", "”": '"', "“": '"', "″": '"', "′": "'", "–": "-"})
 
 

@@ -60,10 +60,8 @@ from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, M
 from ports.unit_of_work import Tx, UnitOfWork
 
 MOST_BUDGET: Final = 10**12
-
 LEAST_SURE: Final = 0.5
 """An answer that is less sure than this may do nothing by itself."""
-
 NOBODY: Final = "No model is configured on this service, so there is nobody who could judge; the operator sets one by JOINERY_MODELS."
 
 
@@ -144,18 +142,13 @@ def _item(product: Product, variant: Variant) -> JudgedItem:
 
 Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, JudgedItem]]]
 """The data of variants, by their ids; what is gone is left out."""
-
 Pairs = Callable[[Tx], PairStore]
 """The pairs of the transaction's tenant."""
-
 _LOG: Final = logging.getLogger("joinery.matching")
-
 _PATIENCE: Final = 120.0
 """Seconds until a model that says nothing counts as one to ask later."""
-
 _TURN: Final = 20
 """Questions that one attempt puts; then others of the lane have their turn."""
-
 _MOST_PASSED: Final = 50
 """Pairs that may be passed over; with more of them judging ends, and begins anew with the next reason to."""
 

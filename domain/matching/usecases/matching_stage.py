@@ -13,7 +13,7 @@ from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.matching.candidates import Linked, Linking, Sight, Steps, Wanted
 from domain.matching.features import Facts, StoredVariant, facts_of, read
-from domain.matching.index import ALL, Item, KeyChange, MatchModel, Queued, changes, listed_keys
+from domain.matching.index import ALL, Item, KeyChange, MatchModel, Queued, changes, lookup_keys
 from domain.matching.model import ScoredPair
 from domain.matching.ports import MatchIndexStore
 from domain.matching.scoring import SAMPLE, SHIPPED, Weights
@@ -259,7 +259,7 @@ def _facts(stored: StoredVariant) -> Facts:
     """The facts of a variant; none at all where they cannot be made, for one variant must not hold up the others."""
     try:
         made = facts_of(stored)
-        listed_keys(made)
+        lookup_keys(made)
     except Exception as error:
         _LOG.warning(
             "a variant cannot be read for matching",
