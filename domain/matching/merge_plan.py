@@ -3,11 +3,11 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from domain.catalogue.model import Variant
 from domain.catalogue.overlay import TiedProducts, survivor
 from domain.kernel.bounds import VARIANTS
 from domain.kernel.ids import new_id
@@ -23,10 +23,6 @@ class Extent(NamedTuple):
     products: int
     variants: int
 
-    def within(self, most: "Extent") -> bool:
-        """Whether neither is more than it may be."""
-        return self.products <= most.products and self.variants <= most.variants
-
 
 BY_ITSELF: Final = Extent(64, 1_024)
 """The most that rules and the judge tie together."""
@@ -34,9 +30,7 @@ BY_HAND: Final = Extent(256, 4 * VARIANTS)
 """The most that anybody does: two of the largest products can be one."""
 
 
-def most(by: DecidedBy) -> Extent:
-    """What a family may come to by that one's word."""
-    return BY_ITSELF if by in (DecidedBy.RULES, DecidedBy.JUDGE) else BY_HAND
+_ALONE: Final = (DecidedBy.RULES, DecidedBy.JUDGE)
 
 
 class Families:
@@ -88,45 +82,30 @@ class StillNeeded(Exception):
         self.later = later
 
 
-@dataclass(slots=True)
 class MergePlan:
-    """Merges of tied products, one after the other. `applied` are those that count by now; `tied.merged` follows.
+    """Merges of tied products, planned one after the other.
 
-    `pairs` are those that are known, by their variants: what was dismissed, or contradicts, is not made one through a third item.
-    `made` and `undone` gather what is to be stored; so do `kept`, merges that rest on others than before, and `again`, undone ones that count
-    once more.
+    Attributes:
+        tied: The products; `tied.merged` follows the plan.
+        applied: The merges that count by now, by what they merged.
+        pairs: The known pairs by their variants: what was dismissed, or contradicts, is not made one through a third item.
+        made: New merges to store.
+        undone: Merges that count no more.
+        kept: Merges that rest on others than before.
+        again: Undone merges that count once more.
     """
 
-    tied: TiedProducts
-    now: datetime
-    applied: dict[str, Merge] = field(default_factory=dict)
-    pairs: Mapping[tuple[str, str], MatchPair] = field(default_factory=dict)
-    made: list[Merge] = field(default_factory=list)
-    undone: list[Merge] = field(default_factory=list)
-    kept: list[Merge] = field(default_factory=list)
-    _families: Families | None = None
-    _before: dict[str, str] = field(default_factory=dict)
-    again: list[Merge] = field(default_factory=list)
-    _owners: dict[str, str] = field(default_factory=dict)
-    _variants: dict[str, Variant] = field(default_factory=dict)
-    _members: dict[str, list[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Know what is shown as what."""
-        self._before = dict(self.tied.merged)
-        self._owners = self.tied.owners()
-        products = self.tied.products
-        self._variants = {one.id: one for product in products.values() for one in product.variants}
-        for id in (*products, *self._variants):
-            self._members.setdefault(self.tied.root(id), []).append(id)
-
-    @classmethod
-    def of(
-        cls, tied: TiedProducts, applied: Sequence[Merge], now: datetime, pairs: Iterable[MatchPair] = ()
-    ) -> "MergePlan":
-        """With the merges that count, and the pairs of the variants."""
-        known = {(pair.left, pair.right): pair for pair in pairs}
-        return cls(tied, now, {merge.merged: merge for merge in applied}, known)
+    def __init__(
+        self, tied: TiedProducts, applied: Sequence[Merge], now: datetime, pairs: Iterable[MatchPair] = ()
+    ) -> None:
+        self.tied, self.now = tied, now
+        self.applied = {merge.merged: merge for merge in applied}
+        self.pairs = {(pair.left, pair.right): pair for pair in pairs}
+        self.made, self.undone, self.kept, self.again = list[Merge](), list[Merge](), list[Merge](), list[Merge]()
+        self._before = dict(tied.merged)
+        self._owners = tied.owners()
+        self._variants = {one.id: one for product in tied.products.values() for one in product.variants}
+        self._regroup()
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
         """The families that what was made and undone is of, before and now."""
@@ -167,7 +146,7 @@ class MergePlan:
         )
         self._apply(merge)
         self._join_products(merge)
-        self._tied_together().join(self._owners[pair.left], self._owners[pair.right])
+        self._families.join(self._owners[pair.left], self._owners[pair.right])
         return merge
 
     def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
@@ -179,22 +158,22 @@ class MergePlan:
                 raise CannotMerge(
                     f"The pair {parted.id}, which this would make one as well, was dismissed: reopen it first."
                 )
-            if by in (DecidedBy.RULES, DecidedBy.JUDGE) and parted.id != pair.id and (parted.conflicts or parted.held):
+            if by in _ALONE and parted.id != pair.id and (parted.conflicts or parted.held):
                 raise CannotMerge(f"The pair {parted.id}, which this would make one as well, needs a person's word.")
 
     def _refuse_many(self, pair: MatchPair, by: DecidedBy) -> None:
         """Families stay small enough that a word about one of their products can be told of all of them."""
-        come, bound = self._tied_together().together(self._owners[pair.left], self._owners[pair.right]), most(by)
-        if not come.within(bound):
+        come = self._families.together(self._owners[pair.left], self._owners[pair.right])
+        bound = BY_ITSELF if by in _ALONE else BY_HAND
+        if come.products > bound.products or come.variants > bound.variants:
             raise TooMany(
                 f"This would tie {come.products} products with {come.variants} variants together; "
                 f"{bound.products} with {bound.variants} are the most."
             )
 
-    def _tied_together(self) -> Families:
-        if self._families is None:
-            self._families = Families(self.tied)
-        return self._families
+    @cached_property
+    def _families(self) -> Families:
+        return Families(self.tied)
 
     def _join_products(self, merge: Merge) -> None:
         homes = self._owners[merge.survivor], self._owners[merge.merged]
@@ -234,8 +213,8 @@ class MergePlan:
         parts = self._parts(one), self._parts(other)
         least, most = sorted(map(len, parts))
         shared = len(parts[0] & parts[1])
-        apart = self._product_sources(one).isdisjoint(self._product_sources(other))
-        if apart and shared == least and 2 * shared >= most:
+        left, right = ({self.tied.products[id].source for id in self._members[product]} for product in (one, other))
+        if left.isdisjoint(right) and shared == least and 2 * shared >= most:
             return survivor(self.tied, self.tied.products[one], self.tied.products[other])
         return None
 
@@ -260,9 +239,6 @@ class MergePlan:
         variants = [one.id for id in self._members[product] for one in self.tied.products[id].variants]
         return not variants or any(id not in merged for id in variants)
 
-    def _product_sources(self, product: str) -> set[str]:
-        return {self.tied.products[id].source for id in self._members[product]}
-
     def _path(self, id: str) -> Iterator[str]:
         """The merges by which something is shown as what it is shown as."""
         while id in self.tied.merged:
@@ -277,7 +253,8 @@ class MergePlan:
 
     def undo(self, merge: Merge) -> None:
         """Take a merge back, with what follows from it alone; products that it leaves empty are merged anew. Raises StillNeeded."""
-        self._take_back(merge)
+        self._part(merge)
+        self._regroup()
         going = [merge]
         if merge.kind == MergeKind.PRODUCT:
             going += self._between(self.tied.root(merge.survivor), merge.merged)
@@ -294,7 +271,8 @@ class MergePlan:
         """After sources have moved variants between their products: merges of products that share none any more go."""
         for merge in [*self.applied.values()]:
             if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._share_nothing(merge):
-                self._take_back(merge)
+                self._part(merge)
+                self._regroup()
         self._join_empty()
 
     def _share_nothing(self, merge: Merge) -> bool:
@@ -350,7 +328,8 @@ class MergePlan:
         """
         if merge.kind == MergeKind.VARIANT or (undoing.id in merge.rests_on and undoing.kind == MergeKind.PRODUCT):
             raise StillNeeded(undoing.id, merge.id)
-        self._take_back(merge)
+        self._part(merge)
+        self._regroup()
         if self._ends(self.tied.root(merge.survivor), merge.merged):
             self.undone.pop()
             self.applied[merge.merged] = replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in ids))
@@ -359,10 +338,6 @@ class MergePlan:
             self._regroup()
         elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):
             raise StillNeeded(undoing.id, later.id)
-
-    def _take_back(self, merge: Merge) -> None:
-        self._part(merge)
-        self._regroup()
 
     def _part(self, merge: Merge) -> None:
         """Take a merge out; who is shown with whom is worked out anew afterwards."""

@@ -20,7 +20,7 @@ from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
-from domain.kernel.errors import Conflict, NotFound
+from domain.kernel.errors import Conflict
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import changed, existing
 from domain.kernel.tenancy import AuditContext
@@ -84,7 +84,7 @@ class Merging:
         near = sorted({product for product, _ in homes.values()})
         tied = await tx[CatalogueStore].tied(near, products) if products else TiedProducts()
         stored = await tx[PairStore].of_variants([*tied.owners()])
-        plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
+        plan = MergePlan(tied, await applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
             await lay(tx, plan)
@@ -107,19 +107,19 @@ class Merging:
     async def undo(self, tx: Tx, merge_id: str) -> Merge:
         """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
         await tx[CatalogueStore].take_turn(merging=True)
-        merge = _found_merge(await tx[MergeStore].get(merge_id, lock=True))
+        merge = existing(await tx[MergeStore].get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
         products = await ends_of(tx, merge)
         tied = await tx[CatalogueStore].tied(products, products)
-        plan = MergePlan.of(tied, await applied(tx, tied), tx.now)
+        plan = MergePlan(tied, await applied(tx, tied), tx.now)
         try:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
         await lay(tx, plan)
         await _reopen(tx, plan, tied)
-        return _found_merge(await tx[MergeStore].get(merge_id))
+        return existing(await tx[MergeStore].get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
         """Bring merges of products to what their sources' variants say by now. Needs `take_turn(merging=True)`."""
@@ -136,7 +136,7 @@ class Merging:
 
     async def get_merge(self, tx: Tx, id: str) -> Merge:
         """One merge. Raises NotFound."""
-        return _found_merge(await tx[MergeStore].get(id))
+        return existing(await tx[MergeStore].get(id))
 
     async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
         """A page of pairs, newest first."""
@@ -217,7 +217,7 @@ async def lay(tx: Tx, plan: MergePlan) -> None:
 
 async def _kept(tx: Tx, plan: MergePlan) -> None:
     for after in (*plan.kept, *plan.undone, *plan.again):
-        was = _found_merge(await tx[MergeStore].get(after.id))
+        was = existing(await tx[MergeStore].get(after.id))
         await tx[MergeStore].save(after)
         await tx[AuditLog].add(MERGE_AUDITED.updated(was, after))
     await tx[MergeStore].add_all(plan.made)
@@ -236,7 +236,7 @@ async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
     """What is merged among the families of these variants, and nothing planned yet."""
     products = await products_of(tx, variants)
     tied = await tx[CatalogueStore].tied(products) if products else TiedProducts()
-    return MergePlan.of(tied, await applied(tx, tied) if tied.products else (), tx.now)
+    return MergePlan(tied, await applied(tx, tied) if tied.products else (), tx.now)
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
@@ -272,12 +272,6 @@ async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
             await change_pair(tx, pair, status=PairStatus.OPEN)
 
 
-def _found_merge(merge: Merge | None) -> Merge:
-    if merge is None:
-        raise NotFound
-    return merge
-
-
 _APPLIED: Final = MergeStatus.APPLIED
 
 
@@ -296,11 +290,11 @@ async def take_back_decisions(tx: Tx, act: Act) -> None:
 
 
 async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
-    merges = [await _merge(tx, id) for id in changes]
+    merges = [existing(await tx[MergeStore].get(id, lock=True)) for id in changes]
     products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
     tied = await tx[CatalogueStore].tied(products, products)
     known = await tx[PairStore].of_variants([*tied.owners()])
-    plan = MergePlan.of(tied, await applied(tx, tied), tx.now, known)
+    plan = MergePlan(tied, await applied(tx, tied), tx.now, known)
     apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
     apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
     going = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
@@ -340,10 +334,6 @@ async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
     plan = await planned(tx, (pair.left, pair.right))
     [apart] = await apart_of(tx, plan, [pair])
     return not apart and any(merge.created_at > since for merge in plan.applied.values())
-
-
-async def _merge(tx: Tx, id: str) -> Merge:
-    return existing(await tx[MergeStore].get(id, lock=True))
 
 
 AT_ONCE: Final = 200
