@@ -12,7 +12,7 @@ from adapters.postgres.catalogue_rows import plain
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
-from domain.matching.features import Facts, StoredVariant, going_price
+from domain.matching.features import MatchFeatures, StoredVariant, going_price
 from domain.matching.index import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued
 from domain.matching.scoring import Weights
 
@@ -24,7 +24,7 @@ _AT_ONCE: Final = 1_000
 
 _PRICES: Final = ("currency", "price", "msrp", "map")
 _ENCODE = msgspec.msgpack.Encoder().encode
-_DECODE = msgspec.msgpack.Decoder(Facts).decode
+_DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
 
 
 class PostgresMatchIndex:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from domain.matching.comparisons import COMPARISONS, Levels, Rarity, compare
-from domain.matching.features import Facts
+from domain.matching.features import MatchFeatures
 from domain.matching.index import (
     ALL,
     Item,
@@ -38,7 +38,7 @@ _LEVELS = {comparison.name: comparison.levels for comparison in COMPARISONS}
 
 
 def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPair:
-    """The pair in the order of its variants' ids; prior and all weights add up to the log2 odds of its probability."""
+    """Return the pair in the order of its variants' ids; prior and all weights add up to the log2 odds of its probability."""
     turned = left.variant > right.variant
     told = []
     for one in evidence(pair, left.facts, right.facts, weights):
@@ -69,15 +69,15 @@ _NOBODY: Final[Mapping[str, Listed]] = {}
 _NONE: Final = Listed(0)
 
 
-def telling_keys(item: Facts) -> set[str]:
-    """The keys whose counts say how much a comparison with the item is worth: those of what it may not share as well.
+def telling_keys(item: MatchFeatures) -> set[str]:
+    """Return the keys whose counts say how much a comparison with the item is worth: those of what it may not share as well.
 
     Codes are not among them: only shared ones count, which are the other item's as well.
     """
     return {*terms(item), *counted_keys(item)}
 
 
-class Sight:
+class CandidateCache:
     """Keys and items that were read. It holds good while the index stays as it is: make another one when that changes."""
 
     def __init__(self) -> None:
@@ -87,36 +87,36 @@ class Sight:
         self._keys_of: dict[int, list[str]] = {}
         self._rarities: dict[Sources, Rarity] = {}
 
-    def unseen(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys that were not read yet."""
+    def missing_keys(self, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys that were not read yet."""
         return {key for key in keys if key not in self._keys}
 
-    def unknown(self, numbers: Iterable[int]) -> set[int]:
-        """Those of the items that were not read yet."""
+    def missing_numbers(self, numbers: Iterable[int]) -> set[int]:
+        """Return those of the items that were not read yet."""
         for number in (wanted := set(numbers)):
             if number not in self._items and number in self._before:
                 self._items[number] = self._before[number]
         return {number for number in wanted if number not in self._items}
 
     def item(self, number: int) -> Item:
-        """An item that was read. Raises KeyError."""
+        """Return an item that was read. Raises KeyError."""
         return self._items[number]
 
     def keys_of(self, item: Item) -> list[str]:
-        """The keys that an item is found by."""
+        """Return the keys that an item is found by."""
         found = self._keys_of.get(item.number)
         if found is None:
             found = self._keys_of[item.number] = lookup_keys(item.facts)
         return found
 
-    def see(
+    def add(
         self, keys: Collection[str], listed: Mapping[str, Mapping[str, Listed]], items: Collection[Item] = ()
     ) -> None:
         """Take in what was asked for; keys that nobody has are remembered as such."""
         self._keys.update((key, listed.get(key, _NOBODY)) for key in keys)
         self._items.update((item.number, item) for item in items)
 
-    def forget(self) -> None:
+    def evict(self) -> None:
         """Between two batches: what has become too much is dropped; items stay for one batch after they were looked at."""
         if len(self._keys) > KEYS:
             self._keys.clear()
@@ -125,7 +125,7 @@ class Sight:
         self._keys_of.clear()
 
     def listed(self, key: str, source: str) -> Listed:
-        """Who of a source has a key."""
+        """Return who of a source has a key."""
         return self._keys.get(key, _NOBODY).get(source, _NONE)
 
     @property
@@ -134,7 +134,7 @@ class Sight:
         return sorted(self._keys[ALL])
 
     def neighbours(self, item: Item, source: str, share: float = SHARE) -> list[int]:
-        """The numbers of a source's items that share most with an item, best first; none with less than `share` of the best one's."""
+        """Return the numbers of a source's items that share most with an item, best first; none with less than `share` of the best one's."""
         lists = []
         for key in self.keys_of(item):
             found = self._keys[key].get(source)
@@ -157,7 +157,7 @@ class Sight:
             )
         return self._rarities[sources]
 
-    def knows_brand(self, sources: Sources, item: Facts) -> bool:
+    def knows_brand(self, sources: Sources, item: MatchFeatures) -> bool:
         """Return whether both sources give several items this item's brand."""
         key = brand_key(item)
         return all(self.listed(key, source).items >= OFTEN for source in sources)
@@ -180,7 +180,7 @@ Steps = Generator[Wanted, None, R]
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class BatchResult:
     """What came of a batch: the pairs that are offered, and items of other sources whose older pairs may be weaker now."""
 
     pairs: Sequence[ScoredPair]
@@ -191,33 +191,33 @@ class Linked:
 class _Graph:
     """Pairs of two sources' items by their variants, the lesser source's first."""
 
-    left: dict[str, Facts] = field(default_factory=dict)
-    right: dict[str, Facts] = field(default_factory=dict)
+    left: dict[str, MatchFeatures] = field(default_factory=dict)
+    right: dict[str, MatchFeatures] = field(default_factory=dict)
     pairs: Compared = field(default_factory=dict)
 
 
-class Linking:
+class BatchMatcher:
     """Matches batches of items that are in the index. `fresh` are the numbers of all that were read anew this time."""
 
-    def __init__(self, sight: Sight, weights: Weights, fresh: Container[int] = ()) -> None:
-        self._sight, self._weights, self._fresh = sight, weights, fresh
+    def __init__(self, cache: CandidateCache, weights: Weights, fresh: Container[int] = ()) -> None:
+        self._cache, self._weights, self._fresh = cache, weights, fresh
         self._graphs: dict[Sources, _Graph] = defaultdict(_Graph)
         self._of: dict[str, Item] = {}
 
-    def linked(self, batch: Sequence[Item], moved: Container[str]) -> Steps[Linked]:
-        """The pairs of the batch that are offered, weighed against what rivals them; `moved` are its variants that have changed."""
+    def linked(self, batch: Sequence[Item], moved: Container[str]) -> Steps[BatchResult]:
+        """Return the pairs of the batch that are offered, weighed against what rivals them; `moved` are its variants that have changed."""
         if (yield from self._alone()):
-            return Linked((), ())
+            return BatchResult((), ())
         near = yield from self._candidates(batch)
         contended = self._contended(near)
         yield from self._rivals(contended)
         own = {item.variant for item in batch}
         made = self._scored()
         pairs = self._offered(made, own)
-        return Linked(pairs, self._disturbed(made, pairs, own, moved))
+        return BatchResult(pairs, self._disturbed(made, pairs, own, moved))
 
     def learnt(self, sample: Sequence[Item], start: Weights) -> Steps[Weights | None]:
-        """Weights that fit the candidates of a sample; None where there are too few."""
+        """Return weights that fit the candidates of a sample; None where there are too few."""
         if (yield from self._alone()):
             return None
         # also from those that are hopeless: what coincidence means shows in them
@@ -232,30 +232,30 @@ class Linking:
         return learn(*sides, start) if min(map(len, sides)) >= FEWEST else learn(groups, groups, start)
 
     def _alone(self) -> Steps[bool]:
-        """Whether there is no other source to match with."""
-        yield from self._see(keys=(ALL,))
-        return len(self._sight.sources) < 2
+        """Return whether there is no other source to match with."""
+        yield from self._require(keys=(ALL,))
+        return len(self._cache.sources) < 2
 
     def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[tuple[Item, str, list[Item]]]]:
         """For each item and other source those that are worth comparing; all of them compared."""
-        self._sight.see((), {}, batch)
-        yield from self._see(keys={ALL, *self._keys_of(batch)})
+        self._cache.add((), {}, batch)
+        yield from self._require(keys={ALL, *self._keys_of(batch)})
         near = [
-            (item, source, self._sight.neighbours(item, source, share))
+            (item, source, self._cache.neighbours(item, source, share))
             for item in batch
-            for source in self._sight.sources
+            for source in self._cache.sources
             if source != item.source
         ]
-        yield from self._see(numbers={number for _, _, numbers in near for number in numbers})
-        found = [(item, source, [self._sight.item(number) for number in numbers]) for item, source, numbers in near]
-        yield from self._see(keys=_telling(other for _, _, others in found for other in others))
+        yield from self._require(numbers={number for _, _, numbers in near for number in numbers})
+        found = [(item, source, [self._cache.item(number) for number in numbers]) for item, source, numbers in near]
+        yield from self._require(keys=_telling(other for _, _, others in found for other in others))
         for item, _, others in found:
             for other in others:
                 self._compare(item, other)
         return found
 
     def _contended(self, near: Iterable[tuple[Item, str, list[Item]]]) -> dict[tuple[int, str], Item]:
-        """Items that some of the batch may get, with the sources that they are candidates of."""
+        """Return items that some of the batch may get, with the sources that they are candidates of."""
         found: dict[tuple[int, str], Item] = {}
         sums: dict[Levels, float] = {}
         for item, _, others in near:
@@ -270,22 +270,22 @@ class Linking:
 
     def _rivals(self, contended: dict[tuple[int, str], Item]) -> Steps[None]:
         """Compare what is contended with whatever else it may belong to."""
-        yield from self._see(keys=self._keys_of(contended.values()))
+        yield from self._require(keys=self._keys_of(contended.values()))
         asked = [
-            (item, self._sight.neighbours(item, source)) for (_, source), item in sorted(contended.items(), key=_place)
+            (item, self._cache.neighbours(item, source)) for (_, source), item in sorted(contended.items(), key=_place)
         ]
-        yield from self._see(numbers={number for _, numbers in asked for number in numbers})
-        rivals = [(item, [self._sight.item(number) for number in numbers]) for item, numbers in asked]
-        yield from self._see(keys=_telling(rival for _, found in rivals for rival in found))
+        yield from self._require(numbers={number for _, numbers in asked for number in numbers})
+        rivals = [(item, [self._cache.item(number) for number in numbers]) for item, numbers in asked]
+        yield from self._require(keys=_telling(rival for _, found in rivals for rival in found))
         for item, found in rivals:
             for rival in found:
                 self._compare(rival, item)
 
     def _scored(self) -> list[Scored]:
-        """Every pair that was compared and is worth it, weighed against its rivals."""
+        """Return every pair that was compared and is worth it, weighed against its rivals."""
         made: list[Scored] = []
         for sources, graph in sorted(self._graphs.items()):
-            known = partial(self._sight.knows_brand, sources)
+            known = partial(self._cache.knows_brand, sources)
             made += scored(graph.left, graph.right, graph.pairs, self._weights, _RIVALS, known=known)
         return made
 
@@ -299,7 +299,7 @@ class Linking:
     def _disturbed(
         self, made: Iterable[Scored], pairs: Iterable[ScoredPair], own: set[str], moved: Container[str]
     ) -> list[str]:
-        """Items that are offered to one that has moved, and that others may have been offered before."""
+        """Return items that are offered to one that has moved, and that others may have been offered before."""
         ends = [(pair.left, pair.right) for pair in pairs] + [(pair.right, pair.left) for pair in pairs]
         taken = {other for one, other in ends if one in moved} - own
         found = set()
@@ -311,7 +311,7 @@ class Linking:
         return sorted(found)
 
     def _alone_odds(self, pair: Scored) -> float:
-        """The log2 odds of a pair as if it had no rivals."""
+        """Return the log2 odds of a pair as if it had no rivals."""
         own = calibrated(self._weights.total(pair.levels))
         return allowed(own, most(pair.conflicts, pair.levels, self._weights))
 
@@ -320,7 +320,7 @@ class Linking:
         graph = self._graphs[left.source, right.source]
         pair = (left.variant, right.variant)
         if pair not in graph.pairs:
-            graph.pairs[pair] = compare(left.facts, right.facts, self._sight.rarity((left.source, right.source)))
+            graph.pairs[pair] = compare(left.facts, right.facts, self._cache.rarity((left.source, right.source)))
             graph.left[left.variant], graph.right[right.variant] = left.facts, right.facts
             self._of[left.variant], self._of[right.variant] = left, right
 
@@ -329,10 +329,10 @@ class Linking:
         return self._graphs[left.source, right.source].pairs[left.variant, right.variant]
 
     def _keys_of(self, items: Iterable[Item]) -> set[str]:
-        return {key for item in items for key in (*self._sight.keys_of(item), *counted_keys(item.facts))}
+        return {key for item in items for key in (*self._cache.keys_of(item), *counted_keys(item.facts))}
 
-    def _see(self, keys: Iterable[str] = (), numbers: Iterable[int] = ()) -> Steps[None]:
-        wanted = Wanted(sorted(self._sight.unseen(keys)), sorted(self._sight.unknown(numbers)))
+    def _require(self, keys: Iterable[str] = (), numbers: Iterable[int] = ()) -> Steps[None]:
+        wanted = Wanted(sorted(self._cache.missing_keys(keys)), sorted(self._cache.missing_numbers(numbers)))
         if wanted.keys or wanted.numbers:
             yield wanted
 

@@ -71,7 +71,7 @@ Sides = tuple[float | None, float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MatchFeatures:
     """One item as it is compared. Lengths are centimetres, weights kilograms; sets hold compared words and codes."""
 
     id: str
@@ -125,8 +125,8 @@ class StoredVariant:
     currency: str | None = None
 
 
-def read(id: str, given: Mapping[str, str]) -> Facts:
-    """The facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
+def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
+    """Return the facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
     told = _told(given)
     colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
     known = _shades(told.rest, COLOURS & {*told.named[0], *told.named[1]})
@@ -137,7 +137,7 @@ def read(id: str, given: Mapping[str, str]) -> Facts:
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
     sides, figures = _stated_sides(given)
     described, mentioned = _described(given.get("description", ""))
-    return Facts(
+    return MatchFeatures(
         id=id,
         title=told.title,
         words=called - counted,
@@ -196,12 +196,12 @@ def _told(given: Mapping[str, str]) -> _Told:
 
 
 def _first(found: Iterable[str], most: int) -> list[str]:
-    """The first of the different ones, in their order."""
+    """Return the first of the different ones, in their order."""
     return list(islice(dict.fromkeys(found), most))
 
 
 def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
-    """The colours of a title; `light` and `dark` are some only before a colour, not in `light weight`."""
+    """Return the colours of a title; `light` and `dark` are some only before a colour, not in `light weight`."""
     if known.isdisjoint(_DEGREES):
         return known
     told = words(flat)
@@ -227,7 +227,7 @@ def _words_in(given: Mapping[str, str], field: str) -> list[str]:
 
 
 def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
-    """The compared words of a title and the codes in it, each once and in their order."""
+    """Return the compared words of a title and the codes in it, each once and in their order."""
     named: dict[str, None] = {}
     codes: dict[str, None] = {}
     found = chunks(flat)
@@ -248,7 +248,7 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
 
 
 def _described(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of a description that say something, and the codes in it."""
+    """Return the words of a description that say something, and the codes in it."""
     flat = folded(text[:_DESCRIBED])
     said = frozenset(w for w in words(flat) if len(w) > 2) - STOP - DRESSING
     return said, frozenset(code(chunk) for chunk in chunks(flat) if _is_code(chunk))
@@ -266,7 +266,7 @@ def _joined(flat: str) -> frozenset[str]:
 
 
 def _is_code(chunk: str) -> bool:
-    """Whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
+    """Return whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
     made = code(chunk)
     if len(made) > _CODE:
         return False
@@ -331,13 +331,13 @@ def _count(texts: Iterable[str | None]) -> int | None:
 
 
 def _stated_count(field: str) -> int | None:
-    """The first number of a column that counts; None if there is none, or one that is too long to be read."""
+    """Return the first number of a column that counts; None if there is none, or one that is too long to be read."""
     match = _DIGITS.search(field)
     return int(match[0]) if match and len(match[0]) < len(str(MOST)) else None
 
 
 def _packs(flat: str, field: str) -> int | None:
-    """How many of the item are sold together; None if nothing says so."""
+    """Return how many of the item are sold together; None if nothing says so."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _SET.search(flat):
@@ -346,7 +346,7 @@ def _packs(flat: str, field: str) -> int | None:
 
 
 def _stated_pieces(flat: str, field: str) -> int | None:
-    """How many pieces a set has: `table and 4 chairs` has five."""
+    """Return how many pieces a set has: `table and 4 chairs` has five."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _PIECES.search(flat):
@@ -367,13 +367,13 @@ _FIELDS: Final = by_other_name(data("columns"))
 
 
 def fields_by_header(headers: Iterable[str]) -> dict[str, str]:
-    """The field of each header that has one, whatever its case; of several headers of a field all are kept."""
+    """Return the field of each header that has one, whatever its case; of several headers of a field all are kept."""
     named = {header: "_".join(folded(header).replace("-", " ").replace("_", " ").split()) for header in headers}
     return {header: _FIELDS[name] for header, name in named.items() if name in _FIELDS}
 
 
 def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    """A row's texts by field; where several columns state one, the first that is not blank."""
+    """Return a row's texts by field; where several columns state one, the first that is not blank."""
     found: dict[str, str] = {}
     for header, field in known.items():
         text = row.get(header) or ""
@@ -383,7 +383,7 @@ def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str
 
 
 def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """The headers that say nothing here; the id's column apart."""
+    """Return the headers that say nothing here; the id's column apart."""
     return [header for header in headers if header not in known and folded(header).strip() != "id"]
 
 
@@ -396,8 +396,8 @@ _SIDES: Final = ("width", "depth", "height")
 _DIAMETER: Final = "diameter"
 
 
-def facts_of(item: StoredVariant) -> Facts:
-    """The facts of a variant. Its axes tell it from its siblings, and materials count as described.
+def features_of(item: StoredVariant) -> MatchFeatures:
+    """Return the facts of a variant. Its axes tell it from its siblings, and materials count as described.
 
     Cartons are no facts: they are the parcel, not the item.
     """
@@ -422,7 +422,7 @@ def facts_of(item: StoredVariant) -> Facts:
     sides, figures = _sides(variant)
     weight = variant.get("weight")
     return replace(
-        read(item.variant, given),
+        read_features(item.variant, given),
         sides=sides,
         figures=figures,
         weight=weight["hundredths_lb"] * _KG if weight and weight["hundredths_lb"] < 100 * MOST else None,
@@ -457,7 +457,7 @@ def _titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterab
 
 
 def _unsaid(texts: Iterable[str], told: list[str]) -> str:
-    """Those of the texts that none of `told` contains, which has what was said so far, folded."""
+    """Return those of the texts that none of `told` contains, which has what was said so far, folded."""
     new: list[str] = []
     for text in texts:
         flat = folded(text)
@@ -468,13 +468,13 @@ def _unsaid(texts: Iterable[str], told: list[str]) -> str:
 
 
 def _pieces(variant: Mapping[str, Any]) -> str:
-    """How many pieces a set has; blank for what is no set."""
+    """Return how many pieces a set has; blank for what is no set."""
     whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
     return str(whole) if 1 < whole < MOST else ""
 
 
 def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
-    """Width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
+    """Return width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
     stated = dict(variant.get("dimensions", {}))
     if round_ := stated.get(_DIAMETER):
         stated = {"width": round_, "depth": round_} | stated
@@ -509,7 +509,7 @@ def going_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
 
 
 def _place(offer: tuple[str, Mapping[str, Any]]) -> tuple[float, float, str]:
-    """What states nothing comes last."""
+    """Return what states nothing comes last."""
     id, data = offer
     never = float("inf")
     asked, recommended = data.get("price"), _recommended(data)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
-from domain.matching.features import Facts
+from domain.matching.features import MatchFeatures
 from domain.matching.scoring import Weights
 from domain.matching.words import LONGEST
 
@@ -22,8 +22,8 @@ _STRONG: Final = 1.5
 Id = TypeVar("Id", str, int)
 
 
-def lookup_keys(item: Facts) -> list[str]:
-    """What an item is found by. Codes and GTINs stand apart from words by their first letters."""
+def lookup_keys(item: MatchFeatures) -> list[str]:
+    """Return what an item is found by. Codes and GTINs stand apart from words by their first letters."""
     made = terms(item)
     for found in (item.codes, item.stems, item.mentioned, item.joined):
         made.update(map(code_key, found))
@@ -34,18 +34,18 @@ def lookup_keys(item: Facts) -> list[str]:
     return sorted(made)
 
 
-def terms(item: Facts) -> set[str]:
+def terms(item: MatchFeatures) -> set[str]:
     """Return the words that an item's title or columns say of it, each once."""
     return {*item.words, *item.quantities, *item.brand, *item.colours}
 
 
 def code_key(code: str) -> str:
-    """What items that bear or name a code are found by."""
+    """Return what items that bear or name a code are found by."""
     return "#" + code
 
 
 def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
-    """The ids that stand in most of the lists, best first; a list is its length, its key and its ids.
+    """Return the ids that stand in most of the lists, best first; a list is its length, its key and its ids.
 
     The rarer a key among `items`, the more sharing it is worth. Rare keys are looked at first. `share`: whoever has less than
     that of what the best one has is left out.
@@ -107,7 +107,7 @@ class Item:
     product: str
     source: str
     stamp: int
-    facts: Facts
+    facts: MatchFeatures
     number: int = 0
 
 
@@ -144,13 +144,13 @@ class MatchModel:
     learnt_at: datetime
 
 
-def counted_keys(item: Facts) -> list[str]:
-    """The keys that are only counted: every item's, and its brand's."""
+def counted_keys(item: MatchFeatures) -> list[str]:
+    """Return the keys that are only counted: every item's, and its brand's."""
     return [ALL, brand_key(item)] if item.brand else [ALL]
 
 
-def brand_key(item: Facts) -> str:
-    """What items of one brand are counted under."""
+def brand_key(item: MatchFeatures) -> str:
+    """Return what items of one brand are counted under."""
     return (_BRAND + " ".join(sorted(item.brand)))[:LONGEST]
 
 
@@ -175,7 +175,7 @@ def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, st
     return dict(found)
 
 
-def key_marks(item: Facts) -> dict[str, int]:
+def key_marks(item: MatchFeatures) -> dict[str, int]:
     """Return an item's keys; those of codes with whether it bears the code itself (1), as the stem of one (2), or both (3)."""
     marks = dict.fromkeys((*lookup_keys(item), *counted_keys(item)), 0)
     for code in item.codes:

@@ -44,7 +44,7 @@ class Families:
             self._variants[self._top[id]] += len(product.variants)
 
     def together(self, one: str, other: str) -> Extent:
-        """What the families of two products come to as one."""
+        """Return what the families of two products come to as one."""
         tops = {self._family(one), self._family(other)}
         return Extent(sum(self._products[id] for id in tops), sum(self._variants[id] for id in tops))
 
@@ -108,7 +108,7 @@ class MergePlan:
         self._regroup()
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
-        """The families that what was made and undone is of, before and now."""
+        """Return the families that what was made and undone is of, before and now."""
         changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
         families = self.tied.families()
         homes = {self._owners.get(id, id) for id in changed}
@@ -117,15 +117,15 @@ class MergePlan:
         return replace(self.tied, merged=self._before).only(ids), self.tied.only(ids)
 
     def knows(self, variant: str) -> bool:
-        """Whether the variant is one of the products' here."""
+        """Return whether the variant is one of the products' here."""
         return variant in self._variants
 
     def members(self, variant: str) -> list[str]:
-        """All that is shown as what the variant is shown as."""
+        """Return all that is shown as what the variant is shown as."""
         return self._members.get(self.tied.root(variant), [variant])
 
     def sources(self, variant: str) -> set[str]:
-        """The sources of all that is shown as what the variant is shown as."""
+        """Return the sources of all that is shown as what the variant is shown as."""
         return {self._variants[id].source for id in self.members(variant)}
 
     def join(self, pair: MatchPair, by: DecidedBy, reason: str | None) -> Merge:
@@ -202,7 +202,7 @@ class MergePlan:
             self._merge_products((self.tied.root(homes[0]), id), homes, self.applied[gone].decided_by)
 
     def _ends(self, one: str, other: str) -> tuple[str, str] | None:
-        """Which of two products stays and which goes, if they are one by their variants.
+        """Return which of two products stays and which goes, if they are one by their variants.
 
         One that has nothing left to show of its own goes. Otherwise all variants of one must be among the other's, and make at
         least half of them; and no source may have products in both.
@@ -219,7 +219,7 @@ class MergePlan:
         return None
 
     def _between(self, one: str, other: str) -> list[Merge]:
-        """The merges of variants of which one belongs to either product."""
+        """Return the merges of variants of which one belongs to either product."""
         sides = {one, other}
         both = self._parts(one) & self._parts(other)
         near = [self.applied[id] for root in sorted(both) for id in self._members[root] if id in self.applied]
@@ -234,13 +234,13 @@ class MergePlan:
         return {self.tied.root(one.id) for id in self._members[product] for one in self.tied.products[id].variants}
 
     def _shows(self, product: str) -> bool:
-        """Whether any variant of it is shown as itself, or it never had one."""
+        """Return whether any variant of it is shown as itself, or it never had one."""
         merged = self.tied.merged
         variants = [one.id for id in self._members[product] for one in self.tied.products[id].variants]
         return not variants or any(id not in merged for id in variants)
 
     def _path(self, id: str) -> Iterator[str]:
-        """The merges by which something is shown as what it is shown as."""
+        """Yield the merges by which something is shown as what it is shown as."""
         while id in self.tied.merged:
             yield self.applied[id].id
             id = self.tied.merged[id]
@@ -276,7 +276,7 @@ class MergePlan:
         self._join_empty()
 
     def _share_nothing(self, merge: Merge) -> bool:
-        """Whether without this merge of products neither side would have a variant that is shown as one of the other's."""
+        """Return whether without this merge of products neither side would have a variant that is shown as one of the other's."""
         below, beside = set[str](), set[str]()
         for id in self._members[self.tied.root(merge.survivor)]:
             shown_as = {self.tied.root(one.id) for one in self.tied.products[id].variants}
@@ -284,7 +284,7 @@ class MergePlan:
         return below.isdisjoint(beside)
 
     def _under(self, id: str, product: str) -> bool:
-        """Whether a product is shown as another one, or would be if that were not merged itself."""
+        """Return whether a product is shown as another one, or would be if that were not merged itself."""
         while id != product and id in self.tied.merged:
             id = self.tied.merged[id]
         return id == product
@@ -345,6 +345,6 @@ class MergePlan:
         del self.applied[merge.merged], self.tied.merged[merge.merged]
 
     def _regroup(self) -> None:
-        self._members = {}
+        self._members: dict[str, list[str]] = {}
         for id in (*self.tied.products, *self._variants):
             self._members.setdefault(self.tied.root(id), []).append(id)

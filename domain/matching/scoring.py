@@ -7,7 +7,7 @@ from math import exp2, fsum, log2
 from typing import Final
 
 from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
-from domain.matching.features import Facts
+from domain.matching.features import MatchFeatures
 from domain.matching.words import ACCESSORIES, FINISHES, alike, data
 
 Table = tuple[tuple[float, ...], ...]
@@ -34,7 +34,7 @@ class Weights:
 
     @property
     def fits(self) -> bool:
-        """Whether there is a weight for each level that comparisons have by now; weights that were learnt by an older release may lack some."""
+        """Return whether there is a weight for each level that comparisons have by now; weights that were learnt by an older release may lack some."""
         each = [len(comparison.levels) for comparison in COMPARISONS]
         return all([len(row) for row in table] == each for table in (self.m, self.u, self.bits))
 
@@ -44,7 +44,7 @@ class Weights:
 
 
 def weights(prior: float, m: Table, u: Table) -> Weights:
-    """Weights of the shares m and u of each level (level 0 weighs nothing)."""
+    """Return weights of the shares m and u of each level (level 0 weighs nothing)."""
     return Weights(prior, m, u, tuple(_bits(at, m[at], u[at]) for at in range(len(COMPARISONS))))
 
 
@@ -57,7 +57,7 @@ def _bits(at: int, m: Sequence[float], u: Sequence[float]) -> tuple[float, ...]:
 
 
 def _falling(values: Sequence[float], shares: Sequence[float]) -> list[float]:
-    """The values with neighbours that rise levelled out to their mean, weighed by how common they are."""
+    """Return the values with neighbours that rise levelled out to their mean, weighed by how common they are."""
     runs: list[list[float]] = []
     for value, share in zip(values, shares, strict=True):
         runs.append([value, share, 1])
@@ -69,7 +69,7 @@ def _falling(values: Sequence[float], shares: Sequence[float]) -> list[float]:
 
 
 def learn(left: Groups, right: Groups, start: Weights) -> Weights:
-    """Weights that fit the candidates of items of both sides (EM), starting at `start` and held near it where little is seen.
+    """Return weights that fit the candidates of items of both sides (EM), starting at `start` and held near it where little is seen.
 
     A group's candidates are rivals: at most one of them is taken to be the match, and how many groups have one is
     learnt for each side.
@@ -114,12 +114,12 @@ def _size(groups: Groups) -> float:
 
 
 def _believed(share: float) -> float:
-    """A share of items with a match as far as it is believed: never that nearly all have one."""
+    """Return a share of items with a match as far as it is believed: never that nearly all have one."""
     return max(0.001, min(_SURE, share))
 
 
 def _prior(sides: Sequence[Groups], shares: Sequence[float]) -> float:
-    """log2 odds that a candidate matches, against both of its items having no match at all."""
+    """Return log2 odds that a candidate matches, against both of its items having no match at all."""
     matches = fsum(share / _size(groups) for groups, share in zip(sides, shares, strict=True)) / 2
     return log2(matches / ((1 - _believed(shares[0])) * (1 - _believed(shares[1]))))
 
@@ -139,7 +139,7 @@ SHIPPED: Final = weights(
 )
 """What is believed before any item was seen: shares of the levels among matches (m) and among other candidates (u)."""
 SCALE: Final = 0.8
-"""Facts are never wholly independent, so their sum claims too much: it is taken at this share."""
+"""MatchFeatures are never wholly independent, so their sum claims too much: it is taken at this share."""
 OFFSET: Final = 0.0
 """What is added to a sum, in log2 odds."""
 FORBIDDEN: Final = -0.2
@@ -175,22 +175,22 @@ class Odds:
 
 
 def probability(odds: float) -> float:
-    """The probability of log2 odds."""
+    """Return the probability of log2 odds."""
     return 1.0 / (1.0 + exp2(min(-odds, 1000.0)))
 
 
 def calibrated(weights: float) -> float:
-    """log2 odds that a sum of prior and weights stands for, rivals aside; it rises with the sum."""
+    """Return log2 odds that a sum of prior and weights stands for, rivals aside; it rises with the sum."""
     return max(LEAST, min(-LEAST, SCALE * weights + OFFSET))
 
 
 def allowed(own: float, most: float | None) -> float:
-    """The log2 odds of a pair as far as its conflicts allow them; `most` is None for one without."""
+    """Return the log2 odds of a pair as far as its conflicts allow them; `most` is None for one without."""
     return own if most is None else min(own, most)
 
 
 def odds(weights: float, rivals: float, most: float | None) -> Odds:
-    """The odds of a pair of which its rivals take so much, and whose conflicts allow it `most`."""
+    """Return the odds of a pair of which its rivals take so much, and whose conflicts allow it `most`."""
     own = calibrated(weights)
     together = own + rivals
     return Odds(weights, own - weights, rivals, allowed(together, most) - together)
@@ -202,7 +202,7 @@ Pair = tuple[str, str]
 
 
 def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
-    """What rivals take of each pair's log2 odds: 0 or less. `odds` are those of every pair by itself."""
+    """Return what rivals take of each pair's log2 odds: 0 or less. `odds` are those of every pair by itself."""
     plain = {pair: 2.0 ** min(own, _MOST_ODDS) for pair, own in odds.items()}
     of_left: dict[str, list[Pair]] = defaultdict(list)
     of_right: dict[str, list[Pair]] = defaultdict(list)
@@ -251,16 +251,16 @@ _TELLING: Final = -2.0
 _FOR: Final = "for"
 OFTEN: Final = 3
 """A brand that a side gives to so many items is one that it knows."""
-Known = Callable[[Facts], bool]
+Known = Callable[[MatchFeatures], bool]
 """Whether an item's brand is one that both sides know."""
 
 
-def _unknown(item: Facts) -> bool:
+def _unknown(item: MatchFeatures) -> bool:
     return False
 
 
-def conflicts(a: Facts, b: Facts, levels: Levels, known: Known = _unknown) -> tuple[str, ...]:
-    """The names of the facts that contradict each other: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
+def conflicts(a: MatchFeatures, b: MatchFeatures, levels: Levels, known: Known = _unknown) -> tuple[str, ...]:
+    """Return the names of the facts that contradict each other: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
 
     Brands contradict only where both are `known`: a retailer that writes its own name knows no others' brands, and of an alias
     one side knows nothing.
@@ -288,7 +288,7 @@ def conflicts(a: Facts, b: Facts, levels: Levels, known: Known = _unknown) -> tu
 
 
 def most(found: Collection[str], levels: Levels, weights: Weights) -> float | None:
-    """The log2 odds that conflicts leave a pair at most; None without any.
+    """Return the log2 odds that conflicts leave a pair at most; None without any.
 
     GTINs and brands are often wrong. So is that only one side says how many are sold together, where that is learnt to be left out at
     will, and a price like that of one piece or a code of the item itself is there to say so.
@@ -303,7 +303,7 @@ def most(found: Collection[str], levels: Levels, weights: Weights) -> float | No
 
 
 def contested(found: Collection[str], levels: Levels, free: float) -> bool:
-    """Whether a pair is one for people: rules would merge it but for one fact, which is as often a slip as a difference.
+    """Return whether a pair is one for people: rules would merge it but for one fact, which is as often a slip as a difference.
 
     `free` are its log2 odds without the conflict, rivals counted. A code of the item itself has to be behind it: one GTIN is
     often given to all colours. Packs are never meant.
@@ -311,8 +311,8 @@ def contested(found: Collection[str], levels: Levels, free: float) -> bool:
     return free >= CERTAIN and len(found) == 1 and "pieces" not in found and levels[_CODE] in _OWN
 
 
-def _foreign(a: Facts, b: Facts) -> bool:
-    """Whether the accessory `a` is called what `b` is not; whatever is `for` something is no main thing."""
+def _foreign(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether the accessory `a` is called what `b` is not; whatever is `for` something is no main thing."""
     return (
         bool(a.accessory)
         and _FOR not in b.words
@@ -350,15 +350,15 @@ class Evidence:
 
 
 def scored(
-    left: Mapping[str, Facts],
-    right: Mapping[str, Facts],
+    left: Mapping[str, MatchFeatures],
+    right: Mapping[str, MatchFeatures],
     pairs: Compared,
     weights: Weights,
     least: float | None = WORTH,
     *,
     known: Known,
 ) -> Iterator[Scored]:
-    """Every pair with log2 odds over `least`, in the order of their ids; what rivals take is reckoned over all of these."""
+    """Yield every pair with log2 odds over `least`, in the order of their ids; what rivals take is reckoned over all of these."""
     sums = {levels: weights.total(levels) for levels in set(pairs.values())}
     found: dict[Pair, tuple[str, ...]] = {}
     own: dict[Pair, float] = {}
@@ -377,8 +377,8 @@ def scored(
         yield Scored(*pair, levels, odds(sums[levels], lost[pair], limit), found[pair])
 
 
-def evidence(pair: Scored, left: Facts, right: Facts, weights: Weights) -> list[Evidence]:
-    """What speaks for and against a pair, in parts: with `weights.prior` they add up to the log2 odds."""
+def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: Weights) -> list[Evidence]:
+    """Return what speaks for and against a pair, in parts: with `weights.prior` they add up to the log2 odds."""
     told = [
         Evidence(comparison.name, comparison.levels[level], row[level], comparison.shown(left), comparison.shown(right))
         for comparison, level, row in zip(COMPARISONS, pair.levels, weights.bits, strict=True)

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final
 
 from domain.matching.comparisons import Levels, Rarity, compare
-from domain.matching.features import Facts
+from domain.matching.features import MatchFeatures
 from domain.matching.index import OWN, brand_key, code_key, key_marks, lookup_keys, nearest
 from domain.matching.scoring import FEWEST, OFTEN, SAMPLE, SHIPPED, Compared, Scored, Weights, learn, scored
 
@@ -35,11 +35,11 @@ class MatchIndex:
 
     def __init__(self, weights: Weights = SHIPPED) -> None:
         self.weights = weights
-        self.items: dict[str, dict[str, Facts]] = {LEFT: {}, RIGHT: {}}
+        self.items: dict[str, dict[str, MatchFeatures]] = {LEFT: {}, RIGHT: {}}
         self._entries: dict[str, dict[str, _Entry]] = {LEFT: {}, RIGHT: {}}
         self._rarity: Rarity | None = None
 
-    def add(self, side: str, item: Facts) -> None:
+    def add(self, side: str, item: MatchFeatures) -> None:
         """Enter an item, in place of one with its id."""
         self.remove(side, item.id)
         self.items[side][item.id] = item
@@ -70,13 +70,13 @@ class MatchIndex:
     def _found(self, key: str) -> list[_Entry]:
         return [entries.get(key, _NONE) for entries in self._entries.values()]
 
-    def knows_brand(self, item: Facts) -> bool:
+    def knows_brand(self, item: MatchFeatures) -> bool:
         """Return whether both sides give several items this item's brand."""
         return all(len(entry.ids) >= OFTEN for entry in self._found(brand_key(item)))
 
     @property
     def rarity(self) -> Rarity:
-        """How rare words and codes are in the index as it is now."""
+        """Return how rare words and codes are in the index as it is now."""
         if self._rarity is None:
             self._rarity = Rarity(
                 sum(map(len, self.items.values())),
@@ -86,19 +86,19 @@ class MatchIndex:
             )
         return self._rarity
 
-    def neighbours(self, side: str, item: Facts) -> list[str]:
-        """The ids on the other side that are worth comparing with an item of `side`, best first."""
+    def neighbours(self, side: str, item: MatchFeatures) -> list[str]:
+        """Return the ids on the other side that are worth comparing with an item of `side`, best first."""
         other = opposite(side)
         entries = self._entries[other]
         lists = [(len(found.ids), key, found.ids) for key in lookup_keys(item) if (found := entries.get(key))]
         return nearest(lists, len(self.items[other]))
 
-    def levels(self, a: Facts, b: Facts) -> Levels:
-        """How two items compare, given how common words and codes are in the index."""
+    def levels(self, a: MatchFeatures, b: MatchFeatures) -> Levels:
+        """Return how two items compare, given how common words and codes are in the index."""
         return compare(a, b, self.rarity)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every pair of a left and a right item that is worth comparing, each once."""
+        """Yield every pair of a left and a right item that is worth comparing, each once."""
         asked: dict[str, list[str]] = {}
         for id, item in self.items[RIGHT].items():
             for found in self.neighbours(RIGHT, item):
@@ -107,13 +107,13 @@ class MatchIndex:
             for other in dict.fromkeys((*self.neighbours(LEFT, item), *asked.pop(id, ()))):
                 yield id, other
 
-    def score(self, a: Facts, b: Facts) -> Scored:
-        """A left and a right item by themselves, as if neither had other candidates."""
+    def score(self, a: MatchFeatures, b: MatchFeatures) -> Scored:
+        """Return a left and a right item by themselves, as if neither had other candidates."""
         pairs = {(a.id, b.id): self.levels(a, b)}
         return next(scored({a.id: a}, {b.id: b}, pairs, self.weights, least=None, known=self.knows_brand))
 
     def candidates(self, side: str, id: str) -> list[Scored]:
-        """The pairs of one item that is in the index, likeliest first, weighed against their nearest rivals.
+        """Return the pairs of one item that is in the index, likeliest first, weighed against their nearest rivals.
 
         Looked at are the item's neighbours and theirs, so it costs the same however many items there are.
         """
@@ -129,19 +129,19 @@ class MatchIndex:
         of_mine = [pair for pair in made if (pair.left if side == LEFT else pair.right) == id]
         return sorted(of_mine, key=lambda pair: (-pair.odds.total, pair.left, pair.right))
 
-    def _compare(self, found: Compared, side: str, mine: Facts, theirs: Facts) -> None:
+    def _compare(self, found: Compared, side: str, mine: MatchFeatures, theirs: MatchFeatures) -> None:
         a, b = (mine, theirs) if side == LEFT else (theirs, mine)
         if (a.id, b.id) not in found:
             found[a.id, b.id] = self.levels(a, b)
 
 
 def opposite(side: str) -> str:
-    """The side that items of `side` are matched with."""
+    """Return the side that items of `side` are matched with."""
     return RIGHT if side == LEFT else LEFT
 
 
 def compared(index: MatchIndex) -> Compared:
-    """Every pair that is worth it, with its levels."""
+    """Return every pair that is worth it, with its levels."""
     left, right = index.items[LEFT], index.items[RIGHT]
     seen: dict[Levels, Levels] = {}  # few are different, so each is kept once
     found: Compared = {}
@@ -152,7 +152,7 @@ def compared(index: MatchIndex) -> Compared:
 
 
 def learnt(pairs: Compared, start: Weights) -> Weights:
-    """Weights learnt from the candidates of a sample of the items, the same sample whatever their order."""
+    """Return weights learnt from the candidates of a sample of the items, the same sample whatever their order."""
     left: dict[str, list[tuple[str, Levels]]] = defaultdict(list)
     right: dict[str, list[tuple[str, Levels]]] = defaultdict(list)
     for (a, b), levels in pairs.items():
@@ -173,7 +173,7 @@ def _lot(id: str) -> tuple[bytes, str]:
 
 
 def matched(index: MatchIndex, *, learn_weights: bool = True) -> Iterator[Scored]:
-    """Every pair worth telling, in the order of their ids; the index's weights are learnt anew first, unless they shall stay."""
+    """Yield every pair worth telling, in the order of their ids; the index's weights are learnt anew first, unless they shall stay."""
     pairs = compared(index)
     if learn_weights:
         index.weights = learnt(pairs, index.weights)

@@ -54,7 +54,7 @@ _SIGNS: Final = str.maketrans({"⁄": "/", "×": "x", "”": '"', "“": '"', "�
 
 
 def folded(text: str) -> str:
-    """The text in lower case without accents, quotes and dashes in their plain forms."""
+    """Return the text in lower case without accents, quotes and dashes in their plain forms."""
     text = text.lower()
     if text.isascii():
         return text
@@ -64,7 +64,7 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=1 << 17)
 def word(text: str) -> str:
-    """What a folded word is compared by: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
+    """Return what a folded word is compared by: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
     if found := SHADES.get(text) or NAMES.get(text):
         return found
     if text in COLOURS:
@@ -82,24 +82,24 @@ def word(text: str) -> str:
 
 
 def chunks(text: str) -> list[str]:
-    """The pieces of a folded text as they are written, punctuation inside kept: `dsc-w150`, `2-seat`."""
+    """Return the pieces of a folded text as they are written, punctuation inside kept: `dsc-w150`, `2-seat`."""
     return _CHUNK.findall(text)
 
 
 def words(text: str) -> list[str]:
-    """The compared words of a folded text in their order."""
+    """Return the compared words of a folded text in their order."""
     return [one for found in _WORD.findall(text) for one in word(found[:LONGEST]).split()]
 
 
 @lru_cache(maxsize=1 << 17)
 def code(text: str) -> str:
-    """A code without case and punctuation; leading zeros stay."""
+    """Return a code without case and punctuation; leading zeros stay."""
     return "".join(_WORD.findall(folded(text)))
 
 
 @lru_cache(maxsize=1 << 17)
 def parts(chunk: str) -> tuple[str, ...]:
-    """The compared words of one chunk; a number and its unit stay together: `8gb`, `2seat`."""
+    """Return the compared words of one chunk; a number and its unit stay together: `8gb`, `2seat`."""
     made: list[str] = []
     for found in _PART.findall(chunk):
         part = found[:LONGEST]
@@ -116,7 +116,7 @@ def parts(chunk: str) -> tuple[str, ...]:
 
 
 def quantity(number: str, unit: str) -> str:
-    """A number and its unit as one word, whichever of its names the unit goes by: `0.5 kg` and `500 g` as `500g`."""
+    """Return a number and its unit as one word, whichever of its names the unit goes by: `0.5 kg` and `500 g` as `500g`."""
     named = UNITS.get(plain := word(unit), plain)
     if (scale := _UNITS["scales"].get(named)) and len(number) <= _SCALED:
         return f"{float(number) * scale['factor']:.0f}{scale['unit']}"
@@ -124,7 +124,7 @@ def quantity(number: str, unit: str) -> str:
 
 
 def stem(made: str) -> str | None:
-    """A code without the letters at its end, which mostly say the colour: `rxv663bk` is `rxv663`; None if too little is left."""
+    """Return a code without the letters at its end, which mostly say the colour: `rxv663bk` is `rxv663`; None if too little is left."""
     bare = made.rstrip("abcdefghijklmnopqrstuvwxyz")
     if len(made) - len(bare) > 4:
         bare = made
@@ -132,14 +132,14 @@ def stem(made: str) -> str | None:
 
 
 def number_of(made: str) -> str | None:
-    """The one number of six digits or more within a code, which brands write with and without letters around it."""
+    """Return the one number of six digits or more within a code, which brands write with and without letters around it."""
     bare = made.strip("abcdefghijklmnopqrstuvwxyz")
     return bare if len(bare) >= 6 and bare.isdigit() and len(made) - len(bare) <= 7 else None
 
 
 @lru_cache(maxsize=1 << 18)
 def alike(one: str, other: str) -> bool:
-    """Whether two different words are likely one: an abbreviation, the beginning, or one slip of the keys."""
+    """Return whether two different words are likely one: an abbreviation, the beginning, or one slip of the keys."""
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     if not short or len(long) > _ALIKE or short[0].isdigit() or long[0].isdigit():
         return False

@@ -15,7 +15,7 @@ from domain.matching.ports import PairStore
 from domain.matching.usecases.judging import JudgeSettingsService, Judging, judged_items, take_back_settings
 from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, Ranking, decided_by, take_back_decisions
-from domain.matching.usecases.offering import Offering
+from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.queueing import RANK
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
@@ -264,7 +264,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
     judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx[PairStore], judged_items, Merging())
-    stage = MatchingStage(dependencies.uow, Offering())
+    stage = MatchingStage(dependencies.uow, PairUpdater())
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TextIO
 
-from domain.matching.features import Facts, fields_by_header, ignored_headers, read, texts_by_field
+from domain.matching.features import MatchFeatures, fields_by_header, ignored_headers, read_features, texts_by_field
 from domain.matching.scoring import Scored, evidence
 from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 from entrypoints.cli.errors import CommandError
@@ -47,7 +47,7 @@ def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, le
     return 0
 
 
-def _items(path: Path) -> Iterator[Facts]:
+def _items(path: Path) -> Iterator[MatchFeatures]:
     """The items of a file. Refused: a file that cannot be read, one without `id` or title, an id that is blank or there twice."""
     seen: set[str] = set()
     try:
@@ -62,7 +62,7 @@ def _items(path: Path) -> Iterator[Facts]:
                         f"{path}: the id {id} stands in row {number} for the second time; ids must be unique."
                     )
                 seen.add(id)
-                yield read(id, texts_by_field(row, known))
+                yield read_features(id, texts_by_field(row, known))
     except OSError as error:
         raise CommandError(f"{path} could not be read: {error.strerror}.") from error
     except (UnicodeDecodeError, csv.Error) as error:

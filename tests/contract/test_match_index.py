@@ -11,10 +11,10 @@ from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
 from domain.kernel.tenancy import Tenant
 from domain.matching.scoring import probability
-from domain.matching.features import Facts
+from domain.matching.features import MatchFeatures
 from domain.matching.index import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
 from domain.matching.features import StoredVariant
-from domain.matching.features import facts_of
+from domain.matching.features import features_of
 from domain.matching.scoring import SHIPPED
 from domain.matching.model import OFFERED_AT, key_of
 from domain.matching.usecases import matching_stage
@@ -56,7 +56,7 @@ async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[Item]:
                 one.product,
                 one.source,
                 queued[one.variant],
-                facts_of(one),
+                features_of(one),
                 known.get(one.variant) or next(new),
             )
             for one in await tx[MatchIndexStore].stored(list(queued))
@@ -335,12 +335,12 @@ async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None
 async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def failing(stored: StoredVariant) -> Facts:
+    def failing(stored: StoredVariant) -> MatchFeatures:
         if "secret" in stored.product_data["title"]:
             raise OverflowError(stored.product_data["title"])
-        return facts_of(stored)
+        return features_of(stored)
 
-    monkeypatch.setattr(matching_stage, "facts_of", failing)
+    monkeypatch.setattr(matching_stage, "features_of", failing)
     for source in (A, B):
         for key, title in (("good", "Halden armchair XR-2214"), ("bad", "secret Halden armchair XR-2214")):
             await add(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))

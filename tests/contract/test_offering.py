@@ -1,4 +1,4 @@
-"""What the matcher says becomes pairs and merges (domain/matching/usecases/offering.py), on every backend."""
+"""What the matcher says becomes pairs and merges (domain/matching/usecases/pair_updates.py), on every backend."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from domain.matching.model import (
     key_of,
 )
 from domain.matching.usecases.judging import judged_items
-from domain.matching.usecases.offering import Offering
+from domain.matching.usecases.pair_updates import PairUpdater
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.merged_catalogues import MERGING, Shop
@@ -56,7 +56,7 @@ async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = (
     """Offer what was scored; answers every pair there is by its variants."""
     ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await Offering().offer(tx, ids, pairs)
+        await PairUpdater().offer(tx, ids, pairs)
         page = await tx[PairStore].matching(PairFilter(), PageRequest(limit=100))
     return {(pair.left, pair.right): pair for pair in page.items}
 
@@ -145,10 +145,10 @@ async def test_pairs_are_found(shop: Shop) -> None:
 async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await Offering().offer(tx, [a.id], [scored(shop, a, b, 0.9)])
+        await PairUpdater().offer(tx, [a.id], [scored(shop, a, b, 0.9)])
         assert not [job for job in tx.recorded.jobs if job.kind == JUDGE]
         await tx.store(JudgeSettings).add(JudgeSettings(enabled=True, created_at=tx.now, updated_at=tx.now))
-        await Offering().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
+        await PairUpdater().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
         assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGE] == [JUDGE]
         items = await judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
     assert (

@@ -66,7 +66,7 @@ NOBODY: Final = "No model is configured on this service, so there is nobody who 
 
 
 async def settings_of(tx: Tx) -> JudgeSettings:
-    """The tenant's settings; the defaults until somebody sets them."""
+    """Return the tenant's settings; the defaults until somebody sets them."""
     return await tx.store(JudgeSettings).get(SETTINGS) or JudgeSettings()
 
 
@@ -77,7 +77,7 @@ class JudgeSettingsService:
     offers: Callable[[str | None], bool] | None
 
     async def get(self, tx: Tx) -> JudgeSettings:
-        """The settings as they hold."""
+        """Return the settings as they hold."""
         return await settings_of(tx)
 
     async def update(self, tx: Tx, asked: JudgeSettingsChange, expected: int | None = None) -> JudgeSettings:
@@ -225,7 +225,7 @@ class Judging:
             await _again(tx, turn, job.id, None)
 
     async def _case(self, turn: _Turn) -> _Case | None:
-        """The next pair to ask about, with its cost put down; None once the job has ended or is put off."""
+        """Return the next pair to ask about, with its cost put down; None once the job has ended or is put off."""
         job = turn.job
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             settings = await settings_of(tx)
@@ -247,7 +247,7 @@ class Judging:
         return None
 
     async def _open(self, tx: Tx, turn: _Turn, settings: JudgeSettings) -> Sequence[MatchPair]:
-        """What may be asked about, likeliest first, but last what is passed over."""
+        """Return what may be asked about, likeliest first, but last what is passed over."""
         if not settings.enabled or self.models is None or not self.models.offers(settings.model):
             return ()
         found = await self.pairs(tx).unjudged(_MOST_PASSED + 1)
@@ -286,7 +286,7 @@ class Judging:
         return await self._put_down(turn, case, _heard(case, answer), answer.usage)
 
     async def _put_down(self, turn: _Turn, case: _Case, judgement: Judgement, usage: ModelUsage | None) -> bool:
-        """The judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
+        """Return the judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
         job, before = turn.job, case.pair
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             await tx[CatalogueStore].take_turn(merging=True)  # before anything else is locked, as everybody does
@@ -350,7 +350,7 @@ async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> N
 
 
 def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
-    """What is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
+    """Return what is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
     try:
         said = answer_of(answer.value)
     except BadAnswer as fault:

@@ -46,7 +46,7 @@ AGENT: Final = "agent"
 
 
 def decided_by(context: AuditContext) -> DecidedBy:
-    """Who decides what is asked for: a person, whatever they ask with, or an agent."""
+    """Return who decides what is asked for: a person, whatever they ask with, or an agent."""
     return DecidedBy.AGENT if context.actor.kind == AGENT else DecidedBy.PERSON
 
 
@@ -139,11 +139,11 @@ class Merging:
         return existing(await tx[MergeStore].get(id))
 
     async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        """A page of pairs, newest first."""
+        """Return a page of pairs, newest first."""
         return await tx[PairStore].matching(filter, page_request)
 
     async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        """A page of merges, newest first."""
+        """Return a page of merges, newest first."""
         return await tx[MergeStore].matching(filter, page_request)
 
 
@@ -163,18 +163,18 @@ async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
 
 
 async def applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
-    """The merges that count among tied products."""
+    """Return the merges that count among tied products."""
     return await tx[MergeStore].applied([*tied.products, *tied.owners()])
 
 
 async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
-    """The products of variants, as their sources have them, by id."""
+    """Return the products of variants, as their sources have them, by id."""
     homes = await tx[CatalogueStore].homes(variants)
     return sorted({product for product, _ in homes.values()})
 
 
 async def ends_of(tx: Tx, merge: Merge) -> list[str]:
-    """The products that a merge ties together, as their sources have them."""
+    """Return the products that a merge ties together, as their sources have them."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
     return await products_of(tx, [merge.survivor, merge.merged])
@@ -225,7 +225,7 @@ async def _kept(tx: Tx, plan: MergePlan) -> None:
 
 
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
-    """What readers see from now on of what was touched, and the events of it."""
+    """Return what readers see from now on of what was touched, and the events of it."""
     was, now = plan.touched()
     ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
     laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
@@ -233,7 +233,7 @@ def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
 
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
-    """What is merged among the families of these variants, and nothing planned yet."""
+    """Return what is merged among the families of these variants, and nothing planned yet."""
     products = await products_of(tx, variants)
     tied = await tx[CatalogueStore].tied(products) if products else TiedProducts()
     return MergePlan(tied, await applied(tx, tied) if tied.products else (), tx.now)
@@ -330,7 +330,7 @@ async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> No
 
 
 async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
-    """Whether the two cannot be merged any more by what was merged since."""
+    """Return whether the two cannot be merged any more by what was merged since."""
     plan = await planned(tx, (pair.left, pair.right))
     [apart] = await apart_of(tx, plan, [pair])
     return not apart and any(merge.created_at > since for merge in plan.applied.values())

@@ -6,16 +6,16 @@ import pytest
 
 from domain.matching import scoring as rules
 from domain.matching.comparisons import COMPARISONS, Rarity, compare
-from domain.matching.features import Facts, read
+from domain.matching.features import MatchFeatures, read_features
 from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.words import alike
 
 
-def item(title: str = "", **fields: str) -> Facts:
-    return read(fields.pop("id", "1"), {"title": title, **fields})
+def item(title: str = "", **fields: str) -> MatchFeatures:
+    return read_features(fields.pop("id", "1"), {"title": title, **fields})
 
 
-def rarity(*both: Facts) -> Rarity:
+def rarity(*both: MatchFeatures) -> Rarity:
     """How rare things are among one item of each side."""
     index = MatchIndex()
     for side, one in zip((LEFT, RIGHT), both, strict=False):
@@ -215,7 +215,7 @@ def test_a_price_is_read_with_either_mark(price: str) -> None:
     assert item(price=price).price == 1299.0
 
 
-def conflicts(a: Facts, b: Facts) -> tuple[str, ...]:
+def conflicts(a: MatchFeatures, b: MatchFeatures) -> tuple[str, ...]:
     return rules.conflicts(a, b, compare(a, b, rarity(a, b)))
 
 
@@ -246,7 +246,7 @@ CHAIR = {
     ],
 )
 def test_conflicts_of_furniture(change: dict[str, str], expected: tuple[str, ...]) -> None:
-    one, other = read("1", CHAIR), read("2", CHAIR | change)
+    one, other = read_features("1", CHAIR), read_features("2", CHAIR | change)
     assert conflicts(one, other) == conflicts(other, one) == expected
 
 

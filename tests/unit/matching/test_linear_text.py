@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from domain.matching import features, measures, words
-from domain.matching.features import read
+from domain.matching.features import read_features
 from domain.matching.features import StoredVariant
 from tests.unit.ingestion.test_linear_text import CACHES, SHAPES
 
@@ -26,12 +26,12 @@ FRAMES = ("1{}a", "bolt set {} drawer 5 cm", "{}cm", "table and 1 {}")
 
 
 def _titled(text: str) -> object:
-    return read("1", {"title": text})
+    return read_features("1", {"title": text})
 
 
 def _all_fields(text: str) -> object:
     names = "title axes brand collection description mpn sku colour finish price pack pieces currency".split()
-    return read("1", dict.fromkeys(names, text))
+    return read_features("1", dict.fromkeys(names, text))
 
 
 def _stored(text: str) -> object:

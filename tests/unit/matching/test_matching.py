@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from domain.matching.scoring import probability
 from domain.matching.comparisons import COMPARISONS, compare
-from domain.matching.features import Facts, read
+from domain.matching.features import MatchFeatures, read_features
 from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.scoring import Scored, evidence
 from domain.matching.tables import matched
 from benchmarks.habits import metric, retold, things
 
-Sides = tuple[list[Facts], list[Facts]]
+Sides = tuple[list[MatchFeatures], list[MatchFeatures]]
 
 
 def catalogues(seed: int, count: int = 300) -> Sides:
@@ -25,11 +25,11 @@ def catalogues(seed: int, count: int = 300) -> Sides:
     for at, thing in enumerate(things(random, count)):
         chance = random.random()
         if chance < 0.87:
-            left.append(read(str(at), metric(thing)))
+            left.append(read_features(str(at), metric(thing)))
         if chance > 0.12:
-            right.append(read(str(at), retold(random, thing)))
+            right.append(read_features(str(at), retold(random, thing)))
         if chance > 0.95:
-            right.append(read(f"pack{at}", retold(random, replace(thing, pack=2))))
+            right.append(read_features(f"pack{at}", retold(random, replace(thing, pack=2))))
     return left, right
 
 
@@ -114,7 +114,7 @@ def test_what_was_added_and_removed_left_no_trace() -> None:
     left, right = catalogues(31, 60)
     index = index_of((left, right))
     expected = told(index.candidates(LEFT, left[0].id))
-    extra = read("extra", {"title": left[0].title, "brand": "Oldtown", "mpn": "12345678"})
+    extra = read_features("extra", {"title": left[0].title, "brand": "Oldtown", "mpn": "12345678"})
     index.add(RIGHT, extra)
     assert "extra" in {pair.right for pair in index.candidates(LEFT, left[0].id)}
     index.remove(RIGHT, "extra")
@@ -124,10 +124,10 @@ def test_what_was_added_and_removed_left_no_trace() -> None:
 
 def test_an_item_that_changed_takes_its_own_place() -> None:
     index = MatchIndex()
-    index.add(LEFT, read("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
-    index.add(RIGHT, read("1", {"title": "Unrelated"}))
+    index.add(LEFT, read_features("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
+    index.add(RIGHT, read_features("1", {"title": "Unrelated"}))
     assert index.candidates(LEFT, "1") == []
-    index.add(RIGHT, read("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
+    index.add(RIGHT, read_features("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
     assert [pair.right for pair in index.candidates(LEFT, "1")] == ["1"]
     assert sum(map(len, index.items.values())) == 2
     alone = index.score(index.items[LEFT]["1"], index.items[RIGHT]["1"])
@@ -136,7 +136,7 @@ def test_an_item_that_changed_takes_its_own_place() -> None:
 
 def test_nothing_to_match() -> None:
     assert list(matched(MatchIndex())) == []
-    index = index_of(([read("1", {"title": ""})], [read("1", {"title": ""})]))
+    index = index_of(([read_features("1", {"title": ""})], [read_features("1", {"title": ""})]))
     assert list(matched(index)) == []
 
 
@@ -149,5 +149,5 @@ def test_nothing_to_match() -> None:
     ),
 )
 def test_any_text_is_read(title: str, rest: dict[str, str]) -> None:
-    facts = read("1", {"title": title, **rest})
+    facts = read_features("1", {"title": title, **rest})
     assert compare(facts, facts, index_of(([facts], [facts])).rarity)

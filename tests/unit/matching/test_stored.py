@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from domain.matching.features import StoredVariant
-from domain.matching.features import facts_of
-from domain.matching.features import Facts
+from domain.matching.features import features_of
+from domain.matching.features import MatchFeatures
 
 
 def facts(
     product: dict[str, Any] | None = None, price: int | None = None, currency: str = "usd", **variant: Any
-) -> Facts:
-    return facts_of(
+) -> MatchFeatures:
+    return features_of(
         StoredVariant(
             "var_1",
             "prod_1",

@@ -23,7 +23,7 @@ WAITING: Final = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class PairUpdater:
     """Keeps the pairs of what was matched."""
 
     merging: Merging = field(default_factory=Merging)
@@ -75,7 +75,7 @@ class Offering:
 
 
 def _decided(pair: MatchPair, came: Merge | CannotMerge, now: datetime) -> MatchPair:
-    """The pair as it stands after rules had their say; where too much would be tied together a person is asked."""
+    """Return the pair as it stands after rules had their say; where too much would be tied together a person is asked."""
     if isinstance(came, Merge):
         return changed(pair, now, status=PairStatus.MERGED, merge=came.id)
     return changed(pair, now, conflicts=(*pair.conflicts, FAMILY)) if isinstance(came, TooMany) else pair
@@ -107,7 +107,7 @@ def _new(tx: Tx, one: ScoredPair) -> MatchPair:
 
 
 async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
-    """The pair as it is scored now; one that nothing stood against but its score is open again."""
+    """Return the pair as it is scored now; one that nothing stood against but its score is open again."""
     again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
     facts = tuple(name for name in pair.conflicts if name != FAMILY)
     same = (pair.evidence, facts) == (tuple(one.evidence), tuple(one.conflicts))
