@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from domain.matching.comparisons import COMPARISONS, Levels, Rarity, compare
+from domain.matching.comparisons import Levels, Rarity, compare
 from domain.matching.features import MatchFeatures
 from domain.matching.index import (
     ALL,
@@ -19,7 +19,7 @@ from domain.matching.index import (
     nearest,
     terms,
 )
-from domain.matching.model import OFFERED_AT, PairEvidence, ScoredPair
+from domain.matching.model import OFFERED_AT, ScoredPair
 from domain.matching.scoring import (
     FEWEST,
     OFTEN,
@@ -34,27 +34,21 @@ from domain.matching.scoring import (
     scored,
 )
 
-_LEVELS = {comparison.name: comparison.levels for comparison in COMPARISONS}
-
 
 def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPair:
     """Return the pair in the order of its variants' ids; prior and all weights add up to the log2 odds of its probability."""
-    turned = left.variant > right.variant
-    told = []
-    for one in evidence(pair, left.facts, right.facts, weights):
-        levels = _LEVELS.get(one.comparison, ())
-        level = levels.index(one.level) if one.level in levels else 0
-        values = (one.right, one.left) if turned else (one.left, one.right)
-        told.append(PairEvidence(one.comparison, level, one.weight, one.level, *values))
-    first, second = (right, left) if turned else (left, right)
+    found = evidence(pair, left.facts, right.facts, weights)
+    if left.variant > right.variant:
+        left, right = right, left
+        found = [replace(part, left=part.right, right=part.left) for part in found]
     return ScoredPair(
-        first.variant,
-        first.product,
-        second.variant,
-        second.product,
+        left.variant,
+        left.product,
+        right.variant,
+        right.product,
         pair.odds.probability,
         weights.prior,
-        tuple(told),
+        tuple(found),
         pair.conflicts,
     )
 

@@ -126,11 +126,14 @@ class StoredVariant:
 
 
 def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
-    """Return the facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
+    """Return the facts of an item from its texts by field name (`fields_by_header`); fields that are missing count as blank."""
     told = _told(given)
     colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
     known = _shades(told.rest, COLOURS & {*told.named[0], *told.named[1]})
     own = _own_codes(given)
+    brand, weight = _words_of(given, "brand"), given.get("weight", "")
+    gtin = parse_gtin(given["gtin"]) if given.get("gtin", "").strip() else None
+    main = _FOR.search(told.flat)
     codes = told.codes | frozenset(own)
     aside = known | colour | STOP | DRESSING
     called = frozenset(w for some in told.named for w in _first((w for w in some if w not in aside), _TOLD))
@@ -142,25 +145,25 @@ def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
         title=told.title,
         words=called - counted,
         quantities=counted,
-        brand=_brand(given),
+        brand=brand - CORPORATE or brand,
         colours=colour or known,
         shades=(colour or known) & COLOURS,
         colour_stated=bool(colour),
         codes=codes,
-        stems=_stems(codes),
+        stems=frozenset(made for one in codes for made in (stem(one), number_of(one)) if made),
         part=own[0] if own else None,
         mentioned=mentioned - codes,
         joined=_joined(told.rest) - codes,
-        gtin=_gtin(given.get("gtin", "")),
+        gtin=gtin_key(gtin.value) if gtin and gtin.value and not gtin.faults else None,
         sides=sides,
         figures=figures,
         sizes=told.sizes,
-        weight=_weight(given.get("weight", ""), given.get("weight_unit", "")),
-        price=_stated_price(given.get("price", "")),
+        weight=_kilograms(parse_weight(weight, given.get("weight_unit") or None).value) if weight.strip() else None,
+        price=_price(given.get("price", "")),
         currency=given.get("currency", "").strip().lower(),
         packs=_packs(told.flat, given.get("pack", "")),
         pieces=_stated_pieces(told.flat, given.get("pieces", "")),
-        accessory=_accessory(told.flat),
+        accessory=ACCESSORIES.intersection(words(told.flat[: main.start()]) if main else ()),
         described=described,
     )
 
@@ -207,15 +210,6 @@ def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
     told = words(flat)
     beside = {one for one, other in pairwise(told) if one in _DEGREES and other in COLOURS}
     return frozenset(shade for shade in known if shade not in _DEGREES or shade in beside)
-
-
-def _brand(given: Mapping[str, str]) -> frozenset[str]:
-    brand = _words_of(given, "brand")
-    return brand - CORPORATE or brand
-
-
-def _stems(codes: frozenset[str]) -> frozenset[str]:
-    return frozenset(made for one in codes for made in (stem(one), number_of(one)) if made)
 
 
 def _words_of(given: Mapping[str, str], field: str) -> frozenset[str]:
@@ -292,25 +286,17 @@ def _own_codes(given: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _CODE))
 
 
-def _gtin(text: str) -> str | None:
-    parsed = parse_gtin(text) if text.strip() else None
-    return gtin_key(parsed.value) if parsed and parsed.value and not parsed.faults else None
-
-
 def _stated_sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
     unit = given.get("dim_unit", "")
     width, depth, height = (length(given.get(name, ""), unit) or (None, None) for name in ("width", "depth", "height"))
     return (width[0], depth[0], height[0]), (width[1], depth[1], height[1])
 
 
-def _weight(text: str, unit: str) -> float | None:
-    if not text.strip():
-        return None
-    read = parse_weight(text, unit or None).value
-    return None if read is None or read["hundredths_lb"] >= 100 * MOST else read["hundredths_lb"] * 0.0045359237
+def _kilograms(weight: Mapping[str, Any] | None) -> float | None:
+    return weight["hundredths_lb"] * 0.0045359237 if weight and weight["hundredths_lb"] < 100 * MOST else None
 
 
-def _stated_price(text: str) -> float | None:
+def _price(text: str) -> float | None:
     match = _PRICE.search(text)
     if match is None:
         return None
@@ -355,13 +341,6 @@ def _stated_pieces(flat: str, field: str) -> int | None:
     return int(match[1]) + 1 if match else None
 
 
-def _accessory(flat: str) -> frozenset[str]:
-    match = _FOR.search(flat)
-    if match is None:
-        return frozenset()
-    return frozenset(w for w in words(flat[: match.start()]) if w in ACCESSORIES)
-
-
 _FIELDS: Final = by_other_name(data("columns"))
 """The field that each header states."""
 
@@ -387,7 +366,6 @@ def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[st
     return [header for header in headers if header not in known and folded(header).strip() != "id"]
 
 
-_KG: Final = 0.0045359237
 _CM: Final = 0.0254
 _COLOUR_AXES: Final = frozenset("color colour farbe couleur kleur colore".split())
 _FINISH_AXES: Final = frozenset("finish oberflache wood frame".split())
@@ -404,6 +382,7 @@ def features_of(item: StoredVariant) -> MatchFeatures:
     product, variant = item.product_data, item.variant_data
     colour, finish, others, pack = _axes(variant)
     title, axes = _titles(product, variant, others)
+    whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
     given = {
         "title": title,
         "axes": axes,
@@ -416,17 +395,18 @@ def features_of(item: StoredVariant) -> MatchFeatures:
         "colour": variant.get("colour", "") or colour,
         "finish": variant.get("finish", "") or finish,
         "pack": pack,
-        "pieces": _pieces(variant),
+        "pieces": str(whole) if 1 < whole < MOST else "",
         "currency": item.currency or "",
     }
     sides, figures = _sides(variant)
-    weight = variant.get("weight")
     return replace(
         read_features(item.variant, given),
         sides=sides,
         figures=figures,
-        weight=weight["hundredths_lb"] * _KG if weight and weight["hundredths_lb"] < 100 * MOST else None,
-        price=_price(item),
+        weight=_kilograms(variant.get("weight")),
+        price=item.price / float(10 ** EXPONENTS.get(item.currency, 2))
+        if item.price and item.currency is not None
+        else None,
     )
 
 
@@ -467,12 +447,6 @@ def _unsaid(texts: Iterable[str], told: list[str]) -> str:
     return " - ".join(new)
 
 
-def _pieces(variant: Mapping[str, Any]) -> str:
-    """Return how many pieces a set has; blank for what is no set."""
-    whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
-    return str(whole) if 1 < whole < MOST else ""
-
-
 def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
     """Return width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
     stated = dict(variant.get("dimensions", {}))
@@ -483,12 +457,6 @@ def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
     made = [round(one["hundredths_in"] * _CM, 2) or None if one else None for one in read]
     given = [bounded(float(one["given"]["value"])) or None if one else None for one in read]
     return (made[0], made[1], made[2]), (given[0], given[1], given[2])
-
-
-def _price(item: StoredVariant) -> float | None:
-    if not item.price or item.currency is None:
-        return None
-    return item.price / float(10 ** EXPONENTS.get(item.currency, 2))
 
 
 class Price(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Final
 
 from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
 from domain.matching.features import MatchFeatures
+from domain.matching.model import PairEvidence
 from domain.matching.words import ACCESSORIES, FINISHES, alike, data
 
 Table = tuple[tuple[float, ...], ...]
@@ -255,11 +256,7 @@ Known = Callable[[MatchFeatures], bool]
 """Whether an item's brand is one that both sides know."""
 
 
-def _unknown(item: MatchFeatures) -> bool:
-    return False
-
-
-def conflicts(a: MatchFeatures, b: MatchFeatures, levels: Levels, known: Known = _unknown) -> tuple[str, ...]:
+def conflicts(a: MatchFeatures, b: MatchFeatures, levels: Levels, known: Known = lambda _: False) -> tuple[str, ...]:
     """Return the names of the facts that contradict each other: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
 
     Brands contradict only where both are `known`: a retailer that writes its own name knows no others' brands, and of an alias
@@ -338,17 +335,6 @@ class Scored:
     conflicts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One part of a pair's log2 odds; all of them and the prior add up to it."""
-
-    comparison: str
-    level: str
-    weight: float
-    left: object = None
-    right: object = None
-
-
 def scored(
     left: Mapping[str, MatchFeatures],
     right: Mapping[str, MatchFeatures],
@@ -377,15 +363,15 @@ def scored(
         yield Scored(*pair, levels, odds(sums[levels], lost[pair], limit), found[pair])
 
 
-def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: Weights) -> list[Evidence]:
+def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: Weights) -> list[PairEvidence]:
     """Return what speaks for and against a pair, in parts: with `weights.prior` they add up to the log2 odds."""
-    told = [
-        Evidence(comparison.name, comparison.levels[level], row[level], comparison.shown(left), comparison.shown(right))
-        for comparison, level, row in zip(COMPARISONS, pair.levels, weights.bits, strict=True)
+    found = [
+        PairEvidence(made.name, level, row[level], made.levels[level], made.shown(left), made.shown(right))
+        for made, level, row in zip(COMPARISONS, pair.levels, weights.bits, strict=True)
         if level
     ]
-    told.append(Evidence("calibration", "facts that go together", pair.odds.calibration))
-    told.append(Evidence("rivals", "other candidates of either item", pair.odds.rivals))
+    found.append(PairEvidence("calibration", 0, pair.odds.calibration, "facts that go together"))
+    found.append(PairEvidence("rivals", 0, pair.odds.rivals, "other candidates of either item"))
     if pair.conflicts:
-        told.append(Evidence("conflicts", ", ".join(pair.conflicts), pair.odds.conflicts))
-    return told
+        found.append(PairEvidence("conflicts", 0, pair.odds.conflicts, ", ".join(pair.conflicts)))
+    return found

@@ -116,7 +116,7 @@ def _explained(pair: Scored, index: MatchIndex) -> dict[str, object]:
         "conflicts": pair.conflicts,
         "prior": index.weights.prior,
         "evidence": [
-            {"comparison": p.comparison, "level": p.level, "weight": p.weight, "left": p.left, "right": p.right}
+            {"comparison": p.comparison, "level": p.name, "weight": p.weight, "left": p.left, "right": p.right}
             for p in parts
         ],
     }
