@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from domain.matching.comparisons import Levels, Rarity, compare
@@ -171,6 +172,8 @@ class Wanted:
 
 
 Steps = Generator[Wanted, None, R]
+_Neighbours = tuple[Item, str, list[Item]]
+"""An item, another source, and its items that are worth comparing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +207,17 @@ class BatchMatcher:
             return BatchResult((), ())
         near = yield from self._candidates(batch)
         contended = self._contended(near)
-        yield from self._rivals(contended)
+        yield from self._require(keys=self._keys_of(contended.values()))
+        yield from self._compared(
+            [(item, source) for (_, source), item in sorted(contended.items(), key=itemgetter(0))]
+        )
         own = {item.variant for item in batch}
         made = self._scored()
-        pairs = self._offered(made, own)
+        pairs = [
+            offered(pair, self._of[pair.left], self._of[pair.right], self._weights)
+            for pair in made
+            if pair.odds.probability >= OFFERED_AT and (pair.left in own or pair.right in own)
+        ]
         return BatchResult(pairs, self._disturbed(made, pairs, own, moved))
 
     def learnt(self, sample: Sequence[Item], start: Weights) -> Steps[Weights | None]:
@@ -230,50 +240,34 @@ class BatchMatcher:
         yield from self._require(keys=(ALL,))
         return len(self._cache.sources) < 2
 
-    def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[tuple[Item, str, list[Item]]]]:
-        """For each item and other source those that are worth comparing; all of them compared."""
+    def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[_Neighbours]]:
+        """Compare each item with those of every other source that are worth it."""
         self._cache.add((), {}, batch)
         yield from self._require(keys={ALL, *self._keys_of(batch)})
-        near = [
-            (item, source, self._cache.neighbours(item, source, share))
-            for item in batch
-            for source in self._cache.sources
-            if source != item.source
-        ]
+        pairs = [(item, source) for item in batch for source in self._cache.sources if source != item.source]
+        return (yield from self._compared(pairs, share))
+
+    def _compared(self, pairs: Iterable[tuple[Item, str]], share: float = SHARE) -> Steps[list[_Neighbours]]:
+        """Compare items with their neighbours of a source."""
+        near = [(item, source, self._cache.neighbours(item, source, share)) for item, source in pairs]
         yield from self._require(numbers={number for _, _, numbers in near for number in numbers})
         found = [(item, source, [self._cache.item(number) for number in numbers]) for item, source, numbers in near]
-        yield from self._require(keys=_telling(other for _, _, others in found for other in others))
-        for item, _, others in found:
-            for other in others:
+        others = {other.number: other for _, _, neighbours in found for other in neighbours}
+        yield from self._require(keys={key for other in others.values() for key in telling_keys(other.facts)})
+        for item, _, neighbours in found:
+            for other in neighbours:
                 self._compare(item, other)
         return found
 
-    def _contended(self, near: Iterable[tuple[Item, str, list[Item]]]) -> dict[tuple[int, str], Item]:
+    def _contended(self, near: Iterable[_Neighbours]) -> dict[tuple[int, str], Item]:
         """Return items that some of the batch may get, with the sources that they are candidates of."""
         found: dict[tuple[int, str], Item] = {}
-        sums: dict[Levels, float] = {}
+        total = cache(self._weights.total)
         for item, _, others in near:
             for other in others:
-                levels = self._levels(item, other)
-                alone = sums.get(levels)
-                if alone is None:
-                    alone = sums[levels] = calibrated(self._weights.total(levels))
-                if alone > 0:
+                if calibrated(total(self._levels(item, other))) > 0:
                     found[other.number, item.source] = other
         return found
-
-    def _rivals(self, contended: dict[tuple[int, str], Item]) -> Steps[None]:
-        """Compare what is contended with whatever else it may belong to."""
-        yield from self._require(keys=self._keys_of(contended.values()))
-        asked = [
-            (item, self._cache.neighbours(item, source)) for (_, source), item in sorted(contended.items(), key=_place)
-        ]
-        yield from self._require(numbers={number for _, numbers in asked for number in numbers})
-        rivals = [(item, [self._cache.item(number) for number in numbers]) for item, numbers in asked]
-        yield from self._require(keys=_telling(rival for _, found in rivals for rival in found))
-        for item, found in rivals:
-            for rival in found:
-                self._compare(rival, item)
 
     def _scored(self) -> list[Scored]:
         """Return every pair that was compared and is worth it, weighed against its rivals."""
@@ -282,13 +276,6 @@ class BatchMatcher:
             known = partial(self._cache.knows_brand, sources)
             made += scored(graph.left, graph.right, graph.pairs, self._weights, _RIVALS, known=known)
         return made
-
-    def _offered(self, made: Iterable[Scored], own: set[str]) -> list[ScoredPair]:
-        return [
-            offered(pair, self._of[pair.left], self._of[pair.right], self._weights)
-            for pair in made
-            if pair.odds.probability >= OFFERED_AT and (pair.left in own or pair.right in own)
-        ]
 
     def _disturbed(
         self, made: Iterable[Scored], pairs: Iterable[ScoredPair], own: set[str], moved: Container[str]
@@ -329,11 +316,3 @@ class BatchMatcher:
         wanted = Wanted(sorted(self._cache.missing_keys(keys)), sorted(self._cache.missing_numbers(numbers)))
         if wanted.keys or wanted.numbers:
             yield wanted
-
-
-def _telling(items: Iterable[Item]) -> set[str]:
-    return {key for item in {item.number: item for item in items}.values() for key in telling_keys(item.facts)}
-
-
-def _place(entry: tuple[tuple[int, str], Item]) -> tuple[int, str]:
-    return entry[0]
