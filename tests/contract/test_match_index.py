@@ -9,22 +9,19 @@ import pytest
 from benchmarks.habits import metric, retold, things
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
-from domain.matching.scoring import probability
-from domain.matching.features import MatchFeatures
+from domain.matching.features import MatchFeatures, StoredVariant, features_of
 from domain.matching.index import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
-from domain.matching.features import StoredVariant
-from domain.matching.features import features_of
-from domain.matching.scoring import SHIPPED
 from domain.matching.model import OFFERED_AT, key_of
+from domain.matching.ports import MatchIndexStore
+from domain.matching.scoring import SHIPPED, probability
 from domain.matching.usecases import matching_stage
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, store, whole
 from tests.support.matching import Told, match, products_of, sources
-from domain.catalogue.ports import CatalogueStore
-from domain.matching.ports import MatchIndexStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

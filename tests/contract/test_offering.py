@@ -6,11 +6,10 @@ import pytest
 import pytest_asyncio
 
 from domain.catalogue.model import Variant
+from domain.kernel.errors import Conflict
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.kernel.errors import Conflict
 from domain.matching import merge_plan
-from domain.matching.scoring import probability
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
     DecidedBy,
@@ -23,13 +22,13 @@ from domain.matching.model import (
     ScoredPair,
     key_of,
 )
+from domain.matching.ports import MergeStore, PairStore
+from domain.matching.scoring import probability
 from domain.matching.usecases.judging import judged_items
 from domain.matching.usecases.pair_updates import PairUpdater
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.merged_catalogues import MERGING, Shop
-from domain.matching.ports import MergeStore
-from domain.matching.ports import PairStore
 
 pytestmark = pytest.mark.asyncio
 EVIDENCE = (

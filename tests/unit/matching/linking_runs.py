@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from domain.matching.candidates import BatchMatcher, CandidateCache, Steps, Wanted
 from domain.matching.features import MatchFeatures
 from domain.matching.index import Item, Listed, changes
-from domain.matching.candidates import BatchMatcher, Steps, Wanted
 from domain.matching.model import ScoredPair
-from domain.matching.candidates import CandidateCache
 from domain.matching.scoring import SHIPPED
 
 R = TypeVar("R")

@@ -6,14 +6,12 @@ from random import Random
 
 import pytest
 
-from domain.matching.scoring import CONTESTED, probability
+from benchmarks.habits import metric, retold, things
 from domain.matching.comparisons import COMPARISONS
 from domain.matching.features import MatchFeatures, read_features
-from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.model import MERGED_AT
-from domain.matching.scoring import Scored
-from domain.matching.tables import matched
-from benchmarks.habits import metric, retold, things
+from domain.matching.scoring import CONTESTED, Scored, probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 
 Row = dict[str, str]
 SIZES = ("16 GB", "32 GB", "64 GB", "0.5 kg", "2 kg", "18 V", "4 drawers", "6 drawers", "18 cu. ft.", "22 cu. ft.")

@@ -7,8 +7,7 @@ from time import thread_time
 import pytest
 
 from domain.matching import features, measures, words
-from domain.matching.features import read_features
-from domain.matching.features import StoredVariant
+from domain.matching.features import StoredVariant, read_features
 from tests.unit.ingestion.test_linear_text import CACHES, SHAPES
 
 SMALL, LARGE = 2 * 1024, 8 * 1024

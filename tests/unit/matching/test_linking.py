@@ -8,17 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.habits import Thing, metric, retold, things
-from domain.matching.scoring import probability
-from domain.matching.features import read_features
-from domain.matching.tables import LEFT, RIGHT, MatchIndex
+from domain.matching.candidates import BatchMatcher, CandidateCache
+from domain.matching.features import StoredVariant, features_of, read_features
 from domain.matching.index import LISTED, Item, Listed, changes
-from domain.matching.candidates import BatchMatcher
 from domain.matching.model import MERGED_AT
-from domain.matching.candidates import CandidateCache
-from domain.matching.features import features_of
-from domain.matching.features import StoredVariant
-from domain.matching.scoring import SHIPPED
-from domain.matching.tables import matched
+from domain.matching.scoring import SHIPPED, probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 from tests.support.matching import products_of
 from tests.unit.matching.linking_runs import Index, items, linked
 

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.matching.scoring import probability
+from benchmarks.habits import metric, retold, things
 from domain.matching.comparisons import COMPARISONS, compare
 from domain.matching.features import MatchFeatures, read_features
-from domain.matching.tables import LEFT, RIGHT, MatchIndex
-from domain.matching.scoring import Scored, evidence
-from domain.matching.tables import matched
-from benchmarks.habits import metric, retold, things
+from domain.matching.scoring import Scored, evidence, probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 
 Sides = tuple[list[MatchFeatures], list[MatchFeatures]]
 

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.matching.features import StoredVariant
-from domain.matching.features import features_of
-from domain.matching.features import MatchFeatures
+from domain.matching.features import MatchFeatures, StoredVariant, features_of
 
 
 def facts(
