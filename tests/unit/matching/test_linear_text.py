@@ -35,7 +35,7 @@ def _all_fields(text: str) -> object:
 
 def _stored(text: str) -> object:
     variant = {"title": text, "axes": {"Size": text, "Colour": text, "Pack": text}, "materials": [text]}
-    return features.facts_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
+    return features.features_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
 
 
 READERS: dict[str, Callable[[str], object]] = {
