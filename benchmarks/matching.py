@@ -13,22 +13,20 @@ from random import Random
 
 from benchmarks.habits import metric, retold, things
 from benchmarks.ingest import line
-from domain.matching.columns import fields, stated
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
-from domain.matching.whole import matched
+from domain.matching.features import MatchFeatures, fields_by_header, read_features, texts_by_field
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 
 Pair = tuple[str, str]
 Probabilities = Mapping[Pair, float]
 
 
-def items(path: Path) -> Iterator[Facts]:
+def items(path: Path) -> Iterator[MatchFeatures]:
     """The items of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
-        known = fields(rows.fieldnames or ())
+        known = fields_by_header(rows.fieldnames or ())
         for row in rows:
-            yield read(row["id"], stated(row, known))
+            yield read_features(row["id"], texts_by_field(row, known))
 
 
 def pairs(path: Path) -> dict[Pair, str]:
@@ -103,7 +101,7 @@ def cost(count: int) -> None:
     index = MatchIndex()
     for side, told in zip((LEFT, RIGHT), rows, strict=True):
         for at, row in enumerate(told):
-            index.add(side, read(str(at), row))
+            index.add(side, read_features(str(at), row))
     line("reading and indexing, CPU-s", f"{time.process_time() - started:.1f}")
     found = {(p.left, p.right): p.odds.probability for p in matched(index) if p.odds.probability >= 0.5}
     line(f"{2 * len(made)} items cold, CPU-s", f"{time.process_time() - started:.1f}")
@@ -118,7 +116,7 @@ def cost(count: int) -> None:
 def one_change(index: MatchIndex, id: str, row: dict[str, str]) -> float:
     """Milliseconds until a changed item's candidates are known."""
     started = time.process_time()
-    index.add(RIGHT, read(id, row | {"price": "1"}))
+    index.add(RIGHT, read_features(id, row | {"price": "1"}))
     index.candidates(RIGHT, id)
     return 1000 * (time.process_time() - started)
 

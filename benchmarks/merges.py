@@ -28,7 +28,7 @@ from domain.kernel.tenancy import Tenant
 from domain.matching.model import MergeFilter, PairEvidence, ScoredPair, key_of
 from domain.matching.ports import MergeStore
 from domain.matching.usecases.merging import Merging
-from domain.matching.usecases.offering import Offering
+from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
 
 SHARE = 0.3
@@ -100,7 +100,7 @@ async def merged(parts: Stack, tenant: Tenant, pairs: Sequence[ScoredPair]) -> f
     for begin in range(0, len(pairs), BATCH):
         part = pairs[begin : begin + BATCH]
         async with parts.container.uow().begin(tenant, CALL) as tx:
-            await Offering().offer(tx, [pair.left for pair in part], part)
+            await PairUpdater().offer(tx, [pair.left for pair in part], part)
     return time.perf_counter() - began
 
 

@@ -8,8 +8,8 @@ from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.match_queue import QUEUE
 from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.catalogue.model import Product, Variant
-from domain.matching.indexed import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
-from domain.matching.prices import going_price
+from domain.matching.features import StoredVariant, going_price
+from domain.matching.index import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued
 from ports.clock import Clock
 
 

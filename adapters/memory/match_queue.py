@@ -6,7 +6,7 @@ from typing import Any, Final
 from adapters.memory.table import Table, Transaction
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
-from domain.matching.indexed import Queued
+from domain.matching.index import Queued
 
 QUEUE: Final = Table[Queued]("match_queue", lambda queued: queued.variant, descending=False)
 _NAMES: Final = ("title", "brand", "collection")

@@ -12,10 +12,9 @@ from adapters.postgres.catalogue_rows import plain
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
-from domain.matching.facts import Facts
-from domain.matching.indexed import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
-from domain.matching.prices import going_price
-from domain.matching.weights import Weights
+from domain.matching.features import MatchFeatures, StoredVariant, going_price
+from domain.matching.index import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued
+from domain.matching.scoring import Weights
 
 SQL: Final = statements("match_index", most=str(LISTED))
 _ITEMS: Final = ("text", "int4", "text", "text", "int8", "bytea")
@@ -25,7 +24,7 @@ _AT_ONCE: Final = 1_000
 
 _PRICES: Final = ("currency", "price", "msrp", "map")
 _ENCODE = msgspec.msgpack.Encoder().encode
-_DECODE = msgspec.msgpack.Decoder(Facts).decode
+_DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
 
 
 class PostgresMatchIndex:

@@ -20,8 +20,7 @@ from domain.kernel.schema import (
     text,
     timestamp,
 )
-from domain.matching.conflicts import CONFLICTS
-from domain.matching.families import FAMILY
+from domain.matching.merge_plan import FAMILY
 from domain.matching.model import (
     DecidedBy,
     Judgement,
@@ -34,7 +33,8 @@ from domain.matching.model import (
     PairEvidence,
     PairStatus,
 )
-from domain.matching.usecases.judge_settings import LEAST_SURE, MOST_BUDGET
+from domain.matching.scoring import CONFLICTS
+from domain.matching.usecases.judging import LEAST_SURE, MOST_BUDGET
 
 CONFLICT: Final = named("match_conflict", enum(*CONFLICTS, FAMILY))
 _VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}

@@ -1,16 +1,15 @@
-"""The comparisons of two items: each looks at one fact and answers one of its levels."""
+"""The comparisons of two items: each looks at one feature and answers one of its levels."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from math import fsum
+from functools import cache, lru_cache
+from math import fsum, log2
 from typing import Final
 
-from domain.matching.facts import Facts
-from domain.matching.frequencies import Rarity
-from domain.matching.lexicon import COLOURS
+from domain.matching.features import MatchFeatures
 from domain.matching.measures import beyond, close, same_size
-from domain.matching.words import alike
+from domain.matching.words import COLOURS, alike
 
 _LONG: Final = 9
 HUB: Final = 3
@@ -22,14 +21,30 @@ _OTHERWISE: Final = 48
 """Words of either title that are looked for in other spellings: each is held against each."""
 
 
+class Rarity:
+    """How rare what two items may share is among the items of both sides; what was worked out once is kept.
+
+    Attributes:
+        codes: How many items bear a code.
+        stems: How many items bear a code of that stem.
+        information: The bits that sharing a word is worth, the log2 of how rare it is: 0 for a word of every item.
+    """
+
+    def __init__(
+        self, items: int, bearers: Callable[[str], int], codes: Callable[[str], int], stems: Callable[[str], int]
+    ) -> None:
+        self.codes, self.stems = cache(codes), cache(stems)
+        self.information = cache(lambda word: log2((items + 2) / (bearers(word) + 1)))
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A fact of two items. `levels` are from none to compare (0, which weighs nothing) over the best to the worst."""
 
     name: str
     levels: tuple[str, ...]
-    level: Callable[[Facts, Facts, Rarity], int]
-    shown: Callable[[Facts], object]
+    level: Callable[[MatchFeatures, MatchFeatures, Rarity], int]
+    shown: Callable[[MatchFeatures], object]
     """What evidence tells of one item."""
     ordered: bool = True
     """Whether a better level can never weigh less than a worse one."""
@@ -46,17 +61,17 @@ class Different:
     PIECES: Final = 2
 
 
-def _gtin(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _gtin(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     if not a.gtin or not b.gtin:
         return 0
     return 1 if a.gtin == b.gtin else 2
 
 
-def _code(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _code(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     if shared := a.codes & b.codes:
-        return 1 if min(frequencies.codes[c] for c in shared) <= HUB else 3
+        return 1 if min(rarity.codes(c) for c in shared) <= HUB else 3
     if shared := a.stems & b.stems:
-        return 2 if min(frequencies.stems[c] for c in shared) <= 2 * HUB else 3
+        return 2 if min(rarity.stems(c) for c in shared) <= 2 * HUB else 3
     if a.stems & b.joined or a.joined & b.stems or a.codes & b.joined or a.joined & b.codes or _contained(a, b):
         return 4
     if a.codes & b.mentioned or a.mentioned & b.codes:
@@ -66,8 +81,8 @@ def _code(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 6 if a.codes and b.codes else 0
 
 
-def _contained(a: Facts, b: Facts) -> bool:
-    """Whether a code of one is a part of a code of the other: five characters or more, three of them digits, or a long one."""
+def _contained(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether a code of one is a part of a code of the other: five characters or more, three of them digits, or a long one."""
     for one in a.codes:
         for other in b.codes:
             short, long = (one, other) if len(one) < len(other) else (other, one)
@@ -78,29 +93,29 @@ def _contained(a: Facts, b: Facts) -> bool:
     return False
 
 
-def overlap(a: Facts, b: Facts, frequencies: Rarity) -> tuple[float, float, float]:
-    """The information in bits that two titles share, and that each has; brand and colours are facts of their own."""
+def overlap(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> tuple[float, float, float]:
+    """Return the information in bits that two titles share, and that each has; brand and colours are facts of their own."""
     aside = a.brand | b.brand | a.colours | b.colours
     left, right = a.words - aside, b.words - aside
-    information = frequencies.information.__getitem__
+    information = rarity.information
     both = left & right
     shared = fsum(map(information, both))
     only_left, only_right = left - both, right - both
     of_left = shared + fsum(map(information, only_left))
     of_right = shared + fsum(map(information, only_right))
     if only_left and only_right:
-        shared += _alike(only_left, only_right, frequencies)
+        shared += _alike(only_left, only_right, rarity)
     return shared, of_left, of_right
 
 
-def _alike(left: frozenset[str], right: frozenset[str], frequencies: Rarity) -> float:
-    """The information of words that are likely one, though written otherwise; each counts once."""
+def _alike(left: frozenset[str], right: frozenset[str], rarity: Rarity) -> float:
+    """Return the information of words that are likely one, though written otherwise; each counts once."""
     ones, free = sorted((sorted(left)[:_OTHERWISE], sorted(right)[:_OTHERWISE]))
     gained = 0.0
     for one in ones:
         for other in free:
             if alike(one, other):
-                gained += 0.8 * min(frequencies.information[one], frequencies.information[other])
+                gained += 0.8 * min(rarity.information(one), rarity.information(other))
                 free.remove(other)
                 break
     return gained
@@ -109,18 +124,15 @@ def _alike(left: frozenset[str], right: frozenset[str], frequencies: Rarity) -> 
 _TITLE: Final = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
 
 
-def _title(a: Facts, b: Facts, frequencies: Rarity) -> int:
-    shared, left, right = overlap(a, b, frequencies)
+def _title(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+    shared, left, right = overlap(a, b, rarity)
     if not left or not right:
         return 0
-    likeness = shared / (left * right) ** 0.5
-    for at, least in enumerate(_TITLE, start=1):
-        if likeness >= least:
-            return at
-    return len(_TITLE) + 1
+    likeness: float = shared / (left * right) ** 0.5
+    return 1 + sum(likeness < least for least in _TITLE)
 
 
-def _quantities(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _quantities(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     left, right = a.quantities, b.quantities
     if not left or not right:
         return 0
@@ -135,7 +147,7 @@ def _quantities(a: Facts, b: Facts, frequencies: Rarity) -> int:
 
 
 def _compared(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
-    """How many numbers of one are told by the other in another way, and whether both state a unit in numbers that differ.
+    """Return how many numbers of one are told by the other in another way, and whether both state a unit in numbers that differ.
 
     `4 Schubladen`, whose unit nobody knows, and `4drawer` are one; `32gb` and `64gb` contradict.
     """
@@ -154,7 +166,7 @@ def _compared(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
 
 @lru_cache(maxsize=1 << 16)
 def _by_unit(quantities: frozenset[str]) -> dict[str, list[float]]:
-    """The numbers of quantities by their units; the unit of a bare number is blank."""
+    """Return the numbers of quantities by their units; the unit of a bare number is blank."""
     found: dict[str, list[float]] = {}
     for quantity in quantities:
         unit = quantity.lstrip("0123456789.")
@@ -164,7 +176,7 @@ def _by_unit(quantities: frozenset[str]) -> dict[str, list[float]]:
     return found
 
 
-def _brand(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _brand(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     if a.brand and b.brand:
         if a.brand == b.brand:
             return 1
@@ -177,12 +189,12 @@ def _brand(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 2 if said.brand <= other.words else 4
 
 
-def shades_apart(a: Facts, b: Facts) -> bool:
-    """Whether each of two items has a known colour or finish that the other has not."""
+def shades_apart(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether each of two items has a known colour or finish that the other has not."""
     return bool(a.shades - b.colours - b.words) and bool(b.shades - a.colours - a.words)
 
 
-def _colour(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _colour(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     left, right = a.colours, b.colours
     if not left or not right:
         return 0
@@ -200,8 +212,8 @@ def _colour(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 3 if only_left or only_right else 2
 
 
-def colours_differ(a: Facts, b: Facts) -> bool:
-    """Whether two stated colours agree in part, yet one names a shade more, or each says something that the other denies.
+def colours_differ(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether two stated colours agree in part, yet one names a shade more, or each says something that the other denies.
 
     `grey lund` and `grey moss`, `white` and `white oak`. Colours that share no word may be two languages.
     """
@@ -213,8 +225,8 @@ def colours_differ(a: Facts, b: Facts) -> bool:
     return bool(one and other) and not any(alike(w, o) for w in one for o in other)
 
 
-def sides_pairs(a: Facts, b: Facts) -> list[tuple[float, float]]:
-    """The lengths that two items both state, width and depth in whichever order fits."""
+def sides_pairs(a: MatchFeatures, b: MatchFeatures) -> list[tuple[float, float]]:
+    """Return the lengths that two items both state, width and depth in whichever order fits."""
     (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
     upright = [(ah, bh)] if ah and bh else []
     straight = [(aw, bw)] if aw and bw else []
@@ -236,8 +248,8 @@ def _off(pairs: list[tuple[float, float]]) -> int:
     return found
 
 
-def same_figures(a: Facts, b: Facts) -> bool:
-    """Whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
+def same_figures(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
     stated = 0
     for x, y in zip(a.figures, b.figures, strict=True):
         if x and y:
@@ -247,7 +259,7 @@ def same_figures(a: Facts, b: Facts) -> bool:
     return stated >= 2
 
 
-def _dimensions(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _dimensions(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     pairs = sides_pairs(a, b)
     if not pairs:
         return 0
@@ -257,7 +269,7 @@ def _dimensions(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 4 if agreeing < len(pairs) else 4 - min(agreeing, 3)
 
 
-def _size(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _size(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     if not a.sizes or not b.sizes:
         return 0
     same = same_size(a.sizes, b.sizes)
@@ -268,7 +280,7 @@ def _ratio(one: float, other: float) -> float:
     return max(one, other) / min(one, other)
 
 
-def _weight(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _weight(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     if not a.weight or not b.weight:
         return 0
     ratio = _ratio(a.weight, b.weight)
@@ -280,17 +292,17 @@ _PACK: Final = 1.45
 _PRICE: Final = (1.03, 1.15, 1.4, 2.0)
 
 
-def _price(a: Facts, b: Facts, frequencies: Rarity) -> int:
-    if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
+def _in_one_currency(a: MatchFeatures, b: MatchFeatures) -> bool:
+    return a.currency == b.currency or not a.currency or not b.currency
+
+
+def _price(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+    if not (a.price and b.price and _in_one_currency(a, b)):
         return 0
-    ratio = _ratio(a.price, b.price)
-    for at, most in enumerate(_PRICE, start=1):
-        if ratio <= most:
-            return at
-    return len(_PRICE) + 1
+    return 1 + bisect_left(_PRICE, _ratio(a.price, b.price))
 
 
-def _pieces(a: Facts, b: Facts, frequencies: Rarity) -> int:
+def _pieces(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     if a.packs is None and b.packs is None and (a.pieces is None or b.pieces is None):
         return 0
     if (a.packs or 1) != (b.packs or 1):
@@ -298,22 +310,22 @@ def _pieces(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 3 if a.pieces and b.pieces and a.pieces != b.pieces else 1
 
 
-def _costs_more(a: Facts, b: Facts) -> bool:
-    """Whether the one of two items that tells how many are sold together is by so much dearer that it is a pack of the other."""
-    if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
+def _costs_more(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether the one of two items that tells how many are sold together is by so much dearer that it is a pack of the other."""
+    if not (a.price and b.price and _in_one_currency(a, b)):
         return False
     pack, piece = (a.price, b.price) if a.packs else (b.price, a.price)
     return pack >= _PACK * piece
 
 
-def _described(a: Facts, b: Facts, frequencies: Rarity) -> int:
-    """How much of what only one title says is told by the other's description."""
+def _described(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+    """Return how much of what only one title says is told by the other's description."""
     left, right = a.words - b.words - b.brand, b.words - a.words - a.brand
-    whole = fsum(map(frequencies.information.__getitem__, left | right))
+    whole = fsum(map(rarity.information, left | right))
     if not whole or not (a.described or b.described):
         return 0
     told = (left & b.described) | (right & a.described)
-    part = fsum(map(frequencies.information.__getitem__, told)) / whole
+    part = fsum(map(rarity.information, told)) / whole
     return 1 if part >= 0.5 else 2 if part >= 0.2 else 3
 
 
@@ -383,11 +395,10 @@ COMPARISONS: Final = (
     ),
 )
 """Every comparison, in the order of a pair's levels."""
-
 Levels = tuple[int, ...]
 _LEVEL_OF: Final = tuple(comparison.level for comparison in COMPARISONS)
 
 
-def compare(a: Facts, b: Facts, frequencies: Rarity) -> Levels:
-    """The level of every comparison; the same whichever item comes first."""
-    return tuple([level(a, b, frequencies) for level in _LEVEL_OF])
+def compare(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> Levels:
+    """Return the level of every comparison; the same whichever item comes first."""
+    return tuple([level(a, b, rarity) for level in _LEVEL_OF])

@@ -1,100 +1,194 @@
-"""Items of two sides that are matched with each other: added, taken out and asked for one by one."""
+"""The index of items: the keys that an item is found by, how common they are, and what is stored of both."""
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import log2
+from operator import itemgetter
+from typing import Final, TypeVar
 
-from domain.matching.blocking import Postings
-from domain.matching.comparisons import Levels, compare
-from domain.matching.conflicts import OFTEN
-from domain.matching.facts import Facts
-from domain.matching.frequencies import Frequencies
-from domain.matching.scoring import Compared, Scored, scored
-from domain.matching.weights import SHIPPED, Weights
+from domain.jobs.model import NewJob
+from domain.kernel.tenancy import Tenant
+from domain.matching.features import MatchFeatures
+from domain.matching.scoring import Weights
+from domain.matching.words import LONGEST
 
-LEFT: Final = "left"
-RIGHT: Final = "right"
+KEPT: Final = 10
+"""Candidates of an item, at most, beside those that ask for it themselves."""
+VISITED: Final = 1000
+"""Entries of lists that are looked at for an item; the rarest keys go first."""
+_STRONG: Final = 1.5
+Id = TypeVar("Id", str, int)
 
 
-class MatchIndex:
-    """The items of two sides with their keys and counts. Ids are unique within a side.
+def lookup_keys(item: MatchFeatures) -> list[str]:
+    """Return what an item is found by. Codes and GTINs stand apart from words by their first letters."""
+    made = terms(item)
+    for found in (item.codes, item.stems, item.mentioned, item.joined):
+        made.update(map(code_key, found))
+    if item.gtin:
+        made.add("=" + item.gtin)
+    made.update(f"~{round(side)}" for side in item.sides if side)
+    made.update(f"~{round(side)}" for size in item.sizes for side in size)
+    return sorted(made)
 
-    `weights` are those that pairs are scored by; `domain.matching.whole.learnt` makes them of what is in the index.
+
+def terms(item: MatchFeatures) -> set[str]:
+    """Return the words that an item's title or columns say of it, each once."""
+    return {*item.words, *item.quantities, *item.brand, *item.colours}
+
+
+def code_key(code: str) -> str:
+    """Return what items that bear or name a code are found by."""
+    return "#" + code
+
+
+def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
+    """Return the ids that stand in most of the lists, best first; a list is its length, its key and its ids.
+
+    The rarer a key among `items`, the more sharing it is worth. Rare keys are looked at first. `share`: whoever has less than
+    that of what the best one has is left out.
+    """
+    scores: dict[Id, float] = {}
+    left = VISITED
+    for count, key, found in sorted(lists, key=itemgetter(0, 1)):
+        left -= count
+        if left < 0:
+            break
+        worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
+        for id in found:
+            scores[id] = scores.get(id, 0.0) + worth
+    kept = list(scores.items())
+    if len(kept) > KEPT:
+        least = sorted(scores.values())[-KEPT]
+        kept = [entry for entry in kept if entry[1] >= least]
+    best = sorted(kept, key=lambda entry: (-entry[1], entry[0]))[:KEPT]
+    return [id for id, score in best if score >= share * best[0][1]] if share else [id for id, _ in best]
+
+
+LISTED: Final = 400
+"""A key that more items of a source share than this has no list: it is a hub, and never walked."""
+ALL: Final = "*"
+"""The key that counts a source's items."""
+_BRAND: Final = "@"
+OWN: Final = 1
+_STEM: Final = 2
+COUNTED: Final = frozenset((ALL, _BRAND))
+"""First letters of keys that are counted and have no list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A variant that waits to be matched. `stamp` is another one whenever it has changed again.
+
+    `again`: it has not changed, but what rivals its pairs has. `since`: when it was queued, if that is told.
     """
 
-    def __init__(self, weights: Weights = SHIPPED) -> None:
-        self.weights = weights
-        self.frequencies = Frequencies()
-        self.items: dict[str, dict[str, Facts]] = {LEFT: {}, RIGHT: {}}
-        self._brands: dict[str, Counter[frozenset[str]]] = {LEFT: Counter(), RIGHT: Counter()}
-        self._postings = {LEFT: Postings(), RIGHT: Postings()}
-
-    def add(self, side: str, item: Facts) -> None:
-        """Enter an item, in place of one with its id."""
-        self.remove(side, item.id)
-        self.items[side][item.id] = item
-        self._postings[side].add(item)
-        self._brands[side][item.brand] += 1
-        self.frequencies.add(item)
-
-    def remove(self, side: str, id: str) -> None:
-        """Take an item out; nothing happens if it is not there."""
-        if found := self.items[side].pop(id, None):
-            self._postings[side].remove(found)
-            self._brands[side][found.brand] -= 1
-            self.frequencies.remove(found)
-
-    def knows_brand(self, item: Facts) -> bool:
-        """Whether both sides give several items this item's brand."""
-        return all(brands[item.brand] >= OFTEN for brands in self._brands.values())
-
-    def neighbours(self, side: str, item: Facts) -> list[str]:
-        """The ids on the other side that are worth comparing with an item of `side`, best first."""
-        other = opposite(side)
-        return self._postings[other].neighbours(item, len(self.items[other]))
-
-    def levels(self, a: Facts, b: Facts) -> Levels:
-        """How two items compare, given how common words and codes are in the index."""
-        return compare(a, b, self.frequencies)
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every pair of a left and a right item that is worth comparing, each once."""
-        asked: dict[str, list[str]] = {}
-        for id, item in self.items[RIGHT].items():
-            for found in self.neighbours(RIGHT, item):
-                asked.setdefault(found, []).append(id)
-        for id, item in self.items[LEFT].items():
-            for other in dict.fromkeys((*self.neighbours(LEFT, item), *asked.pop(id, ()))):
-                yield id, other
-
-    def score(self, a: Facts, b: Facts) -> Scored:
-        """A left and a right item by themselves, as if neither had other candidates."""
-        pairs = {(a.id, b.id): self.levels(a, b)}
-        return next(scored({a.id: a}, {b.id: b}, pairs, self.weights, least=None, known=self.knows_brand))
-
-    def candidates(self, side: str, id: str) -> list[Scored]:
-        """The pairs of one item that is in the index, likeliest first, weighed against their nearest rivals.
-
-        Looked at are the item's neighbours and theirs, so it costs the same however many items there are.
-        """
-        other = opposite(side)
-        mine = self.items[side][id]
-        found: Compared = {}
-        for near in self.neighbours(side, mine):
-            theirs = self.items[other][near]
-            self._compare(found, side, mine, theirs)
-            for rival in self.neighbours(other, theirs):
-                self._compare(found, side, self.items[side][rival], theirs)
-        made = scored(self.items[LEFT], self.items[RIGHT], found, self.weights, known=self.knows_brand)
-        of_mine = [pair for pair in made if (pair.left if side == LEFT else pair.right) == id]
-        return sorted(of_mine, key=lambda pair: (-pair.odds.total, pair.left, pair.right))
-
-    def _compare(self, found: Compared, side: str, mine: Facts, theirs: Facts) -> None:
-        a, b = (mine, theirs) if side == LEFT else (theirs, mine)
-        if (a.id, b.id) not in found:
-            found[a.id, b.id] = self.levels(a, b)
+    variant: str
+    stamp: int
+    again: bool = False
+    since: datetime | None = field(default=None, compare=False)
 
 
-def opposite(side: str) -> str:
-    """The side that items of `side` are matched with."""
-    return RIGHT if side == LEFT else LEFT
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many variants wait to be matched, and for how many seconds the oldest has."""
+
+    variants: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A variant that is in the index. `number` is short for it, within its tenant; `stamp` is that of what was read."""
+
+    variant: str
+    product: str
+    source: str
+    stamp: int
+    facts: MatchFeatures
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """How many items of a source share a key, and their numbers; None where they are too many to be walked, or only counted.
+
+    Of a code's key also how many of them bear it as a code of their own, and how many as the stem of one.
+    """
+
+    items: int
+    numbers: Sequence[int] | None = None
+    codes: int = 0
+    stems: int = 0
+
+
+@dataclass(slots=True)
+class KeyChange:
+    """What a batch changes about one key of one source."""
+
+    items: int = 0
+    added: list[int] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+    codes: int = 0
+    stems: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MatchModel:
+    """Weights that were learnt when the tenant had so many items."""
+
+    items: int
+    weights: Weights
+    learnt_at: datetime
+
+
+def counted_keys(item: MatchFeatures) -> list[str]:
+    """Return the keys that are only counted: every item's, and its brand's."""
+    return [ALL, brand_key(item)] if item.brand else [ALL]
+
+
+def brand_key(item: MatchFeatures) -> str:
+    """Return what items of one brand are counted under."""
+    return (_BRAND + " ".join(sorted(item.brand)))[:LONGEST]
+
+
+def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, str], KeyChange]:
+    """Return what reading these items anew changes, by key and source; keys that stay as they are are left out."""
+    found: dict[tuple[str, str], KeyChange] = defaultdict(KeyChange)
+    old = {item.number: item for item in before}
+    for item in after:
+        was, now = (
+            {(key, one.source): mark for key, mark in key_marks(one.facts).items()} if one else {}
+            for one in (old.get(item.number), item)
+        )
+        for sign, marks, others in ((-1, was, now), (1, now, was)):
+            for entry, mark in marks.items():
+                if others.get(entry) == mark:
+                    continue
+                change = found[entry]
+                change.items += sign
+                (change.added if sign > 0 else change.removed).append(item.number)
+                change.codes += sign * (mark & OWN)
+                change.stems += sign * (mark >> 1)
+    return dict(found)
+
+
+def key_marks(item: MatchFeatures) -> dict[str, int]:
+    """Return an item's keys; those of codes with whether it bears the code itself (1), as the stem of one (2), or both (3)."""
+    marks = dict.fromkeys((*lookup_keys(item), *counted_keys(item)), 0)
+    for code in item.codes:
+        marks[code_key(code)] = OWN
+    for stem in item.stems:
+        marks[code_key(stem)] |= _STEM
+    return marks
+
+
+MATCH: Final = "matching.match"
+LANE: Final = "match"
+
+
+def matching(tenant: Tenant) -> NewJob:
+    """Match what waits. One is open at a time, which also takes what is queued while it runs."""
+    return NewJob(MATCH, LANE, tenant, {}, key=LANE)

@@ -110,7 +110,7 @@ def judging(
 
 
 def delay(tries: int) -> timedelta | None:
-    """How long judging waits after `tries` failures in a row (from 1); None when it is given up."""
+    """Return how long judging waits after `tries` failures in a row (from 1); None when it is given up."""
     return None if tries >= _TRIES else min(_LONGEST, timedelta(minutes=1) * 4 ** (tries - 1))
 
 
@@ -120,14 +120,14 @@ def midnight(now: datetime) -> datetime:
 
 
 def shown(item: JudgedItem) -> dict[str, str]:
-    """The item as the model sees it, and as quotes are looked for in it: what is absent is left out."""
+    """Return the item as the model sees it, and as quotes are looked for in it: what is absent is left out."""
     given = {**item.data, "title": item.title, "brand": item.brand, "price": _price(item.data)}
     texts = {name: normal(_text(given.get(name)))[:most].rstrip() for name, most in FIELDS.items()}
     return {name: text for name, text in texts.items() if text}
 
 
 def normal(text: str) -> str:
-    """The text in Unicode's form NFC, with single blanks: all in which a quote may differ from what it quotes."""
+    """Return the text in Unicode's form NFC, with single blanks: all in which a quote may differ from what it quotes."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
@@ -141,7 +141,7 @@ def _price(data: Mapping[str, Any]) -> str | None:
 
 
 def _text(value: Any, depth: int = 0) -> str:
-    """A value of the data in words; measures as they were given."""
+    """Return a value of the data in words; measures as they were given."""
     if value is None or depth > _DEPTH:
         return ""
     if isinstance(value, bool):
@@ -157,7 +157,7 @@ def _text(value: Any, depth: int = 0) -> str:
 
 
 def data_of(pair: MatchPair, subject: Mapping[str, str], candidate: Mapping[str, str]) -> dict[str, Any]:
-    """The pair as it is asked about: of the items what is `shown`, of the matcher what it found in our own words."""
+    """Return the pair as it is asked about: of the items what is `shown`, of the matcher what it found in our own words."""
     evidence = [
         {"comparison": part.comparison, "found": part.name, "weight": round(part.weight, 2)} for part in pair.evidence
     ]
@@ -189,7 +189,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def answer_of(value: Any) -> Answer:
-    """What an answer says. Raises BadAnswer, whatever the adapter let through."""
+    """Return what an answer says. Raises BadAnswer, whatever the adapter let through."""
     said = value if isinstance(value, Mapping) else {}
     choice, sure, reasons = said.get("choice"), said.get("confidence"), said.get("reasons")
     if choice not in ("same", "different", "unsure"):
@@ -211,7 +211,7 @@ def _given(reason: Mapping[str, Any], name: str) -> str:
 
 
 def kept(text: str, most: int = _NOTE) -> str:
-    """A model's words as they may be stored: without control characters, no longer than that."""
+    """Return a model's words as they may be stored: without control characters, no longer than that."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()[:most]
 
 
@@ -238,13 +238,13 @@ def void(answer: Answer, subject: Mapping[str, str], candidate: Mapping[str, str
 
 
 def stands(quote: str, text: str) -> bool:
-    """Whether the quote occurs in the text, letter by letter; an empty one quotes nothing."""
+    """Return whether the quote occurs in the text, letter by letter; an empty one quotes nothing."""
     wanted = normal(quote)
     return bool(wanted) and wanted in normal(text)
 
 
 def says(quote: str, text: str) -> bool:
-    """Whether a quote that stands in the text carries meaning: all of the text, or a whole word of it.
+    """Return whether a quote that stands in the text carries meaning: all of the text, or a whole word of it.
 
     A word has three letters or a digit; of scripts that set no blanks, two signs.
     """
@@ -267,7 +267,7 @@ def says(quote: str, text: str) -> bool:
 
 
 def outcome_of(choice: str | None, confidence: float, pair: MatchPair, settings: JudgeSettings) -> Outcome:
-    """What an answer that is not void leads to. A pair with conflicts is never merged, nor anything while judging is off."""
+    """Return what an answer that is not void leads to. A pair with conflicts is never merged, nor anything while judging is off."""
     if not settings.enabled or pair.held:
         return Outcome.LEFT_OPEN
     if choice == "same" and confidence >= settings.auto_merge_at and not pair.conflicts:

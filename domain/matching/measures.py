@@ -8,10 +8,8 @@ from domain.ingestion.values.lengths import parse_length
 
 Size = tuple[float, ...]
 """The sides of one size in centimetres, as they are written."""
-
 MOST: Final = 10**7
 """A number that is not below this measures, weighs and counts nothing that is sold."""
-
 _CM: Final = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
@@ -43,7 +41,7 @@ _SLACK: Final = 1.6
 
 
 def figure(text: str) -> float | None:
-    """A number as it is written: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4.
+    """Return a number as it is written: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4.
 
     None if it is none, or one with more digits before its point than MOST has.
     """
@@ -63,12 +61,12 @@ def figure(text: str) -> float | None:
 
 
 def bounded(value: float | None, most: float = MOST) -> float | None:
-    """The value, if there is one that is below `most`."""
+    """Return the value, if there is one that is below `most`."""
     return value if value is not None and 0 <= value < most else None
 
 
 def sizes(text: str) -> tuple[tuple[Size, ...], str]:
-    """The sizes that a folded title states, and the title without them."""
+    """Return the sizes that a folded title states, and the title without them."""
     if not _HINT.search(text):
         return (), text
     found: list[Size] = []
@@ -90,7 +88,7 @@ def sizes(text: str) -> tuple[tuple[Size, ...], str]:
 
 
 def _closed(text: str, start: int, seen: set[int]) -> re.Match[str] | None:
-    """The unit that ends the sides from `start` on: `x` or `/` stands between them. The first reading that has one is taken.
+    """Return the unit that ends the sides from `start` on: `x` or `/` stands between them. The first reading that has one is taken.
 
     `seen` are the ends of sides that were tried: whichever way one was come to, what follows is the same, so that no text takes
     longer than by its length.
@@ -109,7 +107,7 @@ def _closed(text: str, start: int, seen: set[int]) -> re.Match[str] | None:
 
 
 def _ends(text: str, at: int) -> list[int]:
-    """Where a side that begins at `at` may end, the longest reading first: `w 5-6 1/2 in. d`."""
+    """Return where a side that begins at `at` may end, the longest reading first: `w 5-6 1/2 in. d`."""
     head = _HEAD.match(text, at)
     if head is None:
         return []
@@ -122,7 +120,7 @@ def _ends(text: str, at: int) -> list[int]:
 
 
 def _numbers(text: str, at: int) -> list[int]:
-    """Where a number that begins at `at` may end: with its fraction or decimals, and without."""
+    """Return where a number that begins at `at` may end: with its fraction or decimals, and without."""
     written, whole = _WRITTEN.match(text, at), _WHOLE.match(text, at)
     if written is None or whole is None:
         return []
@@ -130,7 +128,7 @@ def _numbers(text: str, at: int) -> list[int]:
 
 
 def _tails(text: str, at: int) -> list[int]:
-    """Where what follows a side's number may end: a unit, and a letter for its direction; either may be missing."""
+    """Return where what follows a side's number may end: a unit, and a letter for its direction; either may be missing."""
     made: list[int] = []
     for begun in (measured.end(), at) if (measured := _MEASURED.match(text, at)) else (at,):
         if sideways := _SIDEWAYS.match(text, begun):
@@ -156,7 +154,7 @@ def _sides(text: str, unit: str) -> Size | None:
 
 
 def length(text: str, unit: str) -> tuple[float, float] | None:
-    """A column's length in centimetres, and its bare figure; None if it states none."""
+    """Return a column's length in centimetres, and its bare figure; None if it states none."""
     text = text.strip()
     if not text:
         return None
@@ -172,17 +170,17 @@ def length(text: str, unit: str) -> tuple[float, float] | None:
 
 
 def close(one: float, other: float) -> bool:
-    """Whether two lengths agree as well as rounding between units allows."""
+    """Return whether two lengths agree as well as rounding between units allows."""
     return abs(one - other) <= max(0.7, 0.012 * max(one, other))
 
 
 def beyond(one: float, other: float) -> bool:
-    """Whether two lengths differ by more than any rounding: over 4.5% and over 1.6 cm."""
+    """Return whether two lengths differ by more than any rounding: over 4.5% and over 1.6 cm."""
     return abs(one - other) > max(_SLACK, _TOLERANCE * max(one, other))
 
 
 def same_size(one: Sequence[Size], other: Sequence[Size]) -> bool | None:
-    """Whether two titles' sizes agree in any order of the sides; None if they have no like ones to compare."""
+    """Return whether two titles' sizes agree in any order of the sides; None if they have no like ones to compare."""
     best: bool | None = None
     for left in one:
         for right in other:

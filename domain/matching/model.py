@@ -119,7 +119,7 @@ class MatchPair:
 
     @property
     def merges_by_rules(self) -> bool:
-        """Whether rules may merge it: nothing is left to ask, and nobody took it back."""
+        """Return whether rules may merge it: nothing is left to ask, and nobody took it back."""
         return is_certain(self.probability, self.conflicts) and not self.held
 
 
@@ -132,7 +132,7 @@ class PairFilter:
     product: str | None = None
 
     def matches(self, pair: MatchPair) -> bool:
-        """Whether the pair passes."""
+        """Return whether the pair passes."""
         return (
             self.status in (None, pair.status)
             and self.variant in (None, pair.left, pair.right)
@@ -172,7 +172,7 @@ class MergeFilter:
     pair: str | None = None
 
     def matches(self, merge: Merge) -> bool:
-        """Whether the merge passes."""
+        """Return whether the merge passes."""
         return (
             self.status in (None, merge.status)
             and self.kind in (None, merge.kind)
@@ -225,7 +225,7 @@ class ScoredPair:
 
     @property
     def is_certain(self) -> bool:
-        """Whether nobody need be asked."""
+        """Return whether nobody need be asked."""
         return is_certain(self.probability, self.conflicts)
 
 
@@ -239,10 +239,10 @@ SETTINGS_AUDITED: Final = Audited(
 
 
 def is_certain(probability: float, conflicts: Sequence[str]) -> bool:
-    """Whether a pair is the same item beyond what anybody need be asked about."""
+    """Return whether a pair is the same item beyond what anybody need be asked about."""
     return probability >= MERGED_AT and not conflicts
 
 
 def key_of(one: str, other: str) -> tuple[str, str]:
-    """The two ids of a pair in their order."""
+    """Return the two ids of a pair in their order."""
     return (one, other) if one < other else (other, one)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
-from domain.matching.indexed import Backlog, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+from domain.matching.features import StoredVariant
+from domain.matching.index import Backlog, Item, KeyChange, Listed, MatchModel, Queued
 from domain.matching.model import MatchPair, Merge, MergeFilter, PairFilter
 from ports.unit_of_work import Store
 

@@ -1,12 +1,42 @@
-"""Titles as words that can be compared: folded, without endings, under one name for each thing."""
+"""Compared words: titles folded, without endings, under one name for each thing; the lists of words are in `data`."""
 
 import re
+import tomllib
 import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
 
-from domain.matching.lexicon import COLOURS, NAMES, QUANTITY_UNITS, SCALES, SHADES, UNITS
+from rapidfuzz.distance import OSA, LCSseq
 
+
+def data(name: str) -> dict[str, Any]:
+    """Return the tables of a file in `data`."""
+    return tomllib.loads(files("domain.matching").joinpath("data", f"{name}.toml").read_text("utf-8"))
+
+
+def by_other_name(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Map every other name to the one that it stands for."""
+    return {other: name for name, others in names.items() for other in others}
+
+
+_COLOURS, _TITLES, _UNITS = map(data, ("colours", "titles", "units"))
+SHADES: Final = by_other_name(_COLOURS["shades"])
+"""Other names of colours, woods, metals and finishes."""
+COLOURS: Final = frozenset(word for name in _COLOURS["shades"] for word in name.split()).union(_COLOURS["plain"])
+FILLERS: Final = frozenset(_COLOURS["fillers"])
+FINISHES: Final = frozenset(_COLOURS["finishes"])
+NAMES: Final = by_other_name(_TITLES["names"])
+STOP: Final = frozenset(_TITLES["stop"])
+DRESSING: Final = frozenset(_TITLES["dressing"])
+CORPORATE: Final = frozenset(_TITLES["corporate"])
+ACCESSORIES: Final = frozenset(_TITLES["accessories"])
+NUMBERS: Final[Mapping[str, int]] = _TITLES["numbers"]
+QUANTITY_UNITS: Final = frozenset(_UNITS["quantities"])
+UNITS: Final = by_other_name(_UNITS["names"])
+SPACED: Final = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
+"""Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""
 LONGEST: Final = 200
 """Characters of a word that it is compared by, at most."""
 _ALIKE: Final = 40
@@ -18,30 +48,23 @@ _SCALED: Final = 6
 """Characters of a number that is brought to another unit, at most."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _LETTERS: Final = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
+_VOWELS: Final = frozenset("aeiouy")
 _UMLAUTS: Final = re.compile("ae|oe|ue")
-_VOWEL: Final = re.compile("[aeiouy]")
+_SIGNS: Final = str.maketrans({"⁄": "/", "×": "x", "”": '"', "“": '"', "″": '"', "′": "'", "–": "-"})
 
 
 def folded(text: str) -> str:
-    """The text in lower case without accents, quotes and dashes in their plain forms."""
+    """Return the text in lower case without accents, quotes and dashes in their plain forms."""
     text = text.lower()
     if text.isascii():
         return text
-    plain = unicodedata.normalize("NFKD", text.translate(_LETTERS)).replace("⁄", "/")
-    plain = "".join(char for char in plain if not unicodedata.combining(char))
-    return (
-        plain.replace("×", "x")
-        .replace("”", '"')
-        .replace("“", '"')
-        .replace("″", '"')
-        .replace("′", "'")
-        .replace("–", "-")
-    )
+    plain = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+    return "".join(char for char in plain if not unicodedata.combining(char)).translate(_SIGNS)
 
 
 @lru_cache(maxsize=1 << 17)
 def word(text: str) -> str:
-    """What a folded word is compared by: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
+    """Return what a folded word is compared by: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
     if found := SHADES.get(text) or NAMES.get(text):
         return found
     if text in COLOURS:
@@ -59,24 +82,24 @@ def word(text: str) -> str:
 
 
 def chunks(text: str) -> list[str]:
-    """The pieces of a folded text as they are written, punctuation inside kept: `dsc-w150`, `2-seat`."""
+    """Return the pieces of a folded text as they are written, punctuation inside kept: `dsc-w150`, `2-seat`."""
     return _CHUNK.findall(text)
 
 
 def words(text: str) -> list[str]:
-    """The compared words of a folded text in their order."""
+    """Return the compared words of a folded text in their order."""
     return [one for found in _WORD.findall(text) for one in word(found[:LONGEST]).split()]
 
 
 @lru_cache(maxsize=1 << 17)
 def code(text: str) -> str:
-    """A code without case and punctuation; leading zeros stay."""
+    """Return a code without case and punctuation; leading zeros stay."""
     return "".join(_WORD.findall(folded(text)))
 
 
 @lru_cache(maxsize=1 << 17)
 def parts(chunk: str) -> tuple[str, ...]:
-    """The compared words of one chunk; a number and its unit stay together: `8gb`, `2seat`."""
+    """Return the compared words of one chunk; a number and its unit stay together: `8gb`, `2seat`."""
     made: list[str] = []
     for found in _PART.findall(chunk):
         part = found[:LONGEST]
@@ -93,16 +116,15 @@ def parts(chunk: str) -> tuple[str, ...]:
 
 
 def quantity(number: str, unit: str) -> str:
-    """A number and its unit as one word, whichever of its names the unit goes by: `0.5 kg` and `500 g` as `500g`."""
+    """Return a number and its unit as one word, whichever of its names the unit goes by: `0.5 kg` and `500 g` as `500g`."""
     named = UNITS.get(plain := word(unit), plain)
-    if named in SCALES and len(number) <= _SCALED:
-        factor, named = SCALES[named]
-        return f"{float(number) * factor:.0f}{named}"
+    if (scale := _UNITS["scales"].get(named)) and len(number) <= _SCALED:
+        return f"{float(number) * scale['factor']:.0f}{scale['unit']}"
     return (number.rstrip("0").rstrip(".") if "." in number else number) + named
 
 
 def stem(made: str) -> str | None:
-    """A code without the letters at its end, which mostly say the colour: `rxv663bk` is `rxv663`; None if too little is left."""
+    """Return a code without the letters at its end, which mostly say the colour: `rxv663bk` is `rxv663`; None if too little is left."""
     bare = made.rstrip("abcdefghijklmnopqrstuvwxyz")
     if len(made) - len(bare) > 4:
         bare = made
@@ -110,14 +132,14 @@ def stem(made: str) -> str | None:
 
 
 def number_of(made: str) -> str | None:
-    """The one number of six digits or more within a code, which brands write with and without letters around it."""
+    """Return the one number of six digits or more within a code, which brands write with and without letters around it."""
     bare = made.strip("abcdefghijklmnopqrstuvwxyz")
     return bare if len(bare) >= 6 and bare.isdigit() and len(made) - len(bare) <= 7 else None
 
 
 @lru_cache(maxsize=1 << 18)
 def alike(one: str, other: str) -> bool:
-    """Whether two different words are likely one: an abbreviation, the beginning, or one slip of the keys."""
+    """Return whether two different words are likely one: an abbreviation, the beginning, or one slip of the keys."""
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     if not short or len(long) > _ALIKE or short[0].isdigit() or long[0].isdigit():
         return False
@@ -126,19 +148,6 @@ def alike(one: str, other: str) -> bool:
     if short[0] == long[0] and len(short) >= 2:
         if len(short) >= 4 and long.startswith(short):
             return True
-        if len(long) >= 4 and not _VOWEL.search(short[1:]) and _within(short, long):
+        if len(long) >= 4 and _VOWELS.isdisjoint(short[1:]) and LCSseq.similarity(short, long) == len(short):
             return True
-    return len(short) >= 5 and len(long) - len(short) <= 1 and _one_slip(short, long)
-
-
-def _within(short: str, long: str) -> bool:
-    letters = iter(long)
-    return all(letter in letters for letter in short)
-
-
-def _one_slip(short: str, long: str) -> bool:
-    at = next((i for i, letter in enumerate(short) if letter != long[i]), len(short))
-    if len(short) < len(long):
-        return short[at:] == long[at + 1 :]
-    swapped = short[at + 1 : at + 2] + short[at : at + 1] + short[at + 2 :]
-    return short[at + 1 :] == long[at + 1 :] or swapped == long[at:]
+    return len(short) >= 5 and OSA.distance(short, long, score_cutoff=1) <= 1

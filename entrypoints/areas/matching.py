@@ -8,25 +8,14 @@ from adapters.wire import matching as wire
 from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler
 from domain.kernel.schema import Schema, enum, id_of, text
+from domain.matching.index import MATCH
 from domain.matching.judging import JUDGE
-from domain.matching.model import (
-    JudgeSettingsChange,
-    MergeFilter,
-    MergeKind,
-    MergeStatus,
-    PairFilter,
-    PairStatus,
-)
+from domain.matching.model import JudgeSettingsChange, MergeFilter, MergeKind, MergeStatus, PairFilter, PairStatus
 from domain.matching.ports import PairStore
-from domain.matching.queueing import MATCH
-from domain.matching.usecases.judge_settings import JudgeSettingsService
-from domain.matching.usecases.judged_items import judged_items
-from domain.matching.usecases.judging import Judging
+from domain.matching.usecases.judging import JudgeSettingsService, Judging, judged_items, take_back_settings
 from domain.matching.usecases.matching_stage import MatchingStage
-from domain.matching.usecases.merging import Merging, decided_by
-from domain.matching.usecases.offering import Offering
-from domain.matching.usecases.ranking import Ranking
-from domain.matching.usecases.undoing import take_back_decisions, take_back_settings
+from domain.matching.usecases.merging import Merging, Ranking, decided_by, take_back_decisions
+from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.queueing import RANK
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
@@ -272,7 +261,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
     judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx[PairStore], judged_items, Merging())
-    stage = MatchingStage(dependencies.uow, Offering())
+    stage = MatchingStage(dependencies.uow, PairUpdater())
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 
 

@@ -9,11 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TextIO
 
-from domain.matching.columns import fields, ignored, stated
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
+from domain.matching.features import MatchFeatures, fields_by_header, ignored_headers, read_features, texts_by_field
 from domain.matching.scoring import Scored, evidence
-from domain.matching.whole import matched
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 from entrypoints.cli.errors import CommandError
 
 _DELIMITERS: Final = ",;\t"
@@ -49,7 +47,7 @@ def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, le
     return 0
 
 
-def _items(path: Path) -> Iterator[Facts]:
+def _items(path: Path) -> Iterator[MatchFeatures]:
     """The items of a file. Refused: a file that cannot be read, one without `id` or title, an id that is blank or there twice."""
     seen: set[str] = set()
     try:
@@ -64,7 +62,7 @@ def _items(path: Path) -> Iterator[Facts]:
                         f"{path}: the id {id} stands in row {number} for the second time; ids must be unique."
                     )
                 seen.add(id)
-                yield read(id, stated(row, known))
+                yield read_features(id, texts_by_field(row, known))
     except OSError as error:
         raise CommandError(f"{path} could not be read: {error.strerror}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -80,10 +78,10 @@ def _opened(path: Path, file: TextIO) -> tuple[Iterable[dict[str, str]], str, di
     key = next((header for header in headers if header.strip().lower() == "id"), None)
     if key is None:
         raise CommandError(f"{path} has no column named id; its columns are: {', '.join(headers) or 'none'}.")
-    known = fields(headers)
+    known = fields_by_header(headers)
     if not {"title", "mpn", "gtin", "model", "sku"} & set(known.values()):
         raise CommandError(f"{path} has neither a title (or name) nor a code (mpn, model, sku, gtin) to match by.")
-    if unread := ignored(headers, known):
+    if unread := ignored_headers(headers, known):
         print(f"{path}: not used: {', '.join(unread)}", file=sys.stderr)
     return rows, key, known
 
@@ -118,7 +116,7 @@ def _explained(pair: Scored, index: MatchIndex) -> dict[str, object]:
         "conflicts": pair.conflicts,
         "prior": index.weights.prior,
         "evidence": [
-            {"comparison": p.comparison, "level": p.level, "weight": p.weight, "left": p.left, "right": p.right}
+            {"comparison": p.comparison, "level": p.name, "weight": p.weight, "left": p.left, "right": p.right}
             for p in parts
         ],
     }

@@ -18,8 +18,8 @@ from domain.exports.model import MANIFEST, PRODUCTS
 from domain.jobs.ports import JobStore
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Tenant
+from domain.matching.index import matching
 from domain.matching.ports import MatchIndexStore
-from domain.matching.queueing import matching
 from domain.orgs.model import KINDS, Organisation, Plan
 from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS

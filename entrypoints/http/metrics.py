@@ -7,7 +7,7 @@ from math import nan
 from time import monotonic
 from typing import Final
 
-from domain.matching.indexed import Backlog
+from domain.matching.index import Backlog
 from domain.matching.ports import MatchBacklog
 from domain.platform.instances import RequestTotals
 from entrypoints.http.checks import RequestState

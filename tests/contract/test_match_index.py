@@ -9,21 +9,19 @@ import pytest
 from benchmarks.habits import metric, retold, things
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
-from domain.matching.calibration import probability
-from domain.matching.facts import Facts
-from domain.matching.indexed import ALL, LISTED, Item, KeyChange, MatchModel, Queued, StoredVariant, changes
-from domain.matching.stored import facts_of
-from domain.matching.weights import SHIPPED
+from domain.matching.features import MatchFeatures, StoredVariant, features_of
+from domain.matching.index import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
 from domain.matching.model import OFFERED_AT, key_of
+from domain.matching.ports import MatchIndexStore
+from domain.matching.scoring import SHIPPED, probability
 from domain.matching.usecases import matching_stage
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, store, whole
 from tests.support.matching import Told, match, products_of, sources
-from domain.catalogue.ports import CatalogueStore
-from domain.matching.ports import MatchIndexStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -55,7 +53,7 @@ async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[Item]:
                 one.product,
                 one.source,
                 queued[one.variant],
-                facts_of(one),
+                features_of(one),
                 known.get(one.variant) or next(new),
             )
             for one in await tx[MatchIndexStore].stored(list(queued))
@@ -334,12 +332,12 @@ async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None
 async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def failing(stored: StoredVariant) -> Facts:
+    def failing(stored: StoredVariant) -> MatchFeatures:
         if "secret" in stored.product_data["title"]:
             raise OverflowError(stored.product_data["title"])
-        return facts_of(stored)
+        return features_of(stored)
 
-    monkeypatch.setattr(matching_stage, "facts_of", failing)
+    monkeypatch.setattr(matching_stage, "features_of", failing)
     for source in (A, B):
         for key, title in (("good", "Halden armchair XR-2214"), ("bad", "secret Halden armchair XR-2214")):
             await add(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))

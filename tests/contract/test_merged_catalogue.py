@@ -16,7 +16,7 @@ from domain.events.model import Event
 from domain.jobs.model import lane_of
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.ids import new_id
-from domain.matching.usecases.ranking import Ranking
+from domain.matching.usecases.merging import Ranking
 from domain.sources.queueing import RANK, ranking
 
 from domain.catalogue.batch import KeyRange

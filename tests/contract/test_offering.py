@@ -1,4 +1,4 @@
-"""What the matcher says becomes pairs and merges (domain/matching/usecases/offering.py), on every backend."""
+"""What the matcher says becomes pairs and merges (domain/matching/usecases/pair_updates.py), on every backend."""
 
 from typing import Any
 
@@ -6,11 +6,10 @@ import pytest
 import pytest_asyncio
 
 from domain.catalogue.model import Variant
+from domain.kernel.errors import Conflict
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.kernel.errors import Conflict
-from domain.matching import families
-from domain.matching.calibration import probability
+from domain.matching import merge_plan
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
     DecidedBy,
@@ -23,13 +22,13 @@ from domain.matching.model import (
     ScoredPair,
     key_of,
 )
-from domain.matching.usecases.judged_items import judged_items
-from domain.matching.usecases.offering import Offering
+from domain.matching.ports import MergeStore, PairStore
+from domain.matching.scoring import probability
+from domain.matching.usecases.judging import judged_items
+from domain.matching.usecases.pair_updates import PairUpdater
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.merged_catalogues import MERGING, Shop
-from domain.matching.ports import MergeStore
-from domain.matching.ports import PairStore
 
 pytestmark = pytest.mark.asyncio
 EVIDENCE = (
@@ -56,7 +55,7 @@ async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = (
     """Offer what was scored; answers every pair there is by its variants."""
     ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await Offering().offer(tx, ids, pairs)
+        await PairUpdater().offer(tx, ids, pairs)
         page = await tx[PairStore].matching(PairFilter(), PageRequest(limit=100))
     return {(pair.left, pair.right): pair for pair in page.items}
 
@@ -145,10 +144,10 @@ async def test_pairs_are_found(shop: Shop) -> None:
 async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await Offering().offer(tx, [a.id], [scored(shop, a, b, 0.9)])
+        await PairUpdater().offer(tx, [a.id], [scored(shop, a, b, 0.9)])
         assert not [job for job in tx.recorded.jobs if job.kind == JUDGE]
         await tx.store(JudgeSettings).add(JudgeSettings(enabled=True, created_at=tx.now, updated_at=tx.now))
-        await Offering().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
+        await PairUpdater().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
         assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGE] == [JUDGE]
         items = await judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
     assert (
@@ -209,13 +208,13 @@ async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None
 
 
 async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "BY_ITSELF", families.Extent(2, 9))
+    monkeypatch.setattr(merge_plan, "BY_ITSELF", merge_plan.Extent(2, 9))
     a, b, c = await one_of_each(shop)
     pairs = scored(shop, a, b, 0.999), scored(shop, b, c, 0.998)
     for _ in "12":
         found = await offer(shop, *pairs)
         left = found[key_of(b.id, c.id)]
-        assert (left.status, left.conflicts) == (PairStatus.OPEN, (families.FAMILY,))
+        assert (left.status, left.conflicts) == (PairStatus.OPEN, (merge_plan.FAMILY,))
         assert found[key_of(a.id, b.id)].status == PairStatus.MERGED
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         with pytest.raises(Conflict, match="3 products with 3 variants"):
@@ -224,7 +223,7 @@ async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, m
 
 
 async def test_not_even_a_person_ties_more_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "BY_HAND", families.Extent(9, 3))
+    monkeypatch.setattr(merge_plan, "BY_HAND", merge_plan.Extent(9, 3))
     [one, other] = [
         await shop.load(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)
     ]

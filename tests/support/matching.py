@@ -12,7 +12,7 @@ from domain.jobs.model import lane_of
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import ScoredPair
-from domain.matching.queueing import LANE, MATCH, matching
+from domain.matching.index import LANE, MATCH, matching
 from domain.matching.usecases.matching_stage import MatchingStage
 from domain.jobs.usecases.draining import Drain
 from ports.unit_of_work import Tx

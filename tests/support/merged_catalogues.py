@@ -17,7 +17,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, key_of
 from domain.matching.usecases.merging import Merging
-from domain.matching.usecases.offering import Offering
+from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders, catalogues
@@ -132,7 +132,7 @@ class Shop:
             reconciler.product(ProductStatement(to, {"title": f"Title of {to}"}, [*known, moved]))
             await tx[EventLog].append(await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler))
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await Offering().offer(tx, [own.id], [])
+            await PairUpdater().offer(tx, [own.id], [])
 
     async def price(self, source: Source, key: str, price: int) -> list[Event]:
         """The source asks another price for every variant of a product."""

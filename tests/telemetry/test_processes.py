@@ -17,7 +17,7 @@ pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed
 from benchmarks.receiving import Receiving
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
-from domain.matching.queueing import LANE
+from domain.matching.index import LANE
 from domain.runs.model import RunStatus
 from domain.webhooks.model import AttemptFailure
 from entrypoints.container import Container

@@ -15,7 +15,7 @@ from domain.catalogue import categories
 from domain.exports.model import ExportStatus
 from domain.kernel.ids import new_id
 from domain.matching.model import MatchPair, Merge
-from domain.matching.usecases.judge_settings import JudgeSettingsService
+from domain.matching.usecases.judging import JudgeSettingsService
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
 from domain.probes.model import Probe

@@ -16,7 +16,7 @@ from adapters.postgres.nodes.pool import Pool
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.serving import Serving
-from domain.matching.queueing import LANE
+from domain.matching.index import LANE
 from entrypoints.container import Container
 from entrypoints.worker.service import deliverer_of
 from domain.webhooks.ports import Sent

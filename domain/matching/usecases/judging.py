@@ -1,8 +1,8 @@
-"""The judge: asks a model about open pairs, one after the other, within the tenant's budget of the day.
+"""The judge: its settings, the data that it is shown, and the job that asks a model about open pairs within the budget of the day.
 
-What a question takes at most is put down before it is asked, and corrected once it is answered. So whoever dies in between
-leaves a day's count that is too high and never too low; and since a judgement, its outcome and the fence of the job are one
-transaction, no pair is judged twice in effect.
+The most that a question can cost is reserved before it is asked, and corrected once it is answered: a process that dies in between leaves
+a count of the day that is too high and never too low. A judgement, its outcome and the fence of the job are one transaction, so that no
+pair is judged twice in effect.
 """
 
 import asyncio
@@ -10,16 +10,20 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from domain.audit.model import Act
+from domain.audit.ports import AuditLog
+from domain.catalogue.model import Product, Variant
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
-from domain.kernel.errors import Conflict
+from domain.kernel.errors import Conflict, ModelUnpriced, PreconditionFailed, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter, PageRequest
 from domain.kernel.resource import changed
+from domain.matching.features import going_price
 from domain.matching.judging import (
     INSTRUCTIONS,
     JUDGE,
@@ -37,14 +41,104 @@ from domain.matching.judging import (
     shown,
     void,
 )
-from domain.matching.model import DecidedBy, Judgement, JudgeSettings, MatchPair, Outcome
+from domain.matching.model import (
+    SETTINGS,
+    SETTINGS_AUDITED,
+    DecidedBy,
+    Judgement,
+    JudgeSettings,
+    JudgeSettingsChange,
+    MatchPair,
+    Outcome,
+)
 from domain.matching.ports import PairStore
-from domain.matching.usecases.judge_settings import settings_of
+from domain.matching.usecases.merging import products_of
 from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
 from domain.usage.ports import UsageMeters
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelsClosed, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
+
+MOST_BUDGET: Final = 10**12
+LEAST_SURE: Final = 0.5
+"""An answer that is less sure than this may do nothing by itself."""
+NOBODY: Final = "No model is configured on this service, so there is nobody who could judge; the operator sets one by JOINERY_MODELS."
+
+
+async def settings_of(tx: Tx) -> JudgeSettings:
+    """Return the tenant's settings; the defaults until somebody sets them."""
+    return await tx.store(JudgeSettings).get(SETTINGS) or JudgeSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettingsService:
+    """One row a tenant. `offers` tells whether a model (None: the service's own) can be asked; None where nobody can be."""
+
+    offers: Callable[[str | None], bool] | None
+
+    async def get(self, tx: Tx) -> JudgeSettings:
+        """Return the settings as they hold."""
+        return await settings_of(tx)
+
+    async def update(self, tx: Tx, asked: JudgeSettingsChange, expected: int | None = None) -> JudgeSettings:
+        """Change them; `expected` is the version they must be at, or None for any. What is open is judged from then on.
+
+        Raises PreconditionFailed; ModelUnpriced; Unprocessable for values out of range, and for switching it on where no
+        model is configured.
+        """
+        stored = await tx.store(JudgeSettings).get(SETTINGS, lock=True)
+        before = stored or JudgeSettings()
+        if expected not in (None, before.version):
+            raise PreconditionFailed(f"The settings are at version {before.version} by now; read them again.")
+        changes: dict[str, Any] = {name: value for name, value in asked.items() if getattr(before, name) != value}
+        self._refuse(changes, replace(before, **changes))
+        if not changes:
+            return before
+        made = before.created_at or tx.now
+        after = replace(before, **changes, version=before.version + 1, created_at=made, updated_at=tx.now)
+        if stored:
+            await tx.store(JudgeSettings).save(after)
+        else:
+            await tx.store(JudgeSettings).add(after)
+        await tx[AuditLog].add(SETTINGS_AUDITED.updated(before, after))
+        if after.enabled:
+            await tx[JobStore].add(judging(tx.tenant, f"settings:{after.version}"))
+        return after
+
+    def _refuse(self, changes: dict[str, Any], after: JudgeSettings) -> None:
+        """Only what is being changed is looked at, so that judging can always be switched off."""
+        for name in ("auto_merge_at", "auto_dismiss_at"):
+            if name in changes and not LEAST_SURE <= changes[name] <= 1:
+                raise Unprocessable.of(name, "invalid_value", f"Must be from {LEAST_SURE} to 1.")
+        if not 0 <= after.daily_budget_micros <= MOST_BUDGET:
+            raise Unprocessable.of("daily_budget_micros", "invalid_value", f"Must be from 0 to {MOST_BUDGET}.")
+        if changes.get("enabled") and self.offers is None:
+            raise Unprocessable.of("enabled", "invalid_value", NOBODY)
+        needs_model = changes.get("model") is not None or changes.get("enabled")
+        if needs_model and (self.offers is None or not self.offers(after.model)):
+            unpriced = "The model has no price on this service; null chooses the service's own model."
+            raise ModelUnpriced.of("model", "invalid_value", unpriced if self.offers else NOBODY)
+
+
+async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
+    """By variant; those that are gone are left out."""
+    products = await products_of(tx, variants)
+    tied = await tx[CatalogueStore].tied(products, products) if products else None
+    if tied is None:
+        return {}
+    sought = set(variants)
+    found = ((product, one) for product in tied.products.values() for one in product.variants if one.id in sought)
+    return {variant.id: _item(product, variant) for product, variant in found}
+
+
+def _item(product: Product, variant: Variant) -> JudgedItem:
+    data: dict[str, Any] = {**product.data, **variant.data, "variant_title": variant.data.get("title")}
+    offers = ((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
+    price = going_price(offers)
+    if price.amount is not None and price.currency is not None:
+        data["currency"], data["price"] = price.currency, price.amount
+    return JudgedItem(variant.id, product.id, product.data.get("title"), product.data.get("brand"), data)
+
 
 Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, JudgedItem]]]
 """The data of variants, by their ids; what is gone is left out."""
@@ -131,7 +225,7 @@ class Judging:
             await _again(tx, turn, job.id, None)
 
     async def _case(self, turn: _Turn) -> _Case | None:
-        """The next pair to ask about, with its cost put down; None once the job has ended or is put off."""
+        """Return the next pair to ask about, with its cost put down; None once the job has ended or is put off."""
         job = turn.job
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             settings = await settings_of(tx)
@@ -153,7 +247,7 @@ class Judging:
         return None
 
     async def _open(self, tx: Tx, turn: _Turn, settings: JudgeSettings) -> Sequence[MatchPair]:
-        """What may be asked about, likeliest first, but last what is passed over."""
+        """Return what may be asked about, likeliest first, but last what is passed over."""
         if not settings.enabled or self.models is None or not self.models.offers(settings.model):
             return ()
         found = await self.pairs(tx).unjudged(_MOST_PASSED + 1)
@@ -192,7 +286,7 @@ class Judging:
         return await self._put_down(turn, case, _heard(case, answer), answer.usage)
 
     async def _put_down(self, turn: _Turn, case: _Case, judgement: Judgement, usage: ModelUsage | None) -> bool:
-        """The judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
+        """Return the judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
         job, before = turn.job, case.pair
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             await tx[CatalogueStore].take_turn(merging=True)  # before anything else is locked, as everybody does
@@ -256,7 +350,7 @@ async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> N
 
 
 def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
-    """What is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
+    """Return what is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
     try:
         said = answer_of(answer.value)
     except BadAnswer as fault:
@@ -310,3 +404,10 @@ async def _spent(tx: Tx) -> int:
         if not page.has_more or len(today) < len(page.items):
             return total
         key = page.next_key
+
+
+async def take_back_settings(settings: JudgeSettingsService, tx: Tx, act: Act) -> None:
+    """The judge's settings as they were. Raises what setting them raises."""
+    for _, change in act.changes("judge_settings"):
+        asked: Any = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
+        await settings.update(tx, asked)

@@ -11,14 +11,12 @@ from typing import Any, Final, Protocol, TypeVar
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
-from domain.matching.facts import Facts, read
-from domain.matching.indexed import ALL, Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
-from domain.matching.linking import Linked, Linking, Steps, Wanted
+from domain.matching.candidates import BatchMatcher, BatchResult, CandidateCache, Steps, Wanted
+from domain.matching.features import MatchFeatures, StoredVariant, features_of, read_features
+from domain.matching.index import ALL, Item, KeyChange, MatchModel, Queued, changes, lookup_keys
 from domain.matching.model import ScoredPair
 from domain.matching.ports import MatchIndexStore
-from domain.matching.sight import Sight
-from domain.matching.stored import facts_of
-from domain.matching.weights import SAMPLE, SHIPPED, Weights
+from domain.matching.scoring import SAMPLE, SHIPPED, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
@@ -60,7 +58,7 @@ class Numbers:
         self._held[number] = 1
 
     def __contains__(self, number: object) -> bool:
-        """Whether the number was put in."""
+        """Return whether the number was put in."""
         return isinstance(number, int) and number < len(self._held) and self._held[number] == 1
 
 
@@ -99,11 +97,11 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Matched:
-    """A batch and what came of it; its sight may be looked through again."""
+    """A batch and what came of it; its cache may be looked through again."""
 
     batch: Sequence[Queued]
-    linked: Linked
-    sight: Sight
+    linked: BatchResult
+    cache: CandidateCache
 
 
 class _Work:
@@ -157,7 +155,7 @@ class _Work:
         weights: Weights | None = None
         after: str | None = ""
         self._alone = None
-        free, ahead = [Sight() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
+        free, ahead = [CandidateCache() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
         try:
             while True:
                 while free and after is not None:
@@ -169,13 +167,13 @@ class _Work:
                 if not ahead:
                     return
                 matched = await ahead.popleft()
-                free.append(matched.sight)
+                free.append(matched.cache)
                 await self._keep(matched)
         finally:
             await _ended(ahead)
 
     async def _waiting(self, after: str) -> tuple[Sequence[Queued], Sequence[Item]]:
-        """The next batch; its items too, unless there is no other source to match with."""
+        """Return the next batch; its items too, unless there is no other source to match with."""
         async with self._stage.uow.read(self._job.tenant) as tx:
             if self._alone is None:
                 self._alone = len((await tx[MatchIndexStore].listed([ALL])).get(ALL, ())) < _TWO
@@ -183,12 +181,12 @@ class _Work:
             return batch, () if self._alone else await tx[MatchIndexStore].of_variants([one.variant for one in batch])
 
     async def _match(
-        self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, sight: Sight
+        self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, cache: CandidateCache
     ) -> "_Matched":
         moved = {one.variant for one in batch if not one.again}
-        linked = await self._carried(Linking(sight, weights, self._fresh).linked(items, moved), sight)
-        sight.forget()
-        return _Matched(batch, linked, sight)
+        linked = await self._carried(BatchMatcher(cache, weights, self._fresh).linked(items, moved), cache)
+        cache.evict()
+        return _Matched(batch, linked, cache)
 
     async def _keep(self, matched: "_Matched") -> None:
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
@@ -198,8 +196,8 @@ class _Work:
             await tx[MatchIndexStore].matched(matched.batch)
             await tx[JobStore].hold(self._job, self._stage.lease)
 
-    async def _weights(self, sight: Sight) -> Weights:
-        """The tenant's own, learnt anew when it has grown; those that are shipped as long as there is too little."""
+    async def _weights(self, cache: CandidateCache) -> Weights:
+        """Return the tenant's own, learnt anew when it has grown; those that are shipped as long as there is too little."""
         async with self._stage.uow.read(self._job.tenant) as tx:
             model = await tx[MatchIndexStore].model()
             whole = (await tx[MatchIndexStore].numbers(0)).start - 1
@@ -208,7 +206,7 @@ class _Work:
             sample = await tx[MatchIndexStore].numbered(range(1, whole + 1, max(1, whole // SAMPLE)))
         before = model.weights if model else SHIPPED
         chosen = sorted(sample, key=lambda item: item.number)
-        learnt = await self._carried(Linking(sight, SHIPPED).learnt(chosen, SHIPPED), sight)
+        learnt = await self._carried(BatchMatcher(cache, SHIPPED).learnt(chosen, SHIPPED), cache)
         if learnt is None:
             return before
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
@@ -216,8 +214,8 @@ class _Work:
             await tx[JobStore].hold(self._job, self._stage.lease)
         return learnt
 
-    async def _carried(self, steps: Steps[R], sight: Sight) -> R:
-        """What a linking comes to, given what it wants of the index."""
+    async def _carried(self, steps: Steps[R], cache: CandidateCache) -> R:
+        """Return what a linking comes to, given what it wants of the index."""
         while True:
             wanted, result = await asyncio.to_thread(_step, steps)
             if wanted is None:
@@ -225,7 +223,7 @@ class _Work:
             async with self._stage.uow.read(self._job.tenant) as tx:
                 listed = await tx[MatchIndexStore].listed(list(wanted.keys)) if wanted.keys else {}
                 items = await tx[MatchIndexStore].numbered(list(wanted.numbers)) if wanted.numbers else ()
-            sight.see(wanted.keys, listed, items)
+            cache.add(wanted.keys, listed, items)
 
     async def finished(self) -> bool:
         """End the job unless something was queued meanwhile: whoever queues from here on finds no open job, and adds one."""
@@ -257,22 +255,22 @@ def _items(stored: Sequence[StoredVariant], stamps: dict[str, int], numbers: dic
     ]
 
 
-def _facts(stored: StoredVariant) -> Facts:
-    """The facts of a variant; none at all where they cannot be made, for one variant must not hold up the others."""
+def _facts(stored: StoredVariant) -> MatchFeatures:
+    """Return the facts of a variant; none at all where they cannot be made, for one variant must not hold up the others."""
     try:
-        made = facts_of(stored)
-        listed_keys(made)
+        made = features_of(stored)
+        lookup_keys(made)
     except Exception as error:
         _LOG.warning(
             "a variant cannot be read for matching",
             extra={"variant": stored.variant, "error": type(error).__name__},
         )
-        return read(stored.variant, {})
+        return read_features(stored.variant, {})
     return made
 
 
 def _step(steps: Steps[R]) -> tuple[Wanted | None, list[R]]:
-    """The next question, or the end with its answer; StopIteration itself cannot leave a thread."""
+    """Return the next question, or the end with its answer; StopIteration itself cannot leave a thread."""
     try:
         return next(steps), []
     except StopIteration as end:

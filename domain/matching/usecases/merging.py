@@ -1,22 +1,30 @@
-"""Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction."""
+"""Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction.
+
+Also what follows for merged products when a decision is undone by the audit log, or when a source's rights have changed.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from domain.audit.model import Act, Change
 from domain.audit.ports import AuditLog
 from domain.catalogue.laying import Cause, Laid, Laying
-from domain.catalogue.overlay import TiedProducts, shown
+from domain.catalogue.overlay import Precedence, TiedProducts, shown
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.kernel.errors import Conflict, NotFound
+from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
+from domain.jobs.usecases.draining import LEASE
+from domain.kernel.errors import Conflict
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import changed, existing
 from domain.kernel.tenancy import AuditContext
-from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
+from domain.matching.merge_plan import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import (
     MERGE_AUDITED,
     OFFERED_AT,
@@ -31,13 +39,14 @@ from domain.matching.model import (
     PairStatus,
 )
 from domain.matching.ports import MergeStore, PairStore
-from ports.unit_of_work import Tx
+from domain.sources.ports import SourceStore
+from ports.unit_of_work import Tx, UnitOfWork
 
 AGENT: Final = "agent"
 
 
 def decided_by(context: AuditContext) -> DecidedBy:
-    """Who decides what is asked for: a person, whatever they ask with, or an agent."""
+    """Return who decides what is asked for: a person, whatever they ask with, or an agent."""
     return DecidedBy.AGENT if context.actor.kind == AGENT else DecidedBy.PERSON
 
 
@@ -75,7 +84,7 @@ class Merging:
         near = sorted({product for product, _ in homes.values()})
         tied = await tx[CatalogueStore].tied(near, products) if products else TiedProducts()
         stored = await tx[PairStore].of_variants([*tied.owners()])
-        plan = MergePlan.of(tied, await applied(tx, tied), tx.now, [*stored, *new])
+        plan = MergePlan(tied, await applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
             await lay(tx, plan)
@@ -98,19 +107,19 @@ class Merging:
     async def undo(self, tx: Tx, merge_id: str) -> Merge:
         """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
         await tx[CatalogueStore].take_turn(merging=True)
-        merge = _found_merge(await tx[MergeStore].get(merge_id, lock=True))
+        merge = existing(await tx[MergeStore].get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
         products = await ends_of(tx, merge)
         tied = await tx[CatalogueStore].tied(products, products)
-        plan = MergePlan.of(tied, await applied(tx, tied), tx.now)
+        plan = MergePlan(tied, await applied(tx, tied), tx.now)
         try:
             await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
         await lay(tx, plan)
         await _reopen(tx, plan, tied)
-        return _found_merge(await tx[MergeStore].get(merge_id))
+        return existing(await tx[MergeStore].get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
         """Bring merges of products to what their sources' variants say by now. Needs `take_turn(merging=True)`."""
@@ -127,14 +136,14 @@ class Merging:
 
     async def get_merge(self, tx: Tx, id: str) -> Merge:
         """One merge. Raises NotFound."""
-        return _found_merge(await tx[MergeStore].get(id))
+        return existing(await tx[MergeStore].get(id))
 
     async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        """A page of pairs, newest first."""
+        """Return a page of pairs, newest first."""
         return await tx[PairStore].matching(filter, page_request)
 
     async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        """A page of merges, newest first."""
+        """Return a page of merges, newest first."""
         return await tx[MergeStore].matching(filter, page_request)
 
 
@@ -154,18 +163,18 @@ async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
 
 
 async def applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
-    """The merges that count among tied products."""
+    """Return the merges that count among tied products."""
     return await tx[MergeStore].applied([*tied.products, *tied.owners()])
 
 
 async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
-    """The products of variants, as their sources have them, by id."""
+    """Return the products of variants, as their sources have them, by id."""
     homes = await tx[CatalogueStore].homes(variants)
     return sorted({product for product, _ in homes.values()})
 
 
 async def ends_of(tx: Tx, merge: Merge) -> list[str]:
-    """The products that a merge ties together, as their sources have them."""
+    """Return the products that a merge ties together, as their sources have them."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
     return await products_of(tx, [merge.survivor, merge.merged])
@@ -208,7 +217,7 @@ async def lay(tx: Tx, plan: MergePlan) -> None:
 
 async def _kept(tx: Tx, plan: MergePlan) -> None:
     for after in (*plan.kept, *plan.undone, *plan.again):
-        was = _found_merge(await tx[MergeStore].get(after.id))
+        was = existing(await tx[MergeStore].get(after.id))
         await tx[MergeStore].save(after)
         await tx[AuditLog].add(MERGE_AUDITED.updated(was, after))
     await tx[MergeStore].add_all(plan.made)
@@ -216,7 +225,7 @@ async def _kept(tx: Tx, plan: MergePlan) -> None:
 
 
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
-    """What readers see from now on of what was touched, and the events of it."""
+    """Return what readers see from now on of what was touched, and the events of it."""
     was, now = plan.touched()
     ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
     laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
@@ -224,10 +233,10 @@ def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
 
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
-    """What is merged among the families of these variants, and nothing planned yet."""
+    """Return what is merged among the families of these variants, and nothing planned yet."""
     products = await products_of(tx, variants)
     tied = await tx[CatalogueStore].tied(products) if products else TiedProducts()
-    return MergePlan.of(tied, await applied(tx, tied) if tied.products else (), tx.now)
+    return MergePlan(tied, await applied(tx, tied) if tied.products else (), tx.now)
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
@@ -263,7 +272,105 @@ async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
             await change_pair(tx, pair, status=PairStatus.OPEN)
 
 
-def _found_merge(merge: Merge | None) -> Merge:
-    if merge is None:
-        raise NotFound
-    return merge
+_APPLIED: Final = MergeStatus.APPLIED
+
+
+async def take_back_decisions(tx: Tx, act: Act) -> None:
+    """Merges that were made count no more, those that were undone count again, and pairs stand as before.
+
+    Raises NotFound; Conflict where another merge rests on one that would go, or what was one cannot be any more.
+    """
+    await tx[CatalogueStore].take_turn(merging=True)
+    merges = {change.id: change for _, change in act.changes("merge")}
+    pairs = {change.id: change for _, change in act.changes("match_pair")}
+    if merges:
+        await _put_back_merges(tx, merges, pairs)
+    for id, change in pairs.items():
+        await _put_back_pair(tx, id, change, act.entries[0].created_at)
+
+
+async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
+    merges = [existing(await tx[MergeStore].get(id, lock=True)) for id in changes]
+    products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
+    tied = await tx[CatalogueStore].tied(products, products)
+    known = await tx[PairStore].of_variants([*tied.owners()])
+    plan = MergePlan(tied, await applied(tx, tied), tx.now, known)
+    apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
+    apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
+    going = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
+    coming = [merge for merge in merges if changes[merge.id].before.get("status") == _APPLIED]
+    _refuse_moved(going, coming)
+    rests_on = {id: one.before["rests_on"] for id, one in changes.items() if not {"status"} & one.after.keys()}
+    try:
+        plan.put_back(going, coming, rests_on)
+    except (StillNeeded, CannotMerge) as why:
+        raise Conflict(str(why)) from why
+    if one := next((pair for pair in apart if tied.root(pair.left) == tied.root(pair.right)), None):
+        raise Conflict(f"The pair {one.id}, which this would make one as well, was dismissed: reopen it first.")
+    await lay(tx, plan)
+
+
+def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
+    """Raises Conflict where merges are not as they were left."""
+    for merge in going:
+        if merge.status != _APPLIED:
+            raise Conflict(f"The merge {merge.id} is undone by now.")
+    for merge in coming:
+        if merge.status == _APPLIED:
+            raise Conflict(f"The merge {merge.id} counts by now.")
+
+
+async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
+    pair = existing(await tx[PairStore].get(id, lock=True))
+    values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
+    reopened = pair.status == PairStatus.DISMISSED and values.get("status") == PairStatus.OPEN
+    if reopened and await _is_overtaken(tx, pair, since):
+        values["status"] = PairStatus.SUPERSEDED
+    await change_pair(tx, pair, **values | ({"status": PairStatus(values["status"])} if "status" in values else {}))
+
+
+async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
+    """Return whether the two cannot be merged any more by what was merged since."""
+    plan = await planned(tx, (pair.left, pair.right))
+    [apart] = await apart_of(tx, plan, [pair])
+    return not apart and any(merge.created_at > since for merge in plan.applied.values())
+
+
+AT_ONCE: Final = 200
+"""Products whose families are shown anew in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The handler of `matching.rank` jobs; what is done twice changes nothing."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry out one job."""
+        context = job.context()
+        after: str | None = ""
+        while after is not None and not lost.is_set():
+            async with self.uow.begin(job.tenant, context) as tx:
+                after = await self._some(tx, job, after)
+
+    async def _some(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
+        """Some products behind that id; answers behind which to go on, or None at the end."""
+        await tx[CatalogueStore].take_turn(merging=True)
+        source = str(job.args["source"])
+        ids = await tx[CatalogueStore].tied_of(source, after, AT_ONCE)
+        now = await tx[SourceStore].get(source)
+        if not ids or now is None:
+            await tx[JobStore].finish(job)
+            return None
+        tied = await tx[CatalogueStore].tied(ids)
+        was = Precedence.by(first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"]))
+        before = shown(replace(tied, words={**tied.words, source: was}))
+        laying = Laying(before, tied, Cause(None, tx.now))
+        laid = laying.laid()
+        if laying.events:
+            await tx[CatalogueStore].lay(laid, tx.now)
+            await tx[EventLog].append(laying.events)
+        await tx[JobStore].hold(job, self.lease)
+        return ids[-1]

@@ -10,7 +10,7 @@ from domain.catalogue.model import Stream
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.matching.queueing import matching
+from domain.matching.index import matching
 from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.queueing import image_collection, rescheduled

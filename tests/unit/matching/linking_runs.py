@@ -3,18 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from domain.matching.facts import Facts
-from domain.matching.indexed import Item, Listed, changes
-from domain.matching.linking import Linking, Steps, Wanted
+from domain.matching.candidates import BatchMatcher, CandidateCache, Steps, Wanted
+from domain.matching.features import MatchFeatures
+from domain.matching.index import Item, Listed, changes
 from domain.matching.model import ScoredPair
-from domain.matching.sight import Sight
-from domain.matching.weights import SHIPPED
+from domain.matching.scoring import SHIPPED
 
 R = TypeVar("R")
 
 
-def items(by_source: Mapping[str, Sequence[Facts]]) -> list[Item]:
-    """Facts as items of their sources; their ids are unique across sources."""
+def items(by_source: Mapping[str, Sequence[MatchFeatures]]) -> list[Item]:
+    """MatchFeatures as items of their sources; their ids are unique across sources."""
     made = [(source, facts) for source, found in by_source.items() for facts in found]
     return [
         Item(facts.id, f"p {facts.id}", source, 1, facts, number)
@@ -32,7 +31,7 @@ class Index:
         for (key, source), change in changes((), found).items():
             self.keys.setdefault(key, {})[source] = Listed(change.items, change.added)
 
-    def carried(self, steps: Steps[R], sight: Sight) -> R:
+    def carried(self, steps: Steps[R], cache: CandidateCache) -> R:
         """What a linking comes to."""
         while True:
             try:
@@ -42,19 +41,19 @@ class Index:
                 return made
             self.asked.append(wanted)
             listed = {key: self.keys[key] for key in wanted.keys if key in self.keys}
-            sight.see(wanted.keys, listed, [self.items[number] for number in wanted.numbers])
+            cache.add(wanted.keys, listed, [self.items[number] for number in wanted.numbers])
 
 
 def linked(found: Sequence[Item], batch: int = 1000, *, learn: bool = False) -> dict[tuple[str, str], ScoredPair]:
     """Every pair that is offered, by its variants."""
     index, weights = Index(found), SHIPPED
     if learn:
-        weights = index.carried(Linking(seen := Sight(), SHIPPED).learnt(found, SHIPPED), seen) or SHIPPED
+        weights = index.carried(BatchMatcher(seen := CandidateCache(), SHIPPED).learnt(found, SHIPPED), seen) or SHIPPED
     pairs: dict[tuple[str, str], ScoredPair] = {}
-    sight = Sight()
+    cache = CandidateCache()
     for at in range(0, len(found), batch):
         some = found[at : at + batch]
-        result = index.carried(Linking(sight, weights, {item.number for item in found}).linked(some, ()), sight)
+        result = index.carried(BatchMatcher(cache, weights, {item.number for item in found}).linked(some, ()), cache)
         pairs |= {(pair.left, pair.right): pair for pair in result.pairs}
-        sight.forget()
+        cache.evict()
     return pairs

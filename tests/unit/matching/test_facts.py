@@ -4,15 +4,23 @@ from time import thread_time
 
 import pytest
 
-from domain.matching import conflicts as rules
-from domain.matching.comparisons import COMPARISONS, compare
-from domain.matching.facts import Facts, read
-from domain.matching.frequencies import Frequencies
+from domain.matching import scoring as rules
+from domain.matching.comparisons import COMPARISONS, Rarity, compare
+from domain.matching.features import MatchFeatures, read_features
+from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.words import alike
 
 
-def item(title: str = "", **fields: str) -> Facts:
-    return read(fields.pop("id", "1"), {"title": title, **fields})
+def item(title: str = "", **fields: str) -> MatchFeatures:
+    return read_features(fields.pop("id", "1"), {"title": title, **fields})
+
+
+def rarity(*both: MatchFeatures) -> Rarity:
+    """How rare things are among one item of each side."""
+    index = MatchIndex()
+    for side, one in zip((LEFT, RIGHT), both, strict=False):
+        index.add(side, one)
+    return index.rarity
 
 
 def test_a_title_is_taken_apart() -> None:
@@ -88,7 +96,7 @@ def test_a_number_and_its_unit_are_one(one: str, other: str) -> None:
     ],
 )
 def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -> None:
-    levels = compare(item(one), item(other), Frequencies([item(one), item(other)]))
+    levels = compare(item(one), item(other), rarity(item(one), item(other)))
     told = {c.name: c.levels[found] for c, found in zip(COMPARISONS, levels, strict=True)}
     assert told["quantities"] == level
 
@@ -105,7 +113,7 @@ def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -
 def test_a_pack_that_costs_more_is_a_pack(packs: str, price: str, other: str, level: int) -> None:
     one, two = item(packs, price=price), item("Stool", price=other)
     at = [c.name for c in COMPARISONS].index("pieces")
-    assert compare(one, two, Frequencies())[at] == compare(two, one, Frequencies())[at] == level
+    assert compare(one, two, rarity())[at] == compare(two, one, rarity())[at] == level
 
 
 @pytest.mark.parametrize(
@@ -180,8 +188,8 @@ def test_comparing_the_longest_items_is_no_more_than_comparing_long_ones() -> No
         one = item(_different(words, "qu"), axes=_different(words, "vy"), colour=_different(words, "zy"))
         other = item(_different(words, "ru"), axes=_different(words, "wy"), colour=_different(words, "py"))
         alike.cache_clear()
-        rarity, begun = Frequencies((one, other)), thread_time()
-        compare(one, other, rarity)
+        counted, begun = rarity(one, other), thread_time()
+        compare(one, other, counted)
         return thread_time() - begun
 
     longer = min(compared(1700) for _ in range(3))
@@ -207,8 +215,8 @@ def test_a_price_is_read_with_either_mark(price: str) -> None:
     assert item(price=price).price == 1299.0
 
 
-def conflicts(a: Facts, b: Facts) -> tuple[str, ...]:
-    return rules.conflicts(a, b, compare(a, b, Frequencies((a, b))))
+def conflicts(a: MatchFeatures, b: MatchFeatures) -> tuple[str, ...]:
+    return rules.conflicts(a, b, compare(a, b, rarity(a, b)))
 
 
 CHAIR = {
@@ -238,7 +246,7 @@ CHAIR = {
     ],
 )
 def test_conflicts_of_furniture(change: dict[str, str], expected: tuple[str, ...]) -> None:
-    one, other = read("1", CHAIR), read("2", CHAIR | change)
+    one, other = read_features("1", CHAIR), read_features("2", CHAIR | change)
     assert conflicts(one, other) == conflicts(other, one) == expected
 
 

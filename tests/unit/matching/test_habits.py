@@ -6,14 +6,12 @@ from random import Random
 
 import pytest
 
-from domain.matching.calibration import CONTESTED, probability
-from domain.matching.comparisons import COMPARISONS
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
-from domain.matching.model import MERGED_AT
-from domain.matching.scoring import Scored
-from domain.matching.whole import matched
 from benchmarks.habits import metric, retold, things
+from domain.matching.comparisons import COMPARISONS
+from domain.matching.features import MatchFeatures, read_features
+from domain.matching.model import MERGED_AT
+from domain.matching.scoring import CONTESTED, Scored, probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 
 Row = dict[str, str]
 SIZES = ("16 GB", "32 GB", "64 GB", "0.5 kg", "2 kg", "18 V", "4 drawers", "6 drawers", "18 cu. ft.", "22 cu. ft.")
@@ -21,7 +19,7 @@ SHARED = 0.3
 """How many of one vendor's items the other has, where few are."""
 
 
-def found(left: list[Facts], right: list[Facts]) -> list[Scored]:
+def found(left: list[MatchFeatures], right: list[MatchFeatures]) -> list[Scored]:
     index = MatchIndex()
     for side, items in ((LEFT, left), (RIGHT, right)):
         for item in items:
@@ -29,20 +27,20 @@ def found(left: list[Facts], right: list[Facts]) -> list[Scored]:
     return list(matched(index))
 
 
-def few_and_packs(random: Random, change: Callable[[Row], Row]) -> tuple[list[Facts], list[Facts]]:
+def few_and_packs(random: Random, change: Callable[[Row], Row]) -> tuple[list[MatchFeatures], list[MatchFeatures]]:
     """Two vendors who share few items; of every fourth the other has a pack alone, which costs more. Those of one thing have one id."""
     left, right = [], []
     for at, thing in enumerate(things(random, 400)):
-        left.append(read(str(at), change(metric(thing))))
+        left.append(read_features(str(at), change(metric(thing))))
         chance = random.random()
         if chance < SHARED:
-            right.append(read(str(at), change(retold(random, thing))))
+            right.append(read_features(str(at), change(retold(random, thing))))
         elif chance > 0.75:
             pack = replace(thing, pack=2, price=1.8 * thing.price)
             row = retold(random, pack)
             if "price" not in row:  # nothing would tell it from a piece whose vendor says how many there are
                 row.pop("mpn", None)
-            right.append(read(f"pack{at}", change(row)))
+            right.append(read_features(f"pack{at}", change(row)))
     return left, right
 
 
@@ -72,9 +70,9 @@ def test_siblings_of_other_numbers_are_never_likelier_than_not(seed: int) -> Non
         first + last for first in ("Vel", "Tor", "Mun", "Kas", "Lir", "Dob") for last in ("ana", "ido", "ex", "ulo")
     ]
     wares = [(name, size) for name in names for size in random.sample(SIZES, 4)]
-    left = [read(str(at), {"title": f"{name} {size}"}) for at, (name, size) in enumerate(wares)]
+    left = [read_features(str(at), {"title": f"{name} {size}"}) for at, (name, size) in enumerate(wares)]
     right = [
-        read(str(at), {"title": f"{size.replace(' ', random.choice(('', '-', ' ')))} {name}"})
+        read_features(str(at), {"title": f"{size.replace(' ', random.choice(('', '-', ' ')))} {name}"})
         for at, (name, size) in enumerate(wares)
     ]
     pairs = found(left, right)
@@ -87,7 +85,7 @@ def test_what_rules_would_merge_but_for_one_fact_is_offered_to_people() -> None:
     random = Random(5)
     rows = [(metric(thing), metric(thing)) for thing in things(random, 200)]
     rows[7][1].update(colour="purple", title=rows[7][1]["title"].replace(f", {rows[7][0]['colour']},", ","))
-    left, right = ([read(str(at), row) for at, row in enumerate(side)] for side in zip(*rows, strict=True))
+    left, right = ([read_features(str(at), row) for at, row in enumerate(side)] for side in zip(*rows, strict=True))
     pair = next(p for p in found(left, right) if (p.left, p.right) == ("7", "7"))
     assert pair.conflicts == ("colour",)
     assert pair.odds.probability == pytest.approx(probability(CONTESTED))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapters.llm.strict import strict
 from domain.matching import judging
 from domain.matching.judging import (
     FIELDS,
@@ -22,7 +23,6 @@ from domain.matching.judging import (
 from domain.matching.model import JudgeSettings
 from tests.support.judged import item, pair, said
 from tests.support.providers import strict_faults
-from adapters.llm.strict import strict
 
 ON = JudgeSettings(enabled=True)
 LENGTH = {"hundredths_in": 7087, "given": {"value": 180, "unit": "cm"}}

@@ -4,12 +4,23 @@ from random import Random
 
 import pytest
 
-from domain.matching.calibration import CERTAIN, CONTESTED, DOUBTED, FORBIDDEN, calibrated, odds, probability
 from domain.matching.comparisons import COMPARISONS, Levels
-from domain.matching.conflicts import contested, most
 from domain.matching.model import MERGED_AT
-from domain.matching.rivals import taken
-from domain.matching.weights import SHIPPED, Weights, learn
+from domain.matching.scoring import (
+    CERTAIN,
+    CONTESTED,
+    DOUBTED,
+    FORBIDDEN,
+    SHIPPED,
+    Weights,
+    calibrated,
+    contested,
+    learn,
+    most,
+    odds,
+    probability,
+    taken,
+)
 
 NAMES = [c.name for c in COMPARISONS]
 

@@ -6,9 +6,8 @@ from time import thread_time
 
 import pytest
 
-from domain.matching import measures, stored, words
-from domain.matching.facts import read
-from domain.matching.indexed import StoredVariant
+from domain.matching import features, measures, words
+from domain.matching.features import StoredVariant, read_features
 from tests.unit.ingestion.test_linear_text import CACHES, SHAPES
 
 SMALL, LARGE = 2 * 1024, 8 * 1024
@@ -26,17 +25,17 @@ FRAMES = ("1{}a", "bolt set {} drawer 5 cm", "{}cm", "table and 1 {}")
 
 
 def _titled(text: str) -> object:
-    return read("1", {"title": text})
+    return read_features("1", {"title": text})
 
 
 def _all_fields(text: str) -> object:
     names = "title axes brand collection description mpn sku colour finish price pack pieces currency".split()
-    return read("1", dict.fromkeys(names, text))
+    return read_features("1", dict.fromkeys(names, text))
 
 
 def _stored(text: str) -> object:
     variant = {"title": text, "axes": {"Size": text, "Colour": text, "Pack": text}, "materials": [text]}
-    return stored.facts_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
+    return features.features_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
 
 
 READERS: dict[str, Callable[[str], object]] = {

@@ -8,17 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.habits import Thing, metric, retold, things
-from domain.matching.calibration import probability
-from domain.matching.facts import read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
-from domain.matching.indexed import LISTED, Item, Listed, changes
-from domain.matching.linking import Linking
+from domain.matching.candidates import BatchMatcher, CandidateCache
+from domain.matching.features import StoredVariant, features_of, read_features
+from domain.matching.index import LISTED, Item, Listed, changes
 from domain.matching.model import MERGED_AT
-from domain.matching.sight import Sight
-from domain.matching.stored import facts_of
-from domain.matching.indexed import StoredVariant
-from domain.matching.weights import SHIPPED
-from domain.matching.whole import matched
+from domain.matching.scoring import SHIPPED, probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 from tests.support.matching import products_of
 from tests.unit.matching.linking_runs import Index, items, linked
 
@@ -45,7 +40,7 @@ def stored(told: dict[str, list[tuple[str, Thing, dict[str, str]]]]) -> list[Ite
     found = {}
     for source, rows in told.items():
         found[source] = [
-            facts_of(
+            features_of(
                 StoredVariant(variant.key, product.id, source, product.data, variant.data, *_price(variant.offers))
             )
             for product in products_of(source, rows)
@@ -87,8 +82,8 @@ def test_no_sibling_and_no_pack_is_merged(seed: int, learn: bool) -> None:
 def test_batches_come_to_what_all_together_do() -> None:
     random = Random(2)
     made = things(random, 120)
-    left = [read(f"a{at}", metric(one)) for at, one in enumerate(made)]
-    right = [read(f"b{at}", retold(random, one)) for at, one in enumerate(made)]
+    left = [read_features(f"a{at}", metric(one)) for at, one in enumerate(made)]
+    right = [read_features(f"b{at}", retold(random, one)) for at, one in enumerate(made)]
     index = MatchIndex()
     for side, found in ((LEFT, left), (RIGHT, right)):
         for item in found:
@@ -111,8 +106,15 @@ def test_the_parts_are_the_probability() -> None:
 
 def test_items_of_one_source_are_never_paired() -> None:
     one = metric(things(Random(1), 1)[0])
-    assert not linked(items({MAKER: [read("a1", one), read("a2", one)]}))
-    assert len(linked(items({MAKER: [read("a1", one), read("a2", one)], VENDOR: [read("b1", one)]}))) <= 2
+    assert not linked(items({MAKER: [read_features("a1", one), read_features("a2", one)]}))
+    assert (
+        len(
+            linked(
+                items({MAKER: [read_features("a1", one), read_features("a2", one)], VENDOR: [read_features("b1", one)]})
+            )
+        )
+        <= 2
+    )
 
 
 def test_known_brands_that_differ_forbid_merging() -> None:
@@ -120,10 +122,10 @@ def test_known_brands_that_differ_forbid_merging() -> None:
     thing = things(Random(1), 1)[0]
     told = {**metric(thing), "title": f"{thing.name} chair 4711", "gtin": ""}
     others = [{"title": f"Lamp {word}", "brand": brand} for brand in ("Oldtown", "Nordlicht") for word in "uvwx"]
-    known = [read(f"k{at}", one) for at, one in enumerate(others)]
+    known = [read_features(f"k{at}", one) for at, one in enumerate(others)]
     for own, conflict in (("Nordlicht", True), ("Haus Nord Retail", False)):
-        left = [read("a", told | {"brand": "Oldtown"}), *known]
-        right = [read("b", told | {"brand": own}), *(replace(one, id=f"r{one.id}") for one in known)]
+        left = [read_features("a", told | {"brand": "Oldtown"}), *known]
+        right = [read_features("b", told | {"brand": own}), *(replace(one, id=f"r{one.id}") for one in known)]
         pair = linked(items({MAKER: left, VENDOR: right}))["a", "b"]
         assert ("brand" in pair.conflicts) is conflict
         assert pair.probability < MERGED_AT or not conflict
@@ -131,21 +133,21 @@ def test_known_brands_that_differ_forbid_merging() -> None:
 
 def test_hubs_are_not_walked_and_what_is_asked_is_bounded() -> None:
     """However many items a source has, an item looks at a few of them."""
-    crowd = [read(f"b{at}", {"title": f"oak chair {at}"}) for at in range(3 * LISTED)]
-    found = items({MAKER: [read("a", {"title": "oak chair 7"})], VENDOR: crowd})
-    index, sight = Index(found), Sight()
+    crowd = [read_features(f"b{at}", {"title": f"oak chair {at}"}) for at in range(3 * LISTED)]
+    found = items({MAKER: [read_features("a", {"title": "oak chair 7"})], VENDOR: crowd})
+    index, cache = Index(found), CandidateCache()
     index.keys = {
         key: {source: one if one.items <= LISTED else Listed(one.items) for source, one in sources.items()}
         for key, sources in index.keys.items()
     }
-    linking = Linking(sight, SHIPPED)
-    index.carried(linking.linked(found[:1], ()), sight)
+    linking = BatchMatcher(cache, SHIPPED)
+    index.carried(linking.linked(found[:1], ()), cache)
     assert sum(len(wanted.numbers) for wanted in index.asked) <= 20
 
 
 def test_what_changes_about_keys() -> None:
-    [white] = items({MAKER: [read("a", {"title": "Halden chair", "colour": "white"})]})
-    black = replace(white, facts=read("a", {"title": "Halden chair", "colour": "black"}))
+    [white] = items({MAKER: [read_features("a", {"title": "Halden chair", "colour": "white"})]})
+    black = replace(white, facts=read_features("a", {"title": "Halden chair", "colour": "black"}))
     made = changes([white], [black])
     assert {key for key, _ in made} == {"white", "black"}
     assert (made["white", MAKER].items, made["white", MAKER].removed) == (-1, [1])

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.matching.calibration import probability
-from domain.matching.comparisons import COMPARISONS, compare
-from domain.matching.facts import Facts, read
-from domain.matching.index import LEFT, RIGHT, MatchIndex
-from domain.matching.scoring import Scored, evidence
-from domain.matching.whole import matched
 from benchmarks.habits import metric, retold, things
+from domain.matching.comparisons import COMPARISONS, compare
+from domain.matching.features import MatchFeatures, read_features
+from domain.matching.scoring import Scored, evidence, probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 
-Sides = tuple[list[Facts], list[Facts]]
+Sides = tuple[list[MatchFeatures], list[MatchFeatures]]
 
 
 def catalogues(seed: int, count: int = 300) -> Sides:
@@ -25,11 +23,11 @@ def catalogues(seed: int, count: int = 300) -> Sides:
     for at, thing in enumerate(things(random, count)):
         chance = random.random()
         if chance < 0.87:
-            left.append(read(str(at), metric(thing)))
+            left.append(read_features(str(at), metric(thing)))
         if chance > 0.12:
-            right.append(read(str(at), retold(random, thing)))
+            right.append(read_features(str(at), retold(random, thing)))
         if chance > 0.95:
-            right.append(read(f"pack{at}", retold(random, replace(thing, pack=2))))
+            right.append(read_features(f"pack{at}", retold(random, replace(thing, pack=2))))
     return left, right
 
 
@@ -87,8 +85,8 @@ def test_comparisons_are_symmetric(seed: int) -> None:
     index = index_of((left, right))
     for a in left:
         for b in right:
-            levels = compare(a, b, index.frequencies)
-            assert levels == compare(b, a, index.frequencies)
+            levels = compare(a, b, index.rarity)
+            assert levels == compare(b, a, index.rarity)
             assert all(0 <= level < len(c.levels) for level, c in zip(levels, COMPARISONS, strict=True))
 
 
@@ -114,7 +112,7 @@ def test_what_was_added_and_removed_left_no_trace() -> None:
     left, right = catalogues(31, 60)
     index = index_of((left, right))
     expected = told(index.candidates(LEFT, left[0].id))
-    extra = read("extra", {"title": left[0].title, "brand": "Oldtown", "mpn": "12345678"})
+    extra = read_features("extra", {"title": left[0].title, "brand": "Oldtown", "mpn": "12345678"})
     index.add(RIGHT, extra)
     assert "extra" in {pair.right for pair in index.candidates(LEFT, left[0].id)}
     index.remove(RIGHT, "extra")
@@ -124,19 +122,19 @@ def test_what_was_added_and_removed_left_no_trace() -> None:
 
 def test_an_item_that_changed_takes_its_own_place() -> None:
     index = MatchIndex()
-    index.add(LEFT, read("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
-    index.add(RIGHT, read("1", {"title": "Unrelated"}))
+    index.add(LEFT, read_features("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
+    index.add(RIGHT, read_features("1", {"title": "Unrelated"}))
     assert index.candidates(LEFT, "1") == []
-    index.add(RIGHT, read("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
+    index.add(RIGHT, read_features("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
     assert [pair.right for pair in index.candidates(LEFT, "1")] == ["1"]
-    assert index.frequencies.items == 2
+    assert sum(map(len, index.items.values())) == 2
     alone = index.score(index.items[LEFT]["1"], index.items[RIGHT]["1"])
     assert alone.odds.rivals == 0 and alone.odds.probability > 0.5
 
 
 def test_nothing_to_match() -> None:
     assert list(matched(MatchIndex())) == []
-    index = index_of(([read("1", {"title": ""})], [read("1", {"title": ""})]))
+    index = index_of(([read_features("1", {"title": ""})], [read_features("1", {"title": ""})]))
     assert list(matched(index)) == []
 
 
@@ -149,5 +147,5 @@ def test_nothing_to_match() -> None:
     ),
 )
 def test_any_text_is_read(title: str, rest: dict[str, str]) -> None:
-    facts = read("1", {"title": title, **rest})
-    assert compare(facts, facts, index_of(([facts], [facts])).frequencies)
+    facts = read_features("1", {"title": title, **rest})
+    assert compare(facts, facts, index_of(([facts], [facts])).rarity)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.matching.prices import Price, going_price
+from domain.matching.features import Price, going_price
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,13 @@ from typing import Any
 
 import pytest
 
-from domain.matching.indexed import StoredVariant
-from domain.matching.stored import facts_of
-from domain.matching.facts import Facts
+from domain.matching.features import MatchFeatures, StoredVariant, features_of
 
 
 def facts(
     product: dict[str, Any] | None = None, price: int | None = None, currency: str = "usd", **variant: Any
-) -> Facts:
-    return facts_of(
+) -> MatchFeatures:
+    return features_of(
         StoredVariant(
             "var_1",
             "prod_1",

@@ -10,22 +10,12 @@ from domain.catalogue.ports import CatalogueStore
 from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.resource import changed
-from domain.matching.calibration import LEAST, probability
-from domain.matching.deciding import CannotMerge, MergePlan, TooMany
-from domain.matching.families import FAMILY
 from domain.matching.judging import judging
-from domain.matching.model import (
-    OFFERED_AT,
-    PAIR_AUDITED,
-    DecidedBy,
-    MatchPair,
-    Merge,
-    PairStatus,
-    ScoredPair,
-    key_of,
-)
+from domain.matching.merge_plan import FAMILY, CannotMerge, MergePlan, TooMany
+from domain.matching.model import OFFERED_AT, PAIR_AUDITED, DecidedBy, MatchPair, Merge, PairStatus, ScoredPair, key_of
 from domain.matching.ports import PairStore
-from domain.matching.usecases.judge_settings import settings_of
+from domain.matching.scoring import LEAST, probability
+from domain.matching.usecases.judging import settings_of
 from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
 
@@ -33,7 +23,7 @@ WAITING: Final = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class PairUpdater:
     """Keeps the pairs of what was matched."""
 
     merging: Merging = field(default_factory=Merging)
@@ -85,7 +75,7 @@ class Offering:
 
 
 def _decided(pair: MatchPair, came: Merge | CannotMerge, now: datetime) -> MatchPair:
-    """The pair as it stands after rules had their say; where too much would be tied together a person is asked."""
+    """Return the pair as it stands after rules had their say; where too much would be tied together a person is asked."""
     if isinstance(came, Merge):
         return changed(pair, now, status=PairStatus.MERGED, merge=came.id)
     return changed(pair, now, conflicts=(*pair.conflicts, FAMILY)) if isinstance(came, TooMany) else pair
@@ -117,7 +107,7 @@ def _new(tx: Tx, one: ScoredPair) -> MatchPair:
 
 
 async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
-    """The pair as it is scored now; one that nothing stood against but its score is open again."""
+    """Return the pair as it is scored now; one that nothing stood against but its score is open again."""
     again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
     facts = tuple(name for name in pair.conflicts if name != FAMILY)
     same = (pair.evidence, facts) == (tuple(one.evidence), tuple(one.conflicts))

@@ -1,16 +1,67 @@
-"""What follows from having two variants be one, and from taking that back: merges of variants, and of their products."""
+"""The plan of a merge or of its undoing: which merges of variants and products follow from it, and how much it may tie together."""
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from itertools import product
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
-from domain.catalogue.model import Variant
 from domain.catalogue.overlay import TiedProducts, survivor
+from domain.kernel.bounds import VARIANTS
 from domain.kernel.ids import new_id
-from domain.matching.families import Families, most
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
+
+FAMILY: Final = "family"
+"""The conflict of a pair that rules may not merge because too much would be tied together."""
+
+
+class Extent(NamedTuple):
+    """Products that merges tie together, and their variants, as their sources have them."""
+
+    products: int
+    variants: int
+
+
+BY_ITSELF: Final = Extent(64, 1_024)
+"""The most that rules and the judge tie together."""
+BY_HAND: Final = Extent(256, 4 * VARIANTS)
+"""The most that anybody does: two of the largest products can be one."""
+
+
+_ALONE: Final = (DecidedBy.RULES, DecidedBy.JUDGE)
+
+
+class Families:
+    """The families of tied products, which merges join one by one."""
+
+    def __init__(self, tied: TiedProducts) -> None:
+        named = tied.families()
+        self._top = {id: named.get(id, id) for id in tied.products}
+        self._products, self._variants = Counter(self._top.values()), Counter[str]()
+        for id, product in tied.products.items():
+            self._variants[self._top[id]] += len(product.variants)
+
+    def together(self, one: str, other: str) -> Extent:
+        """Return what the families of two products come to as one."""
+        tops = {self._family(one), self._family(other)}
+        return Extent(sum(self._products[id] for id in tops), sum(self._variants[id] for id in tops))
+
+    def join(self, one: str, other: str) -> None:
+        """Have the families of two products be one."""
+        first, second = sorted((self._family(one), self._family(other)))
+        if first != second:
+            self._top[second] = first
+            self._products[first] += self._products.pop(second)
+            self._variants[first] += self._variants.pop(second)
+
+    def _family(self, id: str) -> str:
+        while (above := self._top[id]) != id:
+            self._top[id] = self._top[above]
+            id = above
+        return id
+
 
 OF_PRODUCTS: Final = "Their variants are the same items."
 
@@ -31,48 +82,33 @@ class StillNeeded(Exception):
         self.later = later
 
 
-@dataclass(slots=True)
 class MergePlan:
-    """Merges of tied products, one after the other. `applied` are those that count by now; `tied.merged` follows.
+    """Merges of tied products, planned one after the other.
 
-    `pairs` are those that are known, by their variants: what was dismissed, or contradicts, is not made one through a third item.
-    `made` and `undone` gather what is to be stored; so do `kept`, merges that rest on others than before, and `again`, undone ones that count
-    once more.
+    Attributes:
+        tied: The products; `tied.merged` follows the plan.
+        applied: The merges that count by now, by what they merged.
+        pairs: The known pairs by their variants: what was dismissed, or contradicts, is not made one through a third item.
+        made: New merges to store.
+        undone: Merges that count no more.
+        kept: Merges that rest on others than before.
+        again: Undone merges that count once more.
     """
 
-    tied: TiedProducts
-    now: datetime
-    applied: dict[str, Merge] = field(default_factory=dict)
-    pairs: Mapping[tuple[str, str], MatchPair] = field(default_factory=dict)
-    made: list[Merge] = field(default_factory=list)
-    undone: list[Merge] = field(default_factory=list)
-    kept: list[Merge] = field(default_factory=list)
-    _families: Families | None = None
-    _before: dict[str, str] = field(default_factory=dict)
-    again: list[Merge] = field(default_factory=list)
-    _owners: dict[str, str] = field(default_factory=dict)
-    _variants: dict[str, Variant] = field(default_factory=dict)
-    _members: dict[str, list[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Know what is shown as what."""
-        self._before = dict(self.tied.merged)
-        self._owners = self.tied.owners()
-        products = self.tied.products
-        self._variants = {one.id: one for product in products.values() for one in product.variants}
-        for id in (*products, *self._variants):
-            self._members.setdefault(self.tied.root(id), []).append(id)
-
-    @classmethod
-    def of(
-        cls, tied: TiedProducts, applied: Sequence[Merge], now: datetime, pairs: Iterable[MatchPair] = ()
-    ) -> "MergePlan":
-        """With the merges that count, and the pairs of the variants."""
-        known = {(pair.left, pair.right): pair for pair in pairs}
-        return cls(tied, now, {merge.merged: merge for merge in applied}, known)
+    def __init__(
+        self, tied: TiedProducts, applied: Sequence[Merge], now: datetime, pairs: Iterable[MatchPair] = ()
+    ) -> None:
+        self.tied, self.now = tied, now
+        self.applied = {merge.merged: merge for merge in applied}
+        self.pairs = {(pair.left, pair.right): pair for pair in pairs}
+        self.made, self.undone, self.kept, self.again = list[Merge](), list[Merge](), list[Merge](), list[Merge]()
+        self._before = dict(tied.merged)
+        self._owners = tied.owners()
+        self._variants = {one.id: one for product in tied.products.values() for one in product.variants}
+        self._regroup()
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
-        """The families that what was made and undone is of, before and now."""
+        """Return the families that what was made and undone is of, before and now."""
         changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
         families = self.tied.families()
         homes = {self._owners.get(id, id) for id in changed}
@@ -81,15 +117,15 @@ class MergePlan:
         return replace(self.tied, merged=self._before).only(ids), self.tied.only(ids)
 
     def knows(self, variant: str) -> bool:
-        """Whether the variant is one of the products' here."""
+        """Return whether the variant is one of the products' here."""
         return variant in self._variants
 
     def members(self, variant: str) -> list[str]:
-        """All that is shown as what the variant is shown as."""
+        """Return all that is shown as what the variant is shown as."""
         return self._members.get(self.tied.root(variant), [variant])
 
     def sources(self, variant: str) -> set[str]:
-        """The sources of all that is shown as what the variant is shown as."""
+        """Return the sources of all that is shown as what the variant is shown as."""
         return {self._variants[id].source for id in self.members(variant)}
 
     def join(self, pair: MatchPair, by: DecidedBy, reason: str | None) -> Merge:
@@ -110,34 +146,34 @@ class MergePlan:
         )
         self._apply(merge)
         self._join_products(merge)
-        self._tied_together().join(self._owners[pair.left], self._owners[pair.right])
+        self._families.join(self._owners[pair.left], self._owners[pair.right])
         return merge
 
     def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
         """Nothing becomes one of which a person has said otherwise; and by rules or the judge nothing that contradicts."""
-        ends = product(self.members(left), self.members(right))
+        ends = itertools.product(self.members(left), self.members(right))
         found = [self.pairs[key] for one, other in ends if (key := key_of(one, other)) in self.pairs]
         for parted in found:
             if parted.status == PairStatus.DISMISSED:
                 raise CannotMerge(
                     f"The pair {parted.id}, which this would make one as well, was dismissed: reopen it first."
                 )
-            if by in (DecidedBy.RULES, DecidedBy.JUDGE) and parted.id != pair.id and (parted.conflicts or parted.held):
+            if by in _ALONE and parted.id != pair.id and (parted.conflicts or parted.held):
                 raise CannotMerge(f"The pair {parted.id}, which this would make one as well, needs a person's word.")
 
     def _refuse_many(self, pair: MatchPair, by: DecidedBy) -> None:
         """Families stay small enough that a word about one of their products can be told of all of them."""
-        come, bound = self._tied_together().together(self._owners[pair.left], self._owners[pair.right]), most(by)
-        if not come.within(bound):
+        come = self._families.together(self._owners[pair.left], self._owners[pair.right])
+        bound = BY_ITSELF if by in _ALONE else BY_HAND
+        if come.products > bound.products or come.variants > bound.variants:
             raise TooMany(
                 f"This would tie {come.products} products with {come.variants} variants together; "
                 f"{bound.products} with {bound.variants} are the most."
             )
 
-    def _tied_together(self) -> Families:
-        if self._families is None:
-            self._families = Families(self.tied)
-        return self._families
+    @cached_property
+    def _families(self) -> Families:
+        return Families(self.tied)
 
     def _join_products(self, merge: Merge) -> None:
         homes = self._owners[merge.survivor], self._owners[merge.merged]
@@ -166,7 +202,7 @@ class MergePlan:
             self._merge_products((self.tied.root(homes[0]), id), homes, self.applied[gone].decided_by)
 
     def _ends(self, one: str, other: str) -> tuple[str, str] | None:
-        """Which of two products stays and which goes, if they are one by their variants.
+        """Return which of two products stays and which goes, if they are one by their variants.
 
         One that has nothing left to show of its own goes. Otherwise all variants of one must be among the other's, and make at
         least half of them; and no source may have products in both.
@@ -177,13 +213,13 @@ class MergePlan:
         parts = self._parts(one), self._parts(other)
         least, most = sorted(map(len, parts))
         shared = len(parts[0] & parts[1])
-        apart = self._product_sources(one).isdisjoint(self._product_sources(other))
-        if apart and shared == least and 2 * shared >= most:
+        left, right = ({self.tied.products[id].source for id in self._members[product]} for product in (one, other))
+        if left.isdisjoint(right) and shared == least and 2 * shared >= most:
             return survivor(self.tied, self.tied.products[one], self.tied.products[other])
         return None
 
     def _between(self, one: str, other: str) -> list[Merge]:
-        """The merges of variants of which one belongs to either product."""
+        """Return the merges of variants of which one belongs to either product."""
         sides = {one, other}
         both = self._parts(one) & self._parts(other)
         near = [self.applied[id] for root in sorted(both) for id in self._members[root] if id in self.applied]
@@ -198,16 +234,13 @@ class MergePlan:
         return {self.tied.root(one.id) for id in self._members[product] for one in self.tied.products[id].variants}
 
     def _shows(self, product: str) -> bool:
-        """Whether any variant of it is shown as itself, or it never had one."""
+        """Return whether any variant of it is shown as itself, or it never had one."""
         merged = self.tied.merged
         variants = [one.id for id in self._members[product] for one in self.tied.products[id].variants]
         return not variants or any(id not in merged for id in variants)
 
-    def _product_sources(self, product: str) -> set[str]:
-        return {self.tied.products[id].source for id in self._members[product]}
-
     def _path(self, id: str) -> Iterator[str]:
-        """The merges by which something is shown as what it is shown as."""
+        """Yield the merges by which something is shown as what it is shown as."""
         while id in self.tied.merged:
             yield self.applied[id].id
             id = self.tied.merged[id]
@@ -220,7 +253,8 @@ class MergePlan:
 
     def undo(self, merge: Merge) -> None:
         """Take a merge back, with what follows from it alone; products that it leaves empty are merged anew. Raises StillNeeded."""
-        self._take_back(merge)
+        self._part(merge)
+        self._regroup()
         going = [merge]
         if merge.kind == MergeKind.PRODUCT:
             going += self._between(self.tied.root(merge.survivor), merge.merged)
@@ -237,11 +271,12 @@ class MergePlan:
         """After sources have moved variants between their products: merges of products that share none any more go."""
         for merge in [*self.applied.values()]:
             if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._share_nothing(merge):
-                self._take_back(merge)
+                self._part(merge)
+                self._regroup()
         self._join_empty()
 
     def _share_nothing(self, merge: Merge) -> bool:
-        """Whether without this merge of products neither side would have a variant that is shown as one of the other's."""
+        """Return whether without this merge of products neither side would have a variant that is shown as one of the other's."""
         below, beside = set[str](), set[str]()
         for id in self._members[self.tied.root(merge.survivor)]:
             shown_as = {self.tied.root(one.id) for one in self.tied.products[id].variants}
@@ -249,7 +284,7 @@ class MergePlan:
         return below.isdisjoint(beside)
 
     def _under(self, id: str, product: str) -> bool:
-        """Whether a product is shown as another one, or would be if that were not merged itself."""
+        """Return whether a product is shown as another one, or would be if that were not merged itself."""
         while id != product and id in self.tied.merged:
             id = self.tied.merged[id]
         return id == product
@@ -293,7 +328,8 @@ class MergePlan:
         """
         if merge.kind == MergeKind.VARIANT or (undoing.id in merge.rests_on and undoing.kind == MergeKind.PRODUCT):
             raise StillNeeded(undoing.id, merge.id)
-        self._take_back(merge)
+        self._part(merge)
+        self._regroup()
         if self._ends(self.tied.root(merge.survivor), merge.merged):
             self.undone.pop()
             self.applied[merge.merged] = replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in ids))
@@ -303,16 +339,12 @@ class MergePlan:
         elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):
             raise StillNeeded(undoing.id, later.id)
 
-    def _take_back(self, merge: Merge) -> None:
-        self._part(merge)
-        self._regroup()
-
     def _part(self, merge: Merge) -> None:
         """Take a merge out; who is shown with whom is worked out anew afterwards."""
         self.undone.append(replace(merge, status=MergeStatus.UNDONE, undone_at=self.now))
         del self.applied[merge.merged], self.tied.merged[merge.merged]
 
     def _regroup(self) -> None:
-        self._members = {}
+        self._members: dict[str, list[str]] = {}
         for id in (*self.tied.products, *self._variants):
             self._members.setdefault(self.tied.root(id), []).append(id)

@@ -1,16 +1,18 @@
-"""What an item says, read once: the independent facts that two items are compared by."""
+"""Match features: what an item says, read once from a row of texts or from a stored variant, in the form that comparisons need."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from domain.catalogue.search import gtin_key
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.text import stated
 from domain.ingestion.values.weights import parse_weight
-from domain.matching.lexicon import (
+from domain.kernel.money import EXPONENTS
+from domain.matching.measures import MOST, Size, bounded, length, sizes
+from domain.matching.words import (
     ACCESSORIES,
     COLOURS,
     CORPORATE,
@@ -20,9 +22,18 @@ from domain.matching.lexicon import (
     QUANTITY_UNITS,
     SPACED,
     STOP,
+    by_other_name,
+    chunks,
+    code,
+    data,
+    folded,
+    number_of,
+    parts,
+    quantity,
+    stem,
+    word,
+    words,
 )
-from domain.matching.measures import MOST, Size, bounded, length, sizes
-from domain.matching.words import chunks, code, folded, number_of, parts, quantity, stem, word, words
 
 _SET: Final = re.compile(
     r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
@@ -56,13 +67,11 @@ _NOUN: Final = 4
 """Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
 _CODE: Final = 64
 """Characters of a code, at most."""
-
-
 Sides = tuple[float | None, float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MatchFeatures:
     """One item as it is compared. Lengths are centimetres, weights kilograms; sets hold compared words and codes."""
 
     id: str
@@ -103,42 +112,58 @@ class Facts:
     """Words of the description."""
 
 
-def read(id: str, given: Mapping[str, str]) -> Facts:
-    """The facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
+@dataclass(frozen=True, slots=True)
+class StoredVariant:
+    """A variant as its source states it: ProductData, VariantData, and one price in minor units of its currency."""
+
+    variant: str
+    product: str
+    source: str
+    product_data: Mapping[str, Any]
+    variant_data: Mapping[str, Any]
+    price: int | None = None
+    currency: str | None = None
+
+
+def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
+    """Return the facts of an item from its texts by field name (`fields_by_header`); fields that are missing count as blank."""
     told = _told(given)
     colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
     known = _shades(told.rest, COLOURS & {*told.named[0], *told.named[1]})
     own = _own_codes(given)
+    brand, weight = _words_of(given, "brand"), given.get("weight", "")
+    gtin = parse_gtin(given["gtin"]) if given.get("gtin", "").strip() else None
+    main = _FOR.search(told.flat)
     codes = told.codes | frozenset(own)
     aside = known | colour | STOP | DRESSING
     called = frozenset(w for some in told.named for w in _first((w for w in some if w not in aside), _TOLD))
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
-    sides, figures = _sides(given)
+    sides, figures = _stated_sides(given)
     described, mentioned = _described(given.get("description", ""))
-    return Facts(
+    return MatchFeatures(
         id=id,
         title=told.title,
         words=called - counted,
         quantities=counted,
-        brand=_brand(given),
+        brand=brand - CORPORATE or brand,
         colours=colour or known,
         shades=(colour or known) & COLOURS,
         colour_stated=bool(colour),
         codes=codes,
-        stems=_stems(codes),
+        stems=frozenset(made for one in codes for made in (stem(one), number_of(one)) if made),
         part=own[0] if own else None,
         mentioned=mentioned - codes,
         joined=_joined(told.rest) - codes,
-        gtin=_gtin(given.get("gtin", "")),
+        gtin=gtin_key(gtin.value) if gtin and gtin.value and not gtin.faults else None,
         sides=sides,
         figures=figures,
         sizes=told.sizes,
-        weight=_weight(given.get("weight", ""), given.get("weight_unit", "")),
+        weight=_kilograms(parse_weight(weight, given.get("weight_unit") or None).value) if weight.strip() else None,
         price=_price(given.get("price", "")),
         currency=given.get("currency", "").strip().lower(),
         packs=_packs(told.flat, given.get("pack", "")),
-        pieces=_pieces(told.flat, given.get("pieces", "")),
-        accessory=_accessory(told.flat),
+        pieces=_stated_pieces(told.flat, given.get("pieces", "")),
+        accessory=ACCESSORIES.intersection(words(told.flat[: main.start()]) if main else ()),
         described=described,
     )
 
@@ -174,26 +199,17 @@ def _told(given: Mapping[str, str]) -> _Told:
 
 
 def _first(found: Iterable[str], most: int) -> list[str]:
-    """The first of the different ones, in their order."""
+    """Return the first of the different ones, in their order."""
     return list(islice(dict.fromkeys(found), most))
 
 
 def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
-    """The colours of a title; `light` and `dark` are some only before a colour, not in `light weight`."""
+    """Return the colours of a title; `light` and `dark` are some only before a colour, not in `light weight`."""
     if known.isdisjoint(_DEGREES):
         return known
     told = words(flat)
     beside = {one for one, other in pairwise(told) if one in _DEGREES and other in COLOURS}
     return frozenset(shade for shade in known if shade not in _DEGREES or shade in beside)
-
-
-def _brand(given: Mapping[str, str]) -> frozenset[str]:
-    brand = _words_of(given, "brand")
-    return brand - CORPORATE or brand
-
-
-def _stems(codes: frozenset[str]) -> frozenset[str]:
-    return frozenset(made for one in codes for made in (stem(one), number_of(one)) if made)
 
 
 def _words_of(given: Mapping[str, str], field: str) -> frozenset[str]:
@@ -205,7 +221,7 @@ def _words_in(given: Mapping[str, str], field: str) -> list[str]:
 
 
 def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
-    """The compared words of a title and the codes in it, each once and in their order."""
+    """Return the compared words of a title and the codes in it, each once and in their order."""
     named: dict[str, None] = {}
     codes: dict[str, None] = {}
     found = chunks(flat)
@@ -226,7 +242,7 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
 
 
 def _described(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of a description that say something, and the codes in it."""
+    """Return the words of a description that say something, and the codes in it."""
     flat = folded(text[:_DESCRIBED])
     said = frozenset(w for w in words(flat) if len(w) > 2) - STOP - DRESSING
     return said, frozenset(code(chunk) for chunk in chunks(flat) if _is_code(chunk))
@@ -244,7 +260,7 @@ def _joined(flat: str) -> frozenset[str]:
 
 
 def _is_code(chunk: str) -> bool:
-    """Whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
+    """Return whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
     made = code(chunk)
     if len(made) > _CODE:
         return False
@@ -270,22 +286,14 @@ def _own_codes(given: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _CODE))
 
 
-def _gtin(text: str) -> str | None:
-    parsed = parse_gtin(text) if text.strip() else None
-    return gtin_key(parsed.value) if parsed and parsed.value and not parsed.faults else None
-
-
-def _sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
+def _stated_sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
     unit = given.get("dim_unit", "")
     width, depth, height = (length(given.get(name, ""), unit) or (None, None) for name in ("width", "depth", "height"))
     return (width[0], depth[0], height[0]), (width[1], depth[1], height[1])
 
 
-def _weight(text: str, unit: str) -> float | None:
-    if not text.strip():
-        return None
-    read = parse_weight(text, unit or None).value
-    return None if read is None or read["hundredths_lb"] >= 100 * MOST else read["hundredths_lb"] * 0.0045359237
+def _kilograms(weight: Mapping[str, Any] | None) -> float | None:
+    return weight["hundredths_lb"] * 0.0045359237 if weight and weight["hundredths_lb"] < 100 * MOST else None
 
 
 def _price(text: str) -> float | None:
@@ -309,13 +317,13 @@ def _count(texts: Iterable[str | None]) -> int | None:
 
 
 def _stated_count(field: str) -> int | None:
-    """The first number of a column that counts; None if there is none, or one that is too long to be read."""
+    """Return the first number of a column that counts; None if there is none, or one that is too long to be read."""
     match = _DIGITS.search(field)
     return int(match[0]) if match and len(match[0]) < len(str(MOST)) else None
 
 
 def _packs(flat: str, field: str) -> int | None:
-    """How many of the item are sold together; None if nothing says so."""
+    """Return how many of the item are sold together; None if nothing says so."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _SET.search(flat):
@@ -323,8 +331,8 @@ def _packs(flat: str, field: str) -> int | None:
     return 2 if re.search(r"\bpair\b", flat) else None
 
 
-def _pieces(flat: str, field: str) -> int | None:
-    """How many pieces a set has: `table and 4 chairs` has five."""
+def _stated_pieces(flat: str, field: str) -> int | None:
+    """Return how many pieces a set has: `table and 4 chairs` has five."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _PIECES.search(flat):
@@ -333,8 +341,149 @@ def _pieces(flat: str, field: str) -> int | None:
     return int(match[1]) + 1 if match else None
 
 
-def _accessory(flat: str) -> frozenset[str]:
-    match = _FOR.search(flat)
-    if match is None:
-        return frozenset()
-    return frozenset(w for w in words(flat[: match.start()]) if w in ACCESSORIES)
+_FIELDS: Final = by_other_name(data("columns"))
+"""The field that each header states."""
+
+
+def fields_by_header(headers: Iterable[str]) -> dict[str, str]:
+    """Return the field of each header that has one, whatever its case; of several headers of a field all are kept."""
+    named = {header: "_".join(folded(header).replace("-", " ").replace("_", " ").split()) for header in headers}
+    return {header: _FIELDS[name] for header, name in named.items() if name in _FIELDS}
+
+
+def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """Return a row's texts by field; where several columns state one, the first that is not blank."""
+    found: dict[str, str] = {}
+    for header, field in known.items():
+        text = row.get(header) or ""
+        if text.strip() and field not in found:
+            found[field] = text
+    return found
+
+
+def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """Return the headers that say nothing here; the id's column apart."""
+    return [header for header in headers if header not in known and folded(header).strip() != "id"]
+
+
+_CM: Final = 0.0254
+_COLOUR_AXES: Final = frozenset("color colour farbe couleur kleur colore".split())
+_FINISH_AXES: Final = frozenset("finish oberflache wood frame".split())
+_PACK_AXES: Final = frozenset("pack quantity qty".split())
+_SIDES: Final = ("width", "depth", "height")
+_DIAMETER: Final = "diameter"
+
+
+def features_of(item: StoredVariant) -> MatchFeatures:
+    """Return the facts of a variant. Its axes tell it from its siblings, and materials count as described.
+
+    Cartons are no facts: they are the parcel, not the item.
+    """
+    product, variant = item.product_data, item.variant_data
+    colour, finish, others, pack = _axes(variant)
+    title, axes = _titles(product, variant, others)
+    whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
+    given = {
+        "title": title,
+        "axes": axes,
+        "brand": product.get("brand", ""),
+        "collection": product.get("collection", ""),
+        "description": " ".join((product.get("description", ""), *variant.get("materials", ()))),
+        "gtin": variant.get("gtin", ""),
+        "mpn": variant.get("mpn", ""),
+        "sku": variant.get("sku", ""),
+        "colour": variant.get("colour", "") or colour,
+        "finish": variant.get("finish", "") or finish,
+        "pack": pack,
+        "pieces": str(whole) if 1 < whole < MOST else "",
+        "currency": item.currency or "",
+    }
+    sides, figures = _sides(variant)
+    return replace(
+        read_features(item.variant, given),
+        sides=sides,
+        figures=figures,
+        weight=_kilograms(variant.get("weight")),
+        price=item.price / float(10 ** EXPONENTS.get(item.currency, 2))
+        if item.price and item.currency is not None
+        else None,
+    )
+
+
+def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
+    """Colour, finish, what else the axes say, and how many are sold together."""
+    colours, finishes, others, pack = list[str](), list[str](), list[str](), ""
+    for name, value in variant.get("axes", {}).items():
+        called = set(folded(name).replace("_", " ").split())
+        if called & _COLOUR_AXES:
+            colours.append(value)
+        elif called & _FINISH_AXES:
+            finishes.append(value)
+        elif called & _PACK_AXES and value.strip().isdigit():
+            pack = value
+        else:
+            others.append(value)
+    return " ".join(colours), " ".join(finishes), others, pack
+
+
+def _titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> tuple[str, str]:
+    """Product and variant as one title, and what the axes say beside it; what is said twice once."""
+    title, own = product.get("title", ""), variant.get("title", "")
+    if own and set(words(folded(title))) <= set(words(folded(own))):
+        title, own = own, ""
+    rug = "" if variant.get("dimensions") else variant.get("rug", {}).get("size_text", "")
+    told: list[str] = []
+    return _unsaid((title, own), told), _unsaid((*axes, rug), told)
+
+
+def _unsaid(texts: Iterable[str], told: list[str]) -> str:
+    """Return those of the texts that none of `told` contains, which has what was said so far, folded."""
+    new: list[str] = []
+    for text in texts:
+        flat = folded(text)
+        if text and not any(flat in one for one in told):
+            new.append(text)
+            told.append(flat)
+    return " - ".join(new)
+
+
+def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
+    """Return width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
+    stated = dict(variant.get("dimensions", {}))
+    if round_ := stated.get(_DIAMETER):
+        stated = {"width": round_, "depth": round_} | stated
+    lengths = [stated.get(name) for name in _SIDES]
+    read = [one if one and one["hundredths_in"] < 100 * MOST else None for one in lengths]
+    made = [round(one["hundredths_in"] * _CM, 2) or None if one else None for one in read]
+    given = [bounded(float(one["given"]["value"])) or None if one else None for one in read]
+    return (made[0], made[1], made[2]), (given[0], given[1], given[2])
+
+
+class Price(NamedTuple):
+    """Minor units of a currency; None where nothing is stated."""
+
+    amount: int | None = None
+    currency: str | None = None
+
+
+def going_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
+    """Of offers that stand, by id and data: the lowest that is asked, else the lowest that is recommended (MSRP, else MAP)."""
+    least = min(offers, key=_place, default=None)
+    if least is None:
+        return Price()
+    data = least[1]
+    asked = data.get("price")
+    return Price(_recommended(data) if asked is None else asked, data.get("currency"))
+
+
+def _place(offer: tuple[str, Mapping[str, Any]]) -> tuple[float, float, str]:
+    """Return what states nothing comes last."""
+    id, data = offer
+    never = float("inf")
+    asked, recommended = data.get("price"), _recommended(data)
+    return never if asked is None else asked, never if recommended is None else recommended, id
+
+
+def _recommended(data: Mapping[str, Any]) -> int | None:
+    recommended: int | None = data.get("msrp")
+    return data.get("map") if recommended is None else recommended
