@@ -121,7 +121,7 @@ async def test_an_uncommitted_append_is_never_visible_and_holds_nobody_up(backen
     other = await backend.tenant()
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as open_one:
-            await open_one.events.append([builders.event("src_1")])
+            await open_one[EventLog].append([builders.event("src_1")])
             for log in (other, tenant, Tenant(tenant.org, False)):
                 async with backend.uow.begin(log, CALL) as quick:
                     await quick[EventLog].append([builders.event("src_2")])

@@ -94,7 +94,7 @@ class Reading:
 
     def _used(self) -> dict[int, tuple[int, float]]:
         server = self.readers._server._process
-        processes = descendants(server._process.pid) if server is not None and server.alive else iter(())
+        processes = descendants(server._process.pid) if server is not None and server.is_alive else iter(())
         return {pid: (peak_memory(pid), processor_seconds(pid)) for pid in processes}
 
     def close(self) -> None:

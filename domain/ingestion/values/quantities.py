@@ -29,10 +29,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from domain.catalogue.category_words import NEUTRAL
 from domain.catalogue.data import Length, Weight
 from domain.ingestion.data import load, meanings
-from domain.ingestion.values.labels import label_of, words_in
+from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
 from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, conflict, not_said, refused, unreadable
 from domain.ingestion.values.text import cell_parser
 from domain.kernel.problems import ProblemKind

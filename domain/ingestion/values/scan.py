@@ -16,9 +16,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from domain.catalogue.category_words import NEUTRAL
 from domain.ingestion.data import pattern
-from domain.ingestion.values.labels import LETTERS, bound_of, label_of, name_role, plain_word, side_word, words_in
+from domain.ingestion.values.labels import (
+    LETTERS,
+    NEUTRAL,
+    bound_of,
+    label_of,
+    name_role,
+    plain_word,
+    side_word,
+    words_in,
+)
 from domain.ingestion.values.quantities import Measure, measure_at, same_length, unit_named
 
 MEASURE: Final = "m"

@@ -9,8 +9,7 @@ from domain.changes.model import FeedPosition
 from domain.events.model import LogPosition
 from domain.webhooks.usecases import endpoint_queue as module
 from domain.webhooks.usecases.endpoint_queue import AHEAD, FAILING_AFTER, Item, EndpointQueue
-from tests.unit.webhooks.test_endpoint_queue import LATER, end, event, queue, take
-from tests.unit.demo.test_demo_start import SUCCEEDED
+from tests.unit.webhooks.test_endpoint_queue import LATER, SUCCEEDED, end, event, queue, take
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
