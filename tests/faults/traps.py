@@ -110,8 +110,8 @@ class Units(_Wrapped):
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         async with self._inner.begin(tenant, call) as tx:
-            runs = tx[RunStore] = Runs(tx[RunStore], self._trap)
-            jobs = tx[JobStore] = Jobs(tx[JobStore], self._trap)
+            runs = tx._stores[RunStore] = Runs(tx[RunStore], self._trap)
+            jobs = tx._stores[JobStore] = Jobs(tx[JobStore], self._trap)
             jobs.runs = runs
             yield tx
             if call.operation == "sources.create":

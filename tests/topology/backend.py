@@ -10,6 +10,10 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.secrets import EVERYWHERE, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from domain.access.ports import KeyStore
+from domain.oauth.ports import AppStore
+from domain.orgs.ports import OrgStore
+from domain.sso.ports import SsoStore
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.secrets.model import SealedValue
 from domain.orgs.model import Organisation, Plan
@@ -48,7 +52,7 @@ class ReplicatedUnitOfWork(PostgresUnitOfWork):
         """A transaction; what of it lies on every node is there afterwards."""
         async with super().begin(tenant, context) as tx:
             yield tx
-        if {"keys", "orgs", "sso", "oauth"} & vars(tx).keys():
+        if {KeyStore, OrgStore, SsoStore, AppStore} & tx._stores.keys():
             await self.servers.replicate(self.servers.home(tenant.org))
 
 
