@@ -43,7 +43,11 @@ class ResourceService(Generic[R]):
 
     async def create(self, tx: Tx, new: Mapping[str, Any]) -> R:
         """Create one of what a body set. Raises what `_complete` raises."""
-        row = await self._complete(tx, self._row(tx, await self._with_defaults(tx, new)), fields_of(self.kind).keys())
+        return await self._insert(tx, await self._with_defaults(tx, new), fields_of(self.kind).keys())
+
+    async def _insert(self, tx: Tx, values: Mapping[str, Any], names: Collection[str]) -> R:
+        """Make a row of the values, complete it, and write it with its audit entry."""
+        row = await self._complete(tx, self._row(tx, values), names)
         await self._store(tx).add(row)
         await tx[AuditLog].add(self.audited.created(row))
         return row
@@ -130,6 +134,4 @@ class ResourceService(Generic[R]):
 
     async def _restore(self, tx: Tx, id: str, values: Mapping[str, Any], entry: str) -> None:
         """Undo a deletion that `entry` recorded."""
-        row = await self._complete(tx, self._row(tx, {**values, "id": id}), values.keys())
-        await self._store(tx).add(row)
-        await tx[AuditLog].add(self.audited.created(row))
+        await self._insert(tx, {**values, "id": id}, values.keys())

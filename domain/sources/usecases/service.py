@@ -124,7 +124,8 @@ class SourceService(ResourceService[Source]):
             await tx[SourceStore].seal(before.id, None)
             tx.recorded.warnings.append(_FORGOTTEN)
             after = replace(after, has_credentials=False)
-            after = replace(after, **_pulls(after, self.connectors.info(after.connector), tx.now))
+            if (before.schedule, before.status) != (after.schedule, after.status):
+                after = replace(after, **_pulls(after, self.connectors.info(after.connector), tx.now))
         await tx[SourceStore].save(after)
         await self._keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), forgotten)
         if (before.first_party, before.licence_basis) != (after.first_party, after.licence_basis):
