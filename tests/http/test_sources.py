@@ -366,8 +366,10 @@ async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: 
     ):
         source = (await shop.patch(source, **kept)).json()
         assert source["has_credentials"] is True
+    planned = (await shop.stored(source["id"])).next_pull
     source = (await shop.patch(source, config={"pages": 3, "currency": "usd"})).json()
     assert source["has_credentials"] is False
+    assert planned is not None and (await shop.stored(source["id"])).next_pull == planned
     change = shop.audited(source["id"])[-1].change
     assert (change.before["has_credentials"], change.after["has_credentials"]) == (True, False)
     async with shop.world.uow.read(shop.tenant) as tx:
