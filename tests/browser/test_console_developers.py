@@ -13,15 +13,15 @@ from domain.oauth.usecases.apps import NewApp
 from domain.oauth.usecases.grants import GrantService
 from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
-from domain.people.usecases.throttling import Devices, Throttle
 from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.throttling import Devices, Throttle
+from domain.webhooks.ports import WebhookStore
 from entrypoints.oauth.endpoints import oauth_services
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.client import Client
 from tests.http.fakes import World
 from tests.support import builders
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.browser
 HERE, MEMBERS = "/console/developers", "/console/organisation/members"

@@ -12,11 +12,11 @@ import pytest
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
 from entrypoints.container import Container
+from tests.browser.looking import barriers
+from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
 from tests.flows.stage import Stage, Tenancy
 from tests.flows.test_console import FEED
 from tests.postgres.databases import fresh_database
-from tests.browser.looking import barriers
-from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
 from tests.support.console_person import COOKIE, signed_in
 from tests.support.merged_catalogues import Shop
 

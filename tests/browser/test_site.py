@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.browser.looking import barriers
-
 from entrypoints.site.site import Site
+from tests.browser.looking import barriers
 from tests.support.table import whole
 
 pytestmark = pytest.mark.browser
@@ -39,7 +38,7 @@ def unfold(page: Any) -> None:
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide, light", "narrow, dark"])
 def test_nothing_keeps_people_out(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
-    """axe finds nothing, with everything unfolded, and nothing goes past the policy."""
+    """Axe finds nothing, with everything unfolded, and nothing goes past the policy."""
     page, faults = opened(browser, size, scheme, bypass_csp=True), []
     for path in PAGES:
         page.goto(address + path)

@@ -5,13 +5,11 @@ import asyncio
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from adapters.postgres.cluster import ClusterError, coordinator
-from adapters.postgres.cluster import REFERENCE, places
-from adapters.postgres.cluster import status
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.cluster import REFERENCE, ClusterError, coordinator, places, status
 from adapters.postgres.dump import snapshot
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import migrate
+from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
 from entrypoints.cli.main import main
 from tests.citus.filling import contents, fill

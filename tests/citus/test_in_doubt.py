@@ -5,6 +5,7 @@ import asyncio
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
@@ -12,7 +13,6 @@ from tests.citus.homes import home_of
 from tests.flows.stage import Stage, Tenancy
 from tests.support import builders
 from tests.support.citus import at
-from domain.events.ports import EventLog
 
 _SHARD = (
     "SELECT shard_name(%(table)s::regclass, get_shard_id_for_distribution_column(%(table)s::regclass, %(org)s::text))"

@@ -12,10 +12,12 @@ from tests.clients.programs import run
 pytestmark = pytest.mark.clients
 CALLS = Path(__file__).parent / "calls"
 CALLED = sorted(
-    "sources.create sources.list sources.read sources.update runs.push runs.read runs.list catalogue.list_products "
-    "catalogue.read_product catalogue.list_offers catalogue.list_categories changes.page webhooks.create webhooks.update "
-    "webhooks.list webhooks.delete orgs.read orgs.list_plans platform.status".split()
-    + ["a problem"]
+    [
+        *"sources.create sources.list sources.read sources.update runs.push runs.read runs.list catalogue.list_products "
+        "catalogue.read_product catalogue.list_offers catalogue.list_categories changes.page webhooks.create webhooks.update "
+        "webhooks.list webhooks.delete orgs.read orgs.list_plans platform.status".split(),
+        "a problem",
+    ]
 )
 STRICT = {
     "strict": True,

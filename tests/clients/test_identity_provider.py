@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 import pytest
@@ -22,12 +22,11 @@ from adapters.http.outbound import HttpOutbound
 from adapters.oidc.provider import OidcProviders
 from domain.kernel.tenancy import Tenant
 from domain.sso.model import Domain
+from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.settings import Wanted
-from domain.sso.ports import ProviderFault
 from tests.clients.programs import npm_install
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
-from domain.sso.ports import SsoStore
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio]
 SECRET = "a secret with %, + and & in it: 0123456789"

@@ -10,8 +10,8 @@ import pytest
 from adapters.pluggy.cells import bounded, named
 from connectors.sdk import Limits
 from domain.ingestion.model import FeedTable, Row
-from domain.kernel.problems import Problem, ProblemKind
 from domain.ingestion.ports import ParseFailed
+from domain.kernel.problems import Problem, ProblemKind
 from tests.connectors.test_connector_host import Scripted, host, job
 
 LIMITS = Limits(cell_chars=100, cell_items=60)

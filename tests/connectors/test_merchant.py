@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from connectors.sdk.tables import GIVEN_FIELDS, given_field
 from connectors.sdk.readers.merchant import ATTRIBUTES
+from connectors.sdk.tables import GIVEN_FIELDS, given_field
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group

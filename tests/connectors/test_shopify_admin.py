@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from connectors.sdk import BadData, Refused, RetryLater, Unreachable
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, Item, read
 from connectors.shopify.admin import queries
 from connectors.shopify.admin.connector import SPEC
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, Item, read
 from tests.connectors.vendors import Vendor
 
 CREDENTIALS = {"shop": "acme.myshopify.com", "access_token": "shpat_0123456789abcdef"}
@@ -115,7 +115,7 @@ def _cost(asked: int, available: int, actual: int | None = 10) -> dict[str, Any]
 
 def test_a_catalogue() -> None:
     shop = Shop()
-    snapshot, ((table, rows),), visit = shop.visit()
+    snapshot, ((_table, rows),), visit = shop.visit()
     assert shop.began == [queries.CATALOGUE]
     assert visit.slept == [1.0, 2.0]
     assert visit.reports == []

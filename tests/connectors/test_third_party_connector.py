@@ -23,11 +23,10 @@ from adapters.wire.codec import JsonCodec
 from connectors.sdk.testing import FakeAnswer, FakeHttp
 from connectors.sdk.version import VERSION
 from domain.ingestion.model import FeedSettings
+from domain.ingestion.ports import FetchFailed, Job, ParseFailed, ReadingOrder
 from entrypoints.cli.main import main
 from entrypoints.factories import feed_readers_of
 from entrypoints.settings import from_environment
-from domain.ingestion.ports import FetchFailed, Job, ParseFailed
-from domain.ingestion.ports import ReadingOrder
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "acme-connector"

@@ -14,24 +14,21 @@ from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering, described
 from domain.changes.model import FeedPosition, network_of
-from domain.events.model import LogPosition
-from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.changes.usecases.tailing import LogTailer
-from domain.events.model import Event, Provenance
+from domain.events.model import Event, LogPosition, Provenance
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.model import Delivery, DeliveryFilter, DisabledReason, Endpoint, SealedSecrets
+from domain.webhooks.ports import DeliveryLog, Sent, Shards, WebhookStore
 from domain.webhooks.signing import PREFIX
+from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.service import WebhookService
-from domain.kernel.paging import PageRequest
-from domain.webhooks.ports import DeliveryLog, Sent, Shards
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.events.ports import EventLog
-from domain.webhooks.ports import WebhookStore
 
 CALL = builders.CALL
 OK = Sent(None, 200)

@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from domain.access.model import ROLES, ApiKey
+from domain.access.ports import KeyStore
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways
-from domain.access.ports import KeyStore
-from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -17,15 +17,14 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.mappings.asking import ASK
 from domain.mappings.model import MappingStatus, SourceMapping
-from domain.mappings.usecases import MappingAsking
-from domain.mappings.usecases import keep_proposals
+from domain.mappings.ports import MappingStore
+from domain.mappings.usecases import MappingAsking, keep_proposals
 from domain.runs.usecases.replaying import Replayer
+from domain.sources.ports import SourceStore
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelUsage
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.mappings.ports import MappingStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from domain.audit.model import AuditFilter, Change
+from domain.audit.ports import AuditLog
 from domain.audit.usecases import AuditService
 from domain.kernel.errors import DomainError
 from domain.kernel.paging import PageRequest
@@ -16,7 +17,6 @@ from domain.kernel.tenancy import Actor, Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.audit.ports import AuditLog
 
 pytestmark = pytest.mark.asyncio
 ANNA = replace(builders.CALL, actor=Actor("user", "usr_anna"), operation="sources.update", reversible=True)

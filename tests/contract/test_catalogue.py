@@ -10,13 +10,13 @@ import pytest
 from domain.catalogue import categories, search
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
 from tests.support.walking import Fetch, check_both_ways, check_inserts, walk
-from domain.catalogue.ports import CatalogueStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

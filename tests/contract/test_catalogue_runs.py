@@ -9,6 +9,8 @@ import pytest
 from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange
 from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter, SourceItem
+from domain.catalogue.ports import CatalogueStore
+from domain.events.ports import EventLog
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
@@ -17,8 +19,6 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, row_fingerprint, store, whole
-from domain.catalogue.ports import CatalogueStore
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -10,22 +10,22 @@ import pytest
 from domain.catalogue import categories
 from domain.catalogue.category_rules import CategoryRules, Filed, RuleChange
 from domain.catalogue.model import Product, ProductFilter
+from domain.catalogue.ports import CatalogueStore
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import LeaseLost
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run, RunStatus, RunTrigger
+from domain.runs.ports import RunStore
 from domain.runs.queueing import REFILE, execution, queued
 from domain.runs.usecases import refiling
 from domain.runs.usecases.refiling import Refiling
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add
-from domain.catalogue.ports import CatalogueStore
-from domain.jobs.ports import JobStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -135,7 +135,7 @@ async def test_a_run_that_fails_over_and_over_ends(
     run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
     monkeypatch.setattr(refiling, "LOOKED_AT", "many")  # something that nobody has foreseen
-    with pytest.raises(Exception):  # noqa: B017, PT011  whatever the store says to that
+    with pytest.raises(Exception):  # noqa: B017  whatever the store says to that
         await Refiling(backend.uow)(job, asyncio.Event())
     monkeypatch.setattr(refiling, "TRIES", job.attempt)
     await Refiling(backend.uow)(job, asyncio.Event())

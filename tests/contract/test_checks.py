@@ -8,21 +8,21 @@ from datetime import timedelta
 import pytest
 
 from domain.catalogue.model import Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.checks.model import OPEN_CHECKS, CheckFailure, CheckStatus
+from domain.ingestion.ports import FetchFailed, Item, ParseFailed
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import RunStatus, RunTrigger
+from domain.runs.ports import RunStore
 from domain.runs.queueing import lane
 from domain.sources.model import Source
-from domain.ingestion.ports import FetchFailed, Item, ParseFailed
+from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.checking import CheckDesk, check_desk
-from domain.catalogue.ports import CatalogueStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 FEED = b"SKU,Title,Price,Cost,Qty\nA-1,Oak chair,100.50,50,7\nA-2,Ash chair,90,45,8\n"
@@ -187,7 +187,7 @@ async def test_one_that_waits_asks_for_all_and_no_more_than_some_wait(backend: B
     assert first.id != second.id and first.runs == second.runs
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         assert await tx[RunStore].open(desk.source.id) is None, "a pull is not refused for it"
-        for number in range(OPEN_CHECKS - 1):
+        for _number in range(OPEN_CHECKS - 1):
             await tx[RunStore].add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
     other = await desk.begin((await desk.variants("A-2"))["A-2"])
     assert other.results[0].failure is not None and other.results[0].failure.code == "too_many_checks"

@@ -6,23 +6,23 @@ from datetime import timedelta
 
 import pytest
 
+from adapters.wire.events import WireEventRendering
 from domain.catalogue import categories, search
 from domain.catalogue.completions import grown
-from domain.catalogue.usecases.service import CatalogueService
 from domain.catalogue.filter_counts import FilterCounts, most
 from domain.catalogue.model import Product, ProductFilter
+from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.usecases.service import CatalogueService
 from domain.changes.usecases.service import ChangesService
 from domain.changes.usecases.tailing import LogTailer
-from adapters.wire.events import WireEventRendering
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.days import RunDay
+from domain.runs.ports import RunStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, random_product
-from domain.catalogue.ports import CatalogueStore
-from domain.events.ports import EventLog
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,19 +8,17 @@ import pytest
 import pytest_asyncio
 
 from domain.changes.model import ALL, OPEN_END, FeedPosition, View
-from domain.events.model import LogPosition
-from domain.events.model import Event
+from domain.events.model import Event, LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.model import DisabledReason, Filters, Recovery
+from domain.webhooks.ports import Sent, WebhookStore
 from domain.webhooks.signing import signature
-from domain.webhooks.ports import Sent
+from domain.webhooks.usecases import endpoint_queue
 from tests.contract.desk import CALL, KEY, Desk, settled, until
 from tests.contract.grants import grant
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 _72_HOURS = timedelta(hours=72)

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogBounds, View
-from domain.events.model import LogPosition
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.losses import forget, raise_low_watermark
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -78,7 +77,7 @@ async def test_a_page_begins_behind_one_position_and_reaches_the_end_that_is_kno
     backend: Backend, tenant: Tenant
 ) -> None:
     made, view = await written(backend, tenant, 5), View.own(tenant)
-    first, *_, last = await whole(backend, tenant)
+    first, *_, _last = await whole(backend, tenant)
     known = (await bounds_of(backend, tenant)).end
     behind = replace(known, position=0, time=None).behind(first)
     page = await backend.events.page(view, behind, known, 10, ALL)

@@ -5,13 +5,12 @@ import asyncio
 import pytest
 
 from domain.changes.model import ALL, BEGINNING, OPEN_END, LogBounds, View
-from domain.events.model import LogPosition
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.ids import is_id, new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -20,10 +20,13 @@ from adapters.wire.events import WireEventRendering
 from adapters.wire.exports import described
 from domain.access.model import SCOPES
 from domain.catalogue.model import ProductFilter
+from domain.catalogue.ports import CatalogueStore
 from domain.changes.model import ALL, View
 from domain.changes.usecases.service import ChangesService
 from domain.changes.usecases.tailing import LogTailer
+from domain.events.ports import EventLog
 from domain.exports.model import FAILURES, KEPT_EXPORTS, OPEN_EXPORTS, Export, ExportKind, NewExport
+from domain.exports.ports import ExportStore
 from domain.exports.usecases.execution import ExportExecution
 from domain.exports.usecases.expiry import ExportExpiry, expire_older
 from domain.exports.usecases.service import Asking, ExportService
@@ -44,14 +47,11 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Meter
 from domain.secrets.keys import SigningKeys
+from domain.sources.ports import SourceStore
 from domain.storage.usecases.sweeping import StorageSweeper
 from ports.unit_of_work import Tx
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
-from domain.catalogue.ports import CatalogueStore
-from domain.events.ports import EventLog
-from domain.exports.ports import ExportStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -94,7 +94,7 @@ class Gate(MemoryObjects):
         await super().put_stream(key, passed())
 
     def stored(self) -> set[str]:
-        return {key for key in self._objects}
+        return set(self._objects)
 
     def lines(self, key: str) -> list[bytes]:
         return gzip.decompress(self._objects[key]).splitlines()

@@ -12,16 +12,15 @@ import pytest_asyncio
 
 from adapters.pluggy.host import connect
 from adapters.wire.codec import JsonCodec
+from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import KnownMapping, digest_of
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
+from domain.ingestion.ports import FeedReader, FeedReaders, ParseFailed, ReadingOrder
 from domain.ingestion.reading import NeedsMapping, ReadTable, StockSheet
 from domain.runs.chunks import slot_of
-from domain.catalogue.model import Stream
 from entrypoints.factories import feed_readers_of
 from entrypoints.reader import NoNetwork
 from entrypoints.settings import from_environment
-from domain.ingestion.ports import ParseFailed
-from domain.ingestion.ports import FeedReader, FeedReaders, ReadingOrder
 from tests.flows.stage import ROOT
 from tests.support.readers import in_process
 

@@ -7,14 +7,13 @@ import pytest
 import pytest_asyncio
 
 from domain.changes.model import BEGINNING, OPEN_END, EventFilter, View
-from domain.events.model import LogPosition
-from domain.events.model import Event, LoggedEvent
+from domain.events.model import Event, LoggedEvent, LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import bounds_of, ids, whole, written
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)

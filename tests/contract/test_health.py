@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from domain.catalogue.model import Stream
+from domain.ingestion.ports import FetchFailed
 from domain.kernel.tenancy import Tenant
 from domain.runs import model
 from domain.runs.model import Run, RunStatus, StartRun, WaitingReason
+from domain.runs.ports import RunStore
 from domain.runs.usecases.service import RunService
 from domain.sources.model import Schedule, Source
-from domain.ingestion.ports import FetchFailed
+from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.checking import CheckDesk, check_desk
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 FEED = b"SKU,Title,Price\nA-1,Oak chair,100\n"

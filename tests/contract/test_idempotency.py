@@ -7,11 +7,10 @@ import pytest
 
 from domain.kernel.errors import RequestInProgress
 from domain.kernel.tenancy import Tenant
-from ports.idempotency import StoredAnswer
+from ports.idempotency import IdempotencyStore, StoredAnswer
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from ports.idempotency import IdempotencyStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

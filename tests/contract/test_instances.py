@@ -1,7 +1,7 @@
 """Heartbeats and operating figures in store (ports/platform.py), and what is made of them."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import psycopg
 import pytest

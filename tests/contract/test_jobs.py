@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.jobs.ports import JobStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

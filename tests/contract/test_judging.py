@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.kernel.resource import changed
 from domain.jobs.model import lane_of
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE, Drain
 from domain.kernel.paging import PageRequest
+from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.matching.judging import JUDGE, LANE, judging
 from domain.matching.model import SETTINGS, JudgeSettings, MatchPair
@@ -22,7 +23,6 @@ from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, M
 from tests.support import builders
 from tests.support.backend import Backend, memory_backend
 from tests.support.judged import FakeDecisions, FakeItems, FakePairs, item, pair, said
-from domain.jobs.ports import JobStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

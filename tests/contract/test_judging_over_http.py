@@ -12,11 +12,11 @@ from adapters.llm.models import ProviderModels
 from adapters.llm.pricing import Price
 from domain.matching.judging import INSTRUCTIONS
 from entrypoints.operations.validation import SchemaFaults
-from tests.support.model_clients import model_client, outbound
 from tests.contract.test_judging import Bench
 from tests.contract.test_models import DIALECTS
 from tests.support.backend import memory_backend
 from tests.support.judged import item, said
+from tests.support.model_clients import model_client, outbound
 from tests.support.providers import KEY, Provider, Reply, provider
 
 pytestmark = pytest.mark.asyncio

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-
 from redis.asyncio import Redis
 
 from adapters.memory.limits import MemoryLimits

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from domain.changes.model import NETWORK_GROUPS, EventFilter, View, network_of
-from domain.events.model import LogPosition
-from domain.events.model import Event, LoggedEvent
+from domain.events.model import Event, LoggedEvent, LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -19,7 +19,6 @@ from tests.contract.losses import forget
 from tests.contract.test_event_reader import bounds_of
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 STEPS = 120

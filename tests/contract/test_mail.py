@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from domain.kernel.resource import changed
+from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
+from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import (
     Attachment,
@@ -17,12 +18,11 @@ from domain.mail.model import (
     MessageFilter,
     MessageStatus,
 )
-from domain.kernel.ids import new_id
 from domain.mail.ports import Recipient
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -12,11 +12,11 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.mappings.model import MappingFilter, MappingStatus, SourceMapping
+from domain.mappings.ports import MappingStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
-from domain.mappings.ports import MappingStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -11,17 +11,17 @@ import pytest
 
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.media.model import FRESH, Address, Image, Rendition, addresses_of
+from domain.media.ports import MediaStore
 from domain.storage.model import StoredKind, StoredObject, image_key
+from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, store, whole
-from domain.catalogue.ports import CatalogueStore
-from domain.media.ports import MediaStore
-from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -157,7 +157,7 @@ async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) ->
 
 
 async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
-    [first, second] = await add(uow, tenant, _named("1", A), _named("2", A, B))
+    [_first, second] = await add(uow, tenant, _named("1", A), _named("2", A, B))
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
     shared, _ = await _stored(uow, tenant, due[A], "aa")

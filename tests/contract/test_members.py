@@ -29,18 +29,18 @@ from domain.oauth.model import App, AppKind, Family, Origin, Token, TokenKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.oauth.usecases.grants import GrantService
 from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
-from domain.people.usecases.throttling import Devices, Throttle
 from domain.people.usecases.keys import KeyService, NewKey
 from domain.people.usecases.members import MemberService
 from domain.people.usecases.organisations import OrgSettings
+from domain.people.usecases.throttling import Devices, Throttle
 from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 BASE = "https://api.joinery.test"

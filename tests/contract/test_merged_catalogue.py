@@ -12,30 +12,29 @@ from jsonschema import Draft202012Validator
 
 from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.events import WireEventRendering
-from domain.events.model import Event
-from domain.jobs.model import lane_of
-from domain.jobs.usecases.draining import Drain
-from domain.kernel.ids import new_id
-from domain.matching.usecases.merging import Ranking
-from domain.sources.queueing import RANK, ranking
-
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import OfferFilter, Product, ProductStatus, Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.writing import write
+from domain.events.model import Event
+from domain.jobs.model import lane_of
+from domain.jobs.ports import JobStore
+from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import Conflict
-from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
+from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
+from domain.matching.ports import MergeStore
+from domain.matching.usecases.merging import Ranking
+from domain.media.ports import MediaStore
+from domain.sources.ports import SourceStore
+from domain.sources.queueing import RANK, ranking
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import pictured
 from tests.support.merged_catalogues import MERGING, Shop, any_two
-from domain.catalogue.ports import CatalogueStore
-from domain.jobs.ports import JobStore
-from domain.matching.ports import MergeStore
-from domain.media.ports import MediaStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 

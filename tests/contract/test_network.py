@@ -11,14 +11,13 @@ import pytest
 import pytest_asyncio
 
 from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, View, network_of
-from domain.events.model import LogPosition
+from domain.changes.ports import Published
 from domain.changes.usecases import network as relaying
 from domain.changes.usecases.network import NetworkRelay
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.changes.ports import Published
 from ports.signals import Channel, Signal
 from tests.contract.grants import grant, revoke
 from tests.contract.losses import forget

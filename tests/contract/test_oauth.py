@@ -10,11 +10,11 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import App, AppKind, Audience, Code, Consent, Device, Family, Grant, Origin, Token, TokenKind
+from domain.oauth.ports import AppStore
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.oauth.ports import AppStore
-from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)

@@ -194,7 +194,7 @@ async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
 
 
 async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None:
-    a, b, c = await one_of_each(shop)
+    a, b, _c = await one_of_each(shop)
     d = (await shop.load(shop.sources[1], "D", "red")).variants[0]
     found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, d, 0.8))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:

@@ -7,13 +7,13 @@ import pytest
 
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import INVITATION_LASTS, Invitation, Invited, Member, Organisation
+from domain.orgs.ports import OrgStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways
-from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

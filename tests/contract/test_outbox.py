@@ -8,8 +8,8 @@ import pytest
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.clock import SettableClock
 from domain.outbox.model import OutgoingMessage
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio

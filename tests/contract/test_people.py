@@ -10,12 +10,12 @@ from domain.access.model import ROLES
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Session, SessionKind, User
 from domain.sso.model import Connection, Domain
+from domain.sso.ports import SsoStore
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.orgs.ports import OrgStore
-from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)

@@ -10,6 +10,7 @@ import pytest
 from adapters.markup.documents import MarkupDocuments
 from adapters.memory.web import MemoryWeb
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict, LeaseLost, NotFound, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
@@ -23,7 +24,6 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE
-from domain.jobs.ports import JobStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -19,8 +19,8 @@ from adapters.llm.pricing import Price
 from domain.mappings.asking import INSTRUCTIONS, schema_of
 from entrypoints.operations.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
-from tests.support.model_clients import model_client, outbound
 from tests.contract.test_models import DIALECTS, SCHEMA
+from tests.support.model_clients import model_client, outbound
 from tests.support.providers import KEY, Provider, Reply, provider
 
 pytestmark = pytest.mark.asyncio

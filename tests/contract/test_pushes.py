@@ -7,12 +7,11 @@ import pytest
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput
+from domain.runs.ports import PushStore, RunStore
 from domain.storage.model import push_key
+from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
-from domain.runs.ports import PushStore
-from domain.runs.ports import RunStore
-from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

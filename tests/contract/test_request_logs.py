@@ -9,13 +9,13 @@ import pytest
 from adapters.postgres import request_logs
 from adapters.postgres.listing import LOOKED
 from domain.kernel.ids import new_id
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog, RequestLogFilter
+from domain.request_logs.ports import RequestLogStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import walk
-from domain.request_logs.ports import RequestLogStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.ingestion.model import UnmappedReason
-from domain.kernel.problems import Problem
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.problems import Problem
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import (
     CheckInput,
@@ -25,11 +25,11 @@ from domain.runs.model import (
     UploadInput,
     Waiting,
 )
+from domain.runs.ports import RunStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

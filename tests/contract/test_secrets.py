@@ -12,7 +12,9 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.secrets import MemoryKeyRings
 from adapters.memory.table import MemoryDatabase
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.changes.model import FeedPosition
+from domain.ingestion.destination import destination
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -25,17 +27,14 @@ from domain.secrets.usecases import resealing
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.secrets.usecases.resealing import Resealing
 from domain.secrets.usecases.status import secret_status
-from domain.ingestion.destination import destination
+from domain.sources.ports import SourceStore
 from domain.sso.model import Connection, owner_of
+from domain.sso.ports import SsoStore
 from domain.webhooks.model import Rotation, SealedSecrets
-from ports.idempotency import StoredAnswer
+from domain.webhooks.ports import WebhookStore
+from ports.idempotency import IdempotencyStore, StoredAnswer
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.audit.ports import AuditLog
-from domain.sources.ports import SourceStore
-from domain.sso.ports import SsoStore
-from domain.webhooks.ports import WebhookStore
-from ports.idempotency import IdempotencyStore
 
 pytestmark = pytest.mark.asyncio
 FIRST, SECOND, THIRD = (f"the {word} secret, of more than thirty-two characters" for word in ("1st", "2nd", "3rd"))

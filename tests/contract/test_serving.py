@@ -11,10 +11,9 @@ from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import shard_of
-from domain.webhooks.ports import DeliveryLog, Progress, Shards, Subscriber
+from domain.webhooks.ports import DeliveryLog, Progress, Shards, Subscriber, WebhookStore
 from tests.contract.desk import CALL, Desk, settled, until
 from tests.support.backend import Backend
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,17 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from domain.kernel.resource import changed
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.ids import new_id
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Schedule, Source, SourceStatus, StatusReason
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

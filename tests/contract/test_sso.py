@@ -9,11 +9,11 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.sso.model import Connection, Domain, Subject
+from domain.sso.ports import SsoStore
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.orgs.ports import OrgStore
-from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)

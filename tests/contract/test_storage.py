@@ -13,14 +13,13 @@ from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Meter
 from domain.runs.model import Run
+from domain.runs.ports import PushStore, RunStore
 from domain.storage.keeping import new_snapshot
 from domain.storage.model import StoredKind, StoredObject, push_key, snapshot_key, upload_key
+from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.runs.ports import PushStore
-from domain.runs.ports import RunStore
-from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -238,7 +237,7 @@ async def test_makes_room_of_what_no_run_needs(backend: Backend) -> None:
 async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: Tenant) -> None:
     ages = [9, 9, 9, 9, 9, 9, 1]
     keys = await kept(uow, tenant, *((f"c{number}", 10, age * DAY) for number, age in enumerate(ages)))
-    superseded, good, stock, mapping, working, failed, young = keys
+    superseded, good, stock, mapping, working, failed, _young = keys
     await ran(
         uow, tenant, runs_of(superseded), runs_of(good), runs_of(stock, stream="stock"),
         runs_of(mapping, status="needs_mapping"), runs_of(working, status="running", trigger="push"),

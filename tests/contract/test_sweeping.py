@@ -17,20 +17,19 @@ from domain.kernel import retention
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput, Run, RunErrorCode
+from domain.runs.ports import PushStore, RunStore
 from domain.runs.usecases.expiry import BatchExpiry
 from domain.runs.usecases.service import Push, RunService
+from domain.sources.ports import SourceStore
 from domain.storage.keeping import new_snapshot
 from domain.storage.model import KEPT_IN_OBJECTS, snapshot_key, upload_key
+from domain.storage.ports import StorageLedger
 from domain.storage.usecases.sweeping import StorageSweeper
 from ports.objects import ObjectInfo, ObjectMissing
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
-from domain.runs.ports import PushStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
-from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

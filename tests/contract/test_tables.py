@@ -13,8 +13,7 @@ from adapters.postgres.unit_of_work import STORES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from ports.unit_of_work import Store
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import Store, Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.samples import FROM_LATER, sample

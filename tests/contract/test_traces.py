@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from domain.jobs.model import ClaimedJob, NewJob, lane_of
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.observing import JobObserver
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.kernel.trace_context import context_of
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 from domain.webhooks.payload import run_of
+from domain.webhooks.ports import Sent, Subscriber
 from domain.webhooks.usecases.observing import WITHIN, DeliveryObserver
 from entrypoints.worker.metrics import WorkerMetrics
 from ports.telemetry import SpanKind
-from domain.webhooks.ports import Sent, Subscriber
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.jobs.ports import JobStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

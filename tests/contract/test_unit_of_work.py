@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from domain.kernel.resource import changed
 from domain.audit.model import Change
-from domain.jobs.model import NewJob
-from domain.kernel.paging import PageRequest
-from domain.kernel.tenancy import Tenant
-from ports.unit_of_work import UnitOfWork
-from tests.support import builders
 from domain.audit.ports import AuditLog
 from domain.events.ports import EventLog
+from domain.jobs.model import NewJob
 from domain.jobs.ports import JobStore
+from domain.kernel.paging import PageRequest
+from domain.kernel.resource import changed
+from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

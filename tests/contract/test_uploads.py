@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.uploads.model import Upload
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT
+from domain.uploads.model import Upload
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend

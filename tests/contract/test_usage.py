@@ -10,21 +10,20 @@ from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.usage import described
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Meter
+from domain.orgs.ports import OrgStore
+from domain.sources.ports import SourceStore
 from domain.usage.meters import DELIVERIES, RECORDS, SOURCES, STORED_BYTES, Threshold, month_of
+from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
+from domain.usage.usecases.folding import UsageFolding
 from domain.webhooks.usecases.service import wake_endpoints
 from entrypoints.areas.usage import SERVICE
-from domain.usage.usecases.folding import UsageFolding
-from domain.usage.usecases.service import UsageService
 from entrypoints.operations.validation import Validator
+from ports.unit_of_work import Tx, UnitOfWork
 from tests.contract.desk import Desk, settled, until
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.closed import closed
-from ports.unit_of_work import Tx, UnitOfWork
-from domain.orgs.ports import OrgStore
-from domain.sources.ports import SourceStore
-from domain.usage.ports import UsageMeters
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -9,15 +9,15 @@ import pytest
 
 from domain.catalogue import categories
 from domain.events.model import TYPES, Event
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Endpoint, Filters
+from domain.webhooks.ports import WebhookStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add as add_products
 from tests.support.catalogues import random_product
-from domain.events.ports import EventLog
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -10,7 +10,7 @@ import pytest
 from domain.changes.model import FeedPosition
 from domain.events.model import LogPosition
 from domain.kernel.errors import PreconditionFailed
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
     Attempt,
@@ -22,11 +22,11 @@ from domain.webhooks.model import (
     Rotation,
     SealedSecrets,
 )
+from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

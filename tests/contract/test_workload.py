@@ -5,16 +5,16 @@ from datetime import timedelta
 import pytest
 
 from domain.jobs.model import NewJob
+from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import RunStatus
-from domain.sources.model import SourceStatus, StatusReason
-from tests.support import builders
-from tests.support.backend import Backend
-from domain.jobs.ports import JobStore
 from domain.runs.ports import RunStore
+from domain.sources.model import SourceStatus, StatusReason
 from domain.sources.ports import SourceStore
 from domain.usage.ports import UsageMeters
+from tests.support import builders
+from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
 

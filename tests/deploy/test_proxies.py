@@ -83,8 +83,7 @@ def caddy(place: Place) -> list[str]:
         (ROOT / "deploy/caddy/Caddyfile").read_text("utf-8"),
         {
             "127.0.0.1:8080 127.0.0.1:8081": " ".join(f"127.0.0.1:{port}" for port in place.apis),
-            "{\n\tservers {": "{\n\tadmin off\n\tauto_https off\n\tstorage file_system "
-            + f"{place.folder}\n\tservers {{",
+            "{\n\tservers {": f"{{\n\tadmin off\n\tauto_https off\n\tstorage file_system {place.folder}\n\tservers {{",
             f"{NAME} {{": f"https://{NAME}:{place.port} {{\n\tbind 127.0.0.1\n\ttls {place.certificate} {place.key}",
         },
     )

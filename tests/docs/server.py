@@ -17,8 +17,8 @@ from entrypoints.demo.feeds import application
 from tests.docs.commands import ROOT
 from tests.flows.api import Api
 from tests.flows.stage import Stage, free_port
-from tests.support.oauth_apps import apps_of
 from tests.postgres.databases import fresh_database
+from tests.support.oauth_apps import apps_of
 
 CURL = r"""#!/bin/sh
 # the real curl, which also says what was answered; a stream is read for two seconds

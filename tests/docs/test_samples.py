@@ -55,7 +55,7 @@ def test_typescript(server: Server, clients: Path) -> None:
         # the imports of a page's later blocks repeat the first one's
         seen: set[str] = set()
         lines = [
-            line for line in text.splitlines() if not (re.match("import ", line) and line in seen or seen.add(line))
+            line for line in text.splitlines() if not ((re.match("import ", line) and line in seen) or seen.add(line))
         ]
         file.write_text("\n".join(lines))
         ran([node, str(file)], clients, server.env)

@@ -255,7 +255,7 @@ def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home
         str(data),
     ]
     process = subprocess.Popen(command, env=_BARE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    eventually(lambda: (data / "postgres" / "postmaster.pid").exists(), "its database starts", every=0.005)
+    eventually((data / "postgres" / "postmaster.pid").exists, "its database starts", every=0.005)
     process.kill()
     process.wait(10)
     refused = joinery("up", "--data-dir", data, "--port", free_port(), env=_BARE)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from benchmarks.publishing import Publisher
-from benchmarks.receiving import Receiving
 from benchmarks.readers import CLEAN, LongPolls, Seen, Stream, judged
+from benchmarks.receiving import Receiving
 from benchmarks.reconciling import Report, reconcile
+from domain.events.ports import EventLog
 from domain.kernel.errors import DomainError
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
@@ -25,7 +26,6 @@ from tests.faults.ground import Ground, ground
 from tests.flows.stage import Tenancy
 from tests.support import builders
 from tests.support.receiver import Hook, hook, receiver
-from domain.events.ports import EventLog
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 CALM = 180.0

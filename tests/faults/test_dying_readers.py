@@ -12,8 +12,8 @@ from dependency_injector import providers
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.wire.codec import JsonCodec
 from domain.jobs.model import ClaimedJob
-from domain.runs.queueing import lane
 from domain.kernel.concurrency import ConcurrencyLimit
+from domain.runs.queueing import lane
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue
 from tests.flows.stage import ROOT

@@ -144,10 +144,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if (
         os.geteuid() != 0
         or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=False).returncode
-    ):  # noqa: S603, S607
+    ):
         pytest.skip("only root can mount a small filesystem")
     yield folder
-    subprocess.run(["umount", folder], check=True)  # noqa: S603, S607
+    subprocess.run(["umount", folder], check=True)
 
 
 async def test_files_for_a_full_disk_are_refused_and_accepted_later(tmp_path: Path, small_disk: Path) -> None:

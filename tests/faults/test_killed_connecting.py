@@ -5,7 +5,6 @@ import re
 import signal
 from collections.abc import Iterator
 from http.client import HTTPException
-from pathlib import Path
 
 import pytest
 
@@ -81,5 +80,5 @@ def test_killed_while_the_source_is_made(stage: Stage, place: str) -> None:
     _killed(stage, place, person, looked, f"{PLACE}/connect", **fields)
     assert "Run of Ash" in person.submit(looked, f"{PLACE}/connect", **fields)
     for table, count in (("sources", 1), ("runs", 1), ("uploads", 1)):
-        assert stage.value(f"SELECT count(*) FROM {table} WHERE org = %(org)s", org=tenancy.tenant.org) == count, table  # noqa: S608  tables of ours
+        assert stage.value(f"SELECT count(*) FROM {table} WHERE org = %(org)s", org=tenancy.tenant.org) == count, table
     _ledger_is_right(stage, tenancy)

@@ -1,6 +1,5 @@
 """A worker dies anywhere in a run; another takes the run over when the lease lapses, and nothing shows it afterwards."""
 
-import os
 import signal
 from functools import partial
 from typing import Any

@@ -13,12 +13,12 @@ from adapters.files.workspaces import FileWorkspaces
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.usecases.execution import RunExecution
 from domain.runs.queueing import lane
+from domain.runs.usecases.execution import RunExecution
 from ports.unit_of_work import Tx
-from tests.support.services import execution_of
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import record
+from tests.support.services import execution_of
 
 pytestmark = pytest.mark.asyncio
 TRANSACTIONS = 6

@@ -9,10 +9,10 @@ from dependency_injector import providers
 
 from domain.jobs.model import ClaimedJob
 from domain.runs.usecases.execution import TRIES
-from tests.support.readers import in_process
-from tests.support.services import execution_of
 from tests.flows.bench import bench
 from tests.flows.feeds import catalogue, feed_server
+from tests.support.readers import in_process
+from tests.support.services import execution_of
 
 pytestmark = pytest.mark.asyncio
 

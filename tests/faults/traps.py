@@ -25,24 +25,24 @@ from adapters.files.workspaces import FileWorkspaces
 from domain.exports.model import CARRY_OUT
 from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
-from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs import chunks
-from domain.runs.usecases import execution
-from domain.runs.model import Run
-from domain.runs.queueing import EXECUTE
-from entrypoints.areas import exports, probes
-from entrypoints.container import Container, opened
-from entrypoints.api.server import serve
-from entrypoints.logs import configure
-from entrypoints.settings import Settings, from_environment
+from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs import chunks
+from domain.runs.model import Run
+from domain.runs.ports import RunStore
+from domain.runs.queueing import EXECUTE
+from domain.runs.usecases import execution
+from entrypoints.api.server import serve
+from entrypoints.areas import exports, probes
+from entrypoints.container import Container, opened
+from entrypoints.logs import configure
+from entrypoints.settings import Settings, from_environment
 from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
 from tests.support.readers import in_process
-from domain.jobs.ports import JobStore
-from domain.runs.ports import RunStore
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
 vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (

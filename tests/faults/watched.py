@@ -18,13 +18,13 @@ from dependency_injector import providers
 from adapters.files.spool import FileSpools
 from adapters.memory.feed_readers import MemoryFeedReader, MemoryFeedReaders
 from adapters.wire.codec import JsonCodec
+from domain.ingestion.ports import ReadingOrder, Told
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.container import Container, opened
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
-from domain.ingestion.ports import ReadingOrder, Told
 
 EVERY = 0.01
 

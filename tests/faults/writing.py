@@ -10,13 +10,13 @@ from typing import Final
 
 from benchmarks.publishing import Publisher
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Tenant
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
 from tests.flows.stage import Tenancy, eventually
 from tests.support import builders
-from domain.events.ports import EventLog
 
 WRITERS: Final = 2
 """Of each organisation."""

@@ -15,18 +15,18 @@ from adapters.http.body import Pace
 from adapters.http.client import Bounds, GuardedClient
 from adapters.pluggy.host import connect
 from connectors.sdk.context import MIB, Limits
-from domain.kernel.tenancy import Tenant
 from domain.jobs.model import lane_of
+from domain.jobs.usecases.draining import Drain
+from domain.kernel.tenancy import Tenant
 from domain.mappings.asking import ASK
 from domain.runs.queueing import lane
 from entrypoints.areas import mappings
 from entrypoints.container import Container
 from entrypoints.factories import feed_readers_of
-from domain.jobs.usecases.draining import Drain
-from tests.support.services import execution_of
 from tests.flows.stage import FEEDS, ROOT
 from tests.http.client import Client
 from tests.support.postgres import database
+from tests.support.services import execution_of
 from tests.tenancy.world import World, serving
 
 BOUNDS = Bounds(
@@ -101,7 +101,7 @@ class Bench:
 
     async def kept(self) -> list[tuple[Any, ...]]:
         """The organisation's catalogue and events: what a refused input must not change."""
-        parts = [f"SELECT t::text FROM {table} t WHERE org = %(org)s" for table in _CATALOGUE]  # noqa: S608
+        parts = [f"SELECT t::text FROM {table} t WHERE org = %(org)s" for table in _CATALOGUE]
         async with await psycopg.AsyncConnection.connect(await database()) as owner:
             cursor = await owner.execute(" UNION ALL ".join(parts).encode() + b" ORDER BY 1", {"org": self.tenant.org})
             return await cursor.fetchall()

@@ -11,14 +11,14 @@ import pytest
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
 from domain.people.usecases.throttling import Devices, Throttle
 from entrypoints.container import Container
 from tests.flows.stage import Stage, Tenancy
-from tests.support.console_person import Asked, Tab, signed_in
 from tests.support import builders
-from domain.orgs.ports import OrgStore
+from tests.support.console_person import Asked, Tab, signed_in
 
 T = TypeVar("T")
 PASSWORDS = ("four walnut drawers and a lamp", "seven oak shelves and a chair", "two ash stools and a mirror")

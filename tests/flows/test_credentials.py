@@ -186,7 +186,7 @@ def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer
     assert not stranger.knows
 
 
-@pytest.mark.parametrize("credentials", FORMS, ids=lambda form: "-".join(form))
+@pytest.mark.parametrize("credentials", FORMS, ids="-".join)
 @pytest.mark.parametrize("connector", ["csv", "api"])
 def test_redirects_carry_nothing_to_others(
     fjord: Tenancy, feeds: FeedServer, stranger: Stranger, credentials: dict[str, str], connector: str

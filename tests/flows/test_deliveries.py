@@ -114,7 +114,7 @@ def test_what_each_kind_of_receiver_comes_to(sandbox: Tenancy, at: Receiving) ->
     assert ended["error"]["attempts"][0]["response_body"] == "out of order"
     assert ended["big"]["attempts"][0]["response_body"] == "x" * 1024
     assert 13_900 <= ended["slow"]["attempts"][0]["duration_ms"] < 15_000
-    assert 14_900 <= ended["hangs"]["attempts"][0]["duration_ms"]
+    assert ended["hangs"]["attempts"][0]["duration_ms"] >= 14_900
     for name, delivery in ended.items():
         assert (delivery["id"], delivery["event"]) == (sent[name]["id"], sent[name]["event"])
         _follows_the_schedule(delivery)

@@ -16,8 +16,10 @@ import httpx
 import pytest
 from httpx_sse import aconnect_sse
 
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.sources.ports import SourceStore
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
 from tests.flows.stage import Stage, Tenancy
@@ -25,8 +27,6 @@ from tests.http.streams import Reader
 from tests.postgres.databases import fresh_database
 from tests.postgres.test_positions import Writers
 from tests.support import builders
-from domain.events.ports import EventLog
-from domain.sources.ports import SourceStore
 
 SECONDS = 4.0
 READERS = 4
@@ -122,7 +122,7 @@ async def by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any
             reader = Reader(last_id=reader.last_id, _id=reader.last_id)
             async for piece in answer.content.iter_any():
                 events = [sent for sent in reader.feed(piece) if sent.type != "stream.end"]
-                seen += [(event["subject"], event["version"]) for event in map(lambda sent: sent.json(), events)]
+                seen += [(event["subject"], event["version"]) for event in (sent.json() for sent in events)]
                 if done.is_set() and len(seen) >= total():
                     break
     return seen

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from benchmarks.nameserver import nameserver
 from tests.flows.feeds import catalogue
 from tests.flows.stage import Stage, Tenancy, eventually, free_port
 from tests.mail.post import SENDER, Dialogue, Key, message, wire
-from benchmarks.nameserver import nameserver
 
 KEY = Key.new()
 RECORDS = {

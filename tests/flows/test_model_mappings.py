@@ -1,10 +1,9 @@
 """A file with an odd header: a run reads what it can, a model is asked about the rest, a person confirms it."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
-
-import asyncio
 
 import pytest
 

@@ -13,10 +13,10 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 import pytest
 
 from domain.access.model import ROLES
-from tests.support.forkserver import joinery
-from tests.support.table import whole
 from tests.flows.api import Api
 from tests.flows.stage import Stage
+from tests.support.forkserver import joinery
+from tests.support.table import whole
 
 
 def _joinery(stage: Stage, *words: str) -> Any:

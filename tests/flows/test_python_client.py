@@ -111,7 +111,7 @@ def test_lists_are_read_to_their_end_both_ways(client: Any, proxy: FaultyProxy) 
     assert len(proxy.seen) == 3
     listing = client.sources.list(limit=3)
     assert [len(page["data"]) for page in listing.pages()] == [3, 3, 1] and len(list(listing)) == 7
-    second = list(listing.pages())[0]["next_cursor"]
+    second = next(iter(listing.pages()))["next_cursor"]
     before = client.sources.list(limit=2, ending_before=list(listing.pages())[1]["next_cursor"])
     assert sorted(one["id"] for one in before) == sorted(made[2:])
     assert [one["id"] for one in client.sources.list(starting_after=second)] == made[:4][::-1]

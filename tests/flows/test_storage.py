@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest_asyncio
 from domain.storage.usecases.sweeping import StorageSweeper
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server, record
-from tests.flows.stage import ROOT, Stage
+from tests.flows.stage import Stage
 from tests.support.forkserver import joinery
 from tests.support.postgres import database
 

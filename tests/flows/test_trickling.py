@@ -9,7 +9,6 @@ import pytest
 
 from tests.flows.stage import Stage, Tenancy, eventually
 
-
 HELD_UP = 20.0
 """Seconds: a read that waits for trickled bodies waits half a minute and longer; a busy machine takes some seconds."""
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from adapters.wire.usage import described
+from domain.usage.usecases.folding import UsageFolding
 from domain.webhooks.usecases.service import wake_endpoints
 from entrypoints.areas.usage import SERVICE
-from domain.usage.usecases.folding import UsageFolding
 from tests.flows.feeds import catalogue
 from tests.flows.stage import Stage, Tenancy
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.connectors.made_workbooks import ods, xls, xlsb
 from tests.connectors.test_bigcommerce import SOFA as BIG
 from tests.connectors.test_hostile_workbooks import packed, sheet, workbook
-from tests.connectors.test_merchant import RSS, item
 from tests.connectors.test_json_ld import SOFA, page
+from tests.connectors.test_merchant import RSS, item
 from tests.connectors.test_shopify_admin import LEVELS, LINES
 from tests.connectors.test_woocommerce import GREY
 from tests.connectors.test_woocommerce import SOFA as WOO
@@ -24,7 +24,7 @@ from tests.connectors.test_x12 import PRICES, STOCK, interchange
 HEADERS = ("Handle", "SKU", "Title", "Size", "Price", "Qty NJ", "Category", "Image 1", "Package(s)", "ETA")
 ROWS = (
     ("sofa", "A-1", "Söta fåtölj", '80 1/2"W x 36"D', "499.90", "3", "Living > Sofas", "https://v.example/a.jpg", "1", "2026-12-01"),
-    ("sofa", "A-2", "Oak, \"solid\" <b>", "200 x 90 cm", "1.299,00", ">10", "A|B", "", "2", "soon"),
+    ("sofa", "A-2", 'Oak, "solid" <b>', "200 x 90 cm", "1.299,00", ">10", "A|B", "", "2", "soon"),
     ("", "", "", "", "", "", "", "", "", ""),
     ("rug", "B-1", "Rug\nlong", "8' x 10'", "abc", "-1", "", "//v.example/b", "(1)", "1/2/26"),
 )  # fmt: skip
@@ -96,7 +96,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "csv": (_delimited(","), _delimited(";"), _delimited(",").decode().encode("utf-16")),
     "tsv": (_delimited("\t"), _delimited("|")),
     "json": (json.dumps(RECORDS).encode(), json.dumps({"data": {"items": RECORDS}}, indent=1).encode()),
-    "jsonl": tuple([b"\n".join(json.dumps(record).encode() for record in RECORDS)]),
+    "jsonl": (b"\n".join(json.dumps(record).encode() for record in RECORDS),),
     "shop": (json.dumps(SHOP).encode(), b"\n".join([json.dumps(SHOP).encode()] * 2)),
     "xml": (_xml(),),
     "xlsx": WORKBOOKS,

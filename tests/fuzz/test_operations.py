@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from entrypoints.container import Container
 from entrypoints.api.app import create_app
-from entrypoints.operations.openapi import document
+from entrypoints.container import Container
 from entrypoints.http.pressure import CALM
+from entrypoints.operations.openapi import document
 from tests.flows.stage import FEEDS, Stage, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.requests import Described, Got, Sent, exchange
@@ -137,7 +137,7 @@ def _answered(target: Target, sent: Sent, got: Got) -> None:
     if got.status in EDGE and media != "application/problem+json":
         assert len(got.body) < 200, got
         return
-    if got.status == 304 or got.status == 204:
+    if got.status in {304, 204}:
         assert got.body == b""
         return
     if got.status in (404, 405):

@@ -15,6 +15,7 @@ from adapters.processes.feed_readers import ProcessFeedReaders
 from adapters.wire import records as wire_records
 from adapters.wire.codec import JsonCodec
 from domain.ingestion.model import FeedSettings
+from domain.ingestion.ports import ParseFailed, ReadingOrder
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.ingestion.records import from_record
 from domain.kernel.errors import InvalidRequest
@@ -22,8 +23,6 @@ from entrypoints.factories import feed_readers_of
 from entrypoints.http import body as json_body
 from entrypoints.operations.validation import Validator
 from entrypoints.settings import from_environment
-from domain.ingestion.ports import ParseFailed
-from domain.ingestion.ports import ReadingOrder
 from tests.contract.test_feed_readers import ENV
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.feeds import FORMATS, TOKENS, Broken, broken

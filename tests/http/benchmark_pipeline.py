@@ -9,12 +9,12 @@ from time import process_time
 from typing import Any
 
 from adapters.memory.clock import SystemClock
+from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import from_scope, no_body
 from entrypoints.http.fast_path import FastPathMiddleware
-from entrypoints.operations.operation import Operation, Reply, RequestContext
 from entrypoints.http.pipeline import Pipeline
+from entrypoints.operations.operation import Operation, Reply, RequestContext
 from entrypoints.operations.table import Table
-from entrypoints.http.checks import RequestState
 from ports.limits import Budget, Take
 from tests.http import toys
 from tests.http.fakes import World, running

@@ -7,67 +7,67 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from adapters.authlib.rules import AuthlibRules
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.argon2.passwords import Argon2Passwords, Cost
-from adapters.memory.factors import MemoryFactors, MemoryPasskeys
-from adapters.memory.match_index import MemoryMatchBacklog
+from adapters.authlib.rules import AuthlibRules
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
+from adapters.memory.factors import MemoryFactors, MemoryPasskeys
+from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.names import MemoryNameRecords
 from adapters.memory.network import MemoryNetworkLog
+from adapters.memory.oauth import MemoryTokenStore
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
-from adapters.memory.oauth import MemoryTokenStore
-from adapters.memory.sso import MemorySsoDirectory
-from adapters.oidc.provider import OidcProviders
-from adapters.memory.workload import MemoryWorkload
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
+from adapters.memory.sso import MemorySsoDirectory
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.memory.workload import MemoryWorkload
+from adapters.oidc.provider import OidcProviders
 from adapters.totp.one_time_codes import TotpCodes
-from adapters.zxcvbn.guesses import ZxcvbnGuesses
 from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
-from domain.kernel.versions import SUPPORTED, Versions
+from adapters.zxcvbn.guesses import ZxcvbnGuesses
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
 from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.kernel.versions import SUPPORTED, Versions
 from domain.orgs.model import Member, Meter, Organisation, Plan
+from domain.orgs.ports import OrgStore
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
-from domain.people.usecases.accounts import Accounts, Technology, accounts_of
-from domain.sso.usecases.proving import DomainProofs
-from domain.sso.usecases.rules import SsoRules
-from domain.sso.usecases.settings import SsoSettings
-from domain.sso.usecases.signing_in import SsoSignIn
-from domain.people.usecases.links import LinkService
 from domain.people.model import Method, User
+from domain.people.usecases.accounts import Accounts, Technology, accounts_of
+from domain.people.usecases.links import LinkService
 from domain.people.usecases.sessions import SessionService, Visitor
 from domain.request_logs.model import RequestLog
 from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
-from entrypoints.operations.operation import Area
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings
+from domain.sso.usecases.signing_in import SsoSignIn
+from entrypoints.api.app import create_app
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies, Sso, callback_of
-from entrypoints.api.app import create_app
 from entrypoints.http.pressure import CALM, Thresholds
+from entrypoints.operations.operation import Area
 from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Budget, Take
-from tests.support.identity_provider import FakeProvider
 from tests.http import toys
 from tests.http.browser import Browser
 from tests.http.client import Client
-from domain.orgs.ports import OrgStore
+from tests.support.identity_provider import FakeProvider
 
 SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"

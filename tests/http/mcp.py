@@ -11,7 +11,6 @@ from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
 from domain.agents.model import AgentTool
-
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE
 

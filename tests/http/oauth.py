@@ -71,8 +71,8 @@ class Stage:
         """Make the user a member, or give another role."""
         id_ = self.world.orgs[org].id
         async with self.world.uow.begin(Tenant(id_, True), OPERATOR) as tx:
-            from adapters.memory.orgs import MEMBERS  # noqa: PLC0415  how a role is changed lies elsewhere
-            from adapters.memory.table import EVERYWHERE  # noqa: PLC0415
+            from adapters.memory.orgs import MEMBERS
+            from adapters.memory.table import EVERYWHERE
 
             await tx.transaction.rows(MEMBERS, EVERYWHERE).put(  # type: ignore[attr-defined]
                 Member(user.id, id_, user.email, role, self.world.clock.now())
@@ -80,8 +80,8 @@ class Stage:
 
     async def leaves(self, user: User, org: str) -> None:
         """The user is no member any more."""
-        from adapters.memory.orgs import MEMBERS  # noqa: PLC0415
-        from adapters.memory.table import EVERYWHERE  # noqa: PLC0415
+        from adapters.memory.orgs import MEMBERS
+        from adapters.memory.table import EVERYWHERE
 
         self.world.store.erase(MEMBERS, EVERYWHERE, f"{self.world.orgs[org].id}/{user.id}")
 

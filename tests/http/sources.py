@@ -11,11 +11,11 @@ from adapters.memory.jobs import JOBS
 from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, running
 from tests.support.readers import in_process
 from tests.support.services import Outside
-from domain.sources.ports import SourceStore
 
 URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
 PUSH_SOURCE = {"name": "Our system", "kind": "push", "config": {"currency": "usd"}}

@@ -9,13 +9,13 @@ from jsonschema import Draft202012Validator
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.platform.model import ComponentState
-from domain.platform.usecases import PlatformService
-from tests.support.table import whole
 from domain.platform.ports import Check
+from domain.platform.usecases import PlatformService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
-from domain.orgs.ports import OrgStore
+from tests.support.table import whole
 
 pytestmark = pytest.mark.asyncio
 

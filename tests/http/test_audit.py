@@ -7,10 +7,10 @@ import pytest
 
 from domain.access.model import ROLES, SCOPES
 from domain.kernel.ids import new_id
+from domain.sources.ports import SourceStore
 from tests.http.client import Answer, Client
 from tests.http.sources import Shop, shop
 from tests.http.webhooks import ENDPOINT
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 EVENTS = "/v1/audit-events"

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from adapters.memory.access import KEYS
-from domain.access.model import SCOPES
-from domain.access.model import checksum, is_key
+from domain.access.model import SCOPES, checksum, is_key
+from domain.access.ports import KeyStore
 from domain.access.usecases import new_secret, scopes_of
 from domain.kernel.errors import InvalidRequest, Unavailable
 from entrypoints.http.credentials import Strangers
 from tests.http import toys
 from tests.http.client import Client
-from tests.http.fakes import settings, BASE, World, running
-from domain.access.ports import KeyStore
+from tests.http.fakes import BASE, World, running, settings
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
@@ -24,7 +23,7 @@ UNKNOWN = "src_0000000000000000000000"
 
 async def _revoked(world: World) -> str:
     key, secret = await world.key(world.orgs["Fjord"])
-    from tests.http.fakes import settings, OPERATOR
+    from tests.http.fakes import OPERATOR
 
     async with world.uow.begin(key.tenant, OPERATOR) as tx:
         assert await tx[KeyStore].revoke(key.id)
@@ -170,7 +169,7 @@ async def test_failures_are_not_remembered() -> None:
 async def test_revocation_acts_within_a_second(world: World) -> None:
     import asyncio
 
-    from tests.http.fakes import settings, OPERATOR
+    from tests.http.fakes import OPERATOR
 
     key, secret = await world.key(world.orgs["Fjord"])
     client = Client(world.app, secret)

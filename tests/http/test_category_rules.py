@@ -10,11 +10,11 @@ from adapters.memory.clock import SystemClock
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from domain.catalogue import categories
+from domain.runs.ports import RunStore
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, Shop, shop
 from tests.support import builders
 from tests.support.catalogues import add
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 CHAIRS, SOFAS = (

@@ -12,13 +12,13 @@ from adapters.memory.events import EVENTS, GRANTS, Grant
 from adapters.memory.signals import MemorySignals
 from adapters.wire import changes as wire
 from adapters.wire.cursors import Cursors, context_of
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
 from tests.support import builders
 from tests.support.network import relay
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 

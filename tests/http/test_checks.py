@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from adapters.files.workspaces import FileWorkspaces
 from adapters.memory.clock import SystemClock
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.unit_of_work import MemoryUnitOfWork
@@ -25,7 +26,6 @@ from tests.http.sources import URL_SOURCE, Shop, shop
 from tests.support import builders
 from tests.support.catalogues import add
 from tests.support.readers import in_process
-from adapters.files.workspaces import FileWorkspaces
 
 pytestmark = pytest.mark.asyncio
 FACTS = {"currency": "usd", "price": 10050, "availability": "in_stock", "quantity": 7}

@@ -7,10 +7,10 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.oauth.ports import AppStore
 from domain.oauth.usecases.grants import GrantService
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
-from domain.oauth.ports import AppStore
 
 pytestmark = pytest.mark.asyncio
 APPS = "/console/developers/apps"

@@ -115,7 +115,7 @@ async def test_a_key_needs_a_proof_that_is_not_old(world: World) -> None:
 
 async def test_lists_go_on_by_cursor(world: World) -> None:
     browser = await world.browser()
-    for n in range(23):
+    for _n in range(23):
         await world.key(world.orgs["Fjord"])
     first = await browser.get(f"{HERE}/keys")
     [following] = re.findall(r'rel="next" href="([^"]+)"', first.text)

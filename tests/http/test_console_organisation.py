@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
+from domain.exports.ports import ExportStore
 from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgStore
 from entrypoints.console.pages.audit import differences
 from entrypoints.console.rendering import environment
 from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
-from domain.exports.ports import ExportStore
-from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 AUDIT = "/console/organisation/audit"

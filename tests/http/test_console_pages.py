@@ -8,15 +8,15 @@ import pytest
 import pytest_asyncio
 
 from domain.catalogue.model import Stream
-from entrypoints.console.products import quantity_of
+from domain.media.ports import MediaStore
+from domain.runs.ports import RunStore
 from entrypoints.console.pages import PAGES
+from entrypoints.console.products import quantity_of
 from tests.http.fakes import World, running
 from tests.http.sources import shop
 from tests.support import builders
 from tests.support.catalogues import add, pictured
 from tests.support.console_seed import HOSTILE, Seeded, seeded
-from domain.media.ports import MediaStore
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "rect"}
@@ -106,7 +106,7 @@ async def test_the_first_page_tells_what_needs_a_person(world: World) -> None:
     assert "https://receiver.example/&lt;b&gt; fails" in text
     assert "Offers changed" in text
     strips = re.findall(r'<svg class="strip".*?</svg>', text, re.S)
-    assert [tone for tone in re.findall(r'class="(good|warn|bad|none)"', strips[1])][-4:] == [
+    assert list(re.findall(r'class="(good|warn|bad|none)"', strips[1]))[-4:] == [
         "bad",
         "none",
         "warn",

@@ -20,12 +20,11 @@ from entrypoints.console.console import Console
 from entrypoints.console.pages import PAGES
 from entrypoints.console.request import ConsoleRequest, parse_query
 from entrypoints.console.security import safe_target
-from entrypoints.http.exchange import Response
 from entrypoints.http.body import IncomingBody
+from entrypoints.http.exchange import Response
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.table import Table
-from tests.http.browser import COOKIE, Browser
-from tests.http.browser import HOST
+from tests.http.browser import COOKIE, HOST, Browser
 from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio

@@ -238,7 +238,7 @@ async def test_sessions_are_seen_and_ended(world: World, ingrid: User) -> None:
     browsers = [Browser(world.app) for _ in range(3)]
     for browser in browsers:
         await _signed_in(world, browser)
-    here, second, _ = browsers
+    here, _second, _ = browsers
     page = await here.get("/console/account")
     places = re.findall(r'action="(/console/account/sessions/ses_\w+/end)"', page.text)
     assert len(places) == 2 and page.text.count("This one") == 1

@@ -10,15 +10,15 @@ import pytest
 import pytest_asyncio
 
 from domain.catalogue.model import Stream
-from domain.kernel.problems import Problem
-from domain.sources.model import StatusReason
 from domain.ingestion.ports import FetchFailed
+from domain.kernel.problems import Problem
+from domain.mappings.ports import MappingStore
+from domain.runs.ports import RunStore
+from domain.sources.model import StatusReason
 from tests.http.browser import HOST, Browser, Page
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, URL_SOURCE, Shop, shop
 from tests.support import builders
-from domain.mappings.ports import MappingStore
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=y>'

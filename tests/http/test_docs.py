@@ -5,15 +5,13 @@ import gzip
 
 import pytest
 
+from domain.kernel.errors import DomainError
 from entrypoints.areas.registry import AREAS
 from entrypoints.clients.shipped import WHEEL
-from entrypoints.operations.codes import CODES, FIELD_CODES
 from entrypoints.http.representations import OPEN, PublicFile
-from domain.kernel.errors import DomainError
-from tests.support.table import whole
+from entrypoints.operations.codes import CODES, FIELD_CODES
 from tests.http.client import Client
 from tests.http.fakes import World, running
-from tests.http.toys import OPERATIONS
 
 pytestmark = pytest.mark.asyncio
 

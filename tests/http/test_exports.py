@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from domain.exports.ports import ExportStore
 from domain.jobs.model import lane_of
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -23,7 +24,6 @@ from entrypoints.areas.registry import AREAS
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import Tenancy, World, serving
-from domain.exports.ports import ExportStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from domain.kernel import schema
 from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
-from entrypoints.operations.validation import Validator, words_of
+from domain.kernel import schema
 from entrypoints.operations.query_string import parameters_of
+from entrypoints.operations.validation import Validator, words_of
 from tests.support.table import whole
 
 PLUGINS: Final = (api, bigcommerce, csv, json_ld, shopify, woocommerce)

@@ -15,17 +15,17 @@ from domain.kernel.errors import DomainError, InvalidRequest, Overloaded, RateLi
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import AppKind
+from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppChange, AppService
 from domain.people.model import Method, Purpose, User
 from domain.people.usecases.sessions import Visitor
+from domain.sso.ports import SsoStore
 from entrypoints.console import streams
 from tests.http.browser import COOKIE, Browser
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World, running
 from tests.http.oauth import Stage, owner_of
 from tests.http.test_sso import PLACE, back, begun, connected
-from domain.oauth.ports import AppStore
-from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 HERE = Visitor("203.0.113.7")

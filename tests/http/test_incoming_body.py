@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.kernel.errors import InvalidRequest, Overloaded, PayloadTooLarge, RateLimited
+from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.http import body as incoming_body
 from entrypoints.http.body import IncomingBody, Pace, TooSlow
 

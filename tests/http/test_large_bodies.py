@@ -3,17 +3,16 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from entrypoints.http.body import SMALL, decode, has_more_values, is_dense
-from tests.http.client import Client
-from tests.http.fakes import World, running
 from domain.kernel.errors import InvalidRequest
+from entrypoints.http.body import SMALL, decode, has_more_values, is_dense
 from ports.parsing import ParserEnded, ParserFailed
+from tests.http.client import Client
+from tests.http.fakes import running
 
 MIB = 1 << 20
 MOST = 80_000

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from domain.kernel.errors import Overloaded, RateLimited
 from entrypoints.mcp import calls, edge
 from entrypoints.mcp.edge import OwnOrigin
 from entrypoints.operations.tools import manifest_of

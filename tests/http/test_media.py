@@ -7,9 +7,9 @@ import pytest
 
 from adapters.memory.objects import MemoryObjects
 from domain.kernel.tenancy import Tenant
+from domain.media.ports import MediaStore
 from tests.http.fakes import running
 from tests.support import catalogues
-from domain.media.ports import MediaStore
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "/v1/media/img_0000000000000000000000"

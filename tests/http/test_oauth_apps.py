@@ -1,12 +1,7 @@
 """Apps: those that an organisation makes, those that register themselves, and those that a document at a URL describes."""
 
-import asyncio
-import logging
-import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
-from urllib.parse import quote, urlencode
 
 import pytest
 import pytest_asyncio
@@ -17,9 +12,8 @@ from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind, Origin
 from domain.oauth.usecases.apps import AppChange, NewApp
 from entrypoints.oauth.endpoints import oauth_services
-from tests.http.client import Client
-from tests.http.fakes import BASE, OPERATOR, running
-from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of
+from tests.http.fakes import OPERATOR, running
+from tests.http.oauth import CALLBACK, Stage, owner_of
 
 pytestmark = pytest.mark.asyncio
 

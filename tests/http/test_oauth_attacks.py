@@ -12,10 +12,9 @@ import pytest
 import pytest_asyncio
 
 from adapters.memory.web import MemoryWeb
-from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
-from domain.oauth.model import App, AppKind, Origin
-from domain.oauth.usecases.apps import AppChange, NewApp
+from domain.oauth.model import App, AppKind
 from entrypoints.oauth.endpoints import oauth_services
 from tests.http.client import Client
 from tests.http.fakes import BASE, OPERATOR, running

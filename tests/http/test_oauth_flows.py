@@ -288,7 +288,7 @@ async def test_who_agreed_before_is_not_asked_again(stage: Stage) -> None:
 
 
 async def test_the_sign_in_comes_first(stage: Stage) -> None:
-    from tests.http.browser import Browser  # noqa: PLC0415
+    from tests.http.browser import Browser
 
     app, stranger = await stage.app(), Browser(stage.world.app)
     page = await stranger.get(stage.place(app))

@@ -12,8 +12,8 @@ from openapi_spec_validator import validate
 from adapters.wire.event_types import EVENT_TYPES
 from entrypoints.operations.openapi import ComponentSchemas, codes_of, document
 from entrypoints.operations.table import Table
-from tests.support.table import whole
 from tests.http import toys
+from tests.support.table import whole
 
 
 @pytest.fixture(scope="module")

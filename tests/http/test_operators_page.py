@@ -90,7 +90,7 @@ async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
         async def tenants(self, now: Any) -> Any:
             raise Unavailable("The database is out of reach.")
 
-        slowest = troubled = lambda self: self.tenants(None)  # noqa: E731
+        slowest = troubled = lambda self: self.tenants(None)
 
     object.__setattr__(world.dependencies, "workload", Broken())
     status, _, text = await asked(world)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.wire.cursors import Cursors, context_of
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import SigningKeys
-from adapters.wire.cursors import Cursors, context_of
 from tests.http.client import Answer, Client
 from tests.http.fakes import World
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from domain.kernel.errors import Conflict, DomainError, FieldError, InvalidRequest
-from entrypoints.operations.codes import CODES
 from entrypoints.http.problems import Problems
+from entrypoints.operations.codes import CODES
 from tests.http import toys
 from tests.http.client import Answer, Client
 from tests.http.fakes import DOCS

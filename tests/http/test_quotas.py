@@ -12,19 +12,18 @@ import pytest
 
 from adapters.files.objects import FileObjects
 from adapters.memory.orgs import MemoryOrgRegistry
-from domain.secrets.keys import SigningKeys, link_key
-from domain.orgs.model import Meter, Plan
-from domain.runs.usecases.expiry import BatchExpiry
-from domain.storage.model import OPEN_UPLOADS
 from adapters.memory.storage import MemoryStorageUpkeep
+from domain.orgs.model import Meter, Plan
+from domain.runs.ports import PushStore, RunStore
+from domain.runs.usecases.expiry import BatchExpiry
+from domain.secrets.keys import SigningKeys, link_key
+from domain.storage.model import OPEN_UPLOADS
+from domain.storage.ports import StorageLedger
 from entrypoints.http.objects import AT_ONCE
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, World, running
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
 from tests.support.connectors import FakeConnectors
-from domain.runs.ports import PushStore
-from domain.runs.ports import RunStore
-from domain.storage.ports import StorageLedger
 
 pytestmark = pytest.mark.asyncio
 MONTHS_END = "903120"

@@ -1,7 +1,6 @@
 """The request log: what is in it, what is not, and how it is written (docs/conventions.md#request-log)."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 

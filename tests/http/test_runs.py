@@ -10,11 +10,10 @@ import pytest_asyncio
 
 from domain.kernel.problems import Problem
 from domain.runs.model import PushInput, RunError, Waiting
+from domain.runs.ports import PushStore, RunStore
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
 from tests.support import builders
-from domain.runs.ports import PushStore
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 RECORD = {

@@ -77,7 +77,7 @@ async def test_a_blocked_loop_is_noticed() -> None:
     async with running(thresholds=Thresholds(lag=(0.05, 10, 10))) as world:
         pressure = world.app.asgi_app._pipeline.pressure
         await asyncio.sleep(0.1)
-        time.sleep(0.4)  # noqa: ASYNC251 - blocking the loop is the point
+        time.sleep(0.4)
         await asyncio.sleep(0.01)
         assert pressure.level == 1
         await asyncio.sleep(0.6)

@@ -11,13 +11,13 @@ import pytest_asyncio
 from adapters.memory.objects import MemoryObjects
 from adapters.s3.objects import S3Objects
 from domain.exports.model import ExportFile, ExportStatus
+from domain.exports.ports import ExportStore
 from domain.kernel.clock import CLOCK
 from domain.kernel.links import LINK_STEP, link_expiry, start_of_step
 from domain.kernel.tenancy import Tenant
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.support import builders, catalogues
-from domain.exports.ports import ExportStore
 
 pytestmark = pytest.mark.asyncio
 EXPORT = builders.export(

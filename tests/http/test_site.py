@@ -13,12 +13,12 @@ from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.products import PRODUCT
 from domain.events.model import TYPES
 from entrypoints.clients.generating.model import groups_of
+from entrypoints.http.checks import TIERS
 from entrypoints.operations import openapi
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.operation import RATES
-from entrypoints.http.checks import TIERS
-from entrypoints.site.client_calls import in_clients
 from entrypoints.site import contents, event_pages, folder, limits
+from entrypoints.site.client_calls import in_clients
 from entrypoints.site.event_samples import sample_of
 from entrypoints.site.layout import POLICY, SCRIPT, STYLE
 from entrypoints.site.markdown import render

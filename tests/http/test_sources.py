@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from domain.ingestion.ports import FetchFailed, ResponseHead
 from domain.kernel.ids import is_id
 from domain.sources.model import Schedule, StatusReason
-from domain.ingestion.ports import FetchFailed, ResponseHead
-from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
 from domain.sources.ports import SourceStore
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"

@@ -13,11 +13,11 @@ from domain.kernel.tenancy import Tenant
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import SignInElsewhere, Visitor
 from domain.sso.model import Domain
+from domain.sso.ports import SsoStore
 from domain.sso.usecases.settings import Wanted
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
 from tests.support.identity_provider import CLIENT, ISSUER, SECRET
-from domain.sso.ports import SsoStore
 
 pytestmark = pytest.mark.asyncio
 PLACE = "/console/organisation/single-sign-on"

@@ -8,15 +8,16 @@ import pytest
 import pytest_asyncio
 
 from adapters.memory.events import EVENTS
+from domain.access.ports import KeyStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from entrypoints.http import execute as open_streams
+from entrypoints.http import fast_path as lane
 from entrypoints.operations import event_stream
-from entrypoints.http import execute as open_streams, fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened
 from tests.http.test_changes import Log, ids, place
-from domain.access.ports import KeyStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.runs.model import SNAPSHOT_LIMIT, UploadInput
+from domain.runs.model import SNAPSHOT_LIMIT
+from domain.runs.ports import RunStore
 from domain.uploads.model import Upload
 from tests.http.client import Answer
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
-from domain.runs.ports import RunStore
 
 pytestmark = pytest.mark.asyncio
 FILE = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}

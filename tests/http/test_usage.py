@@ -3,10 +3,10 @@
 import pytest
 
 from domain.usage.meters import METERS, RECORDS
+from domain.usage.ports import UsageMeters
 from tests.http.sources import PUSH_SOURCE, URL_SOURCE, shop
 from tests.http.test_quotas import includes, is_refused
 from tests.support import builders
-from domain.usage.ports import UsageMeters
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 from domain.kernel import schema
-from tests.support.table import whole
-from entrypoints.operations import validation
 from entrypoints.http.body import MOST_KEYS
+from entrypoints.operations import validation
 from entrypoints.operations.validation import CODES, FORMATS, MOST_FAULTS, Validator, is_day, is_moment
 from tests.http.toys import CREATE
+from tests.support.table import whole
 
 SCHEMA = schema.strict_object(
     {

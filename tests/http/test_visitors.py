@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from domain.kernel.errors import Overloaded
-from entrypoints.api import pages, pages as client_files
-from entrypoints.api.pages import CLIENTS_PLACE as PLACE, Pages
+from entrypoints.api import pages
+from entrypoints.api import pages as client_files
+from entrypoints.api.pages import CLIENTS_PLACE as PLACE
+from entrypoints.api.pages import Pages
 from entrypoints.http.representations import OneThread
 from tests.http.fakes import World
 from tests.support.table import whole

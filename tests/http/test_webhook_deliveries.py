@@ -10,12 +10,12 @@ import pytest_asyncio
 
 from adapters.wire.webhooks import TEST_EVENT
 from domain.events.model import TYPES
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from entrypoints.operations.validation import Validator
 from tests.http.fakes import OPERATOR
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 from tests.support import builders
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = f"{PLACE}/whe_0000000000000000000000"

@@ -5,18 +5,18 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from domain.kernel import schema
 from adapters.wire.resource import Body
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.jobs.model import NewJob
+from domain.jobs.ports import JobStore
+from domain.kernel import schema
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page
 from domain.orgs.model import Member
-from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Write, WriteContext
-from domain.audit.ports import AuditLog
-from domain.jobs.ports import JobStore
 from domain.orgs.ports import OrgStore
+from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Write, WriteContext
 
 THING = schema.record("thing", {"id": schema.id_of("src"), "name": schema.text("oak"), "version": schema.integer(1)})
 CREATE = schema.strict_object(

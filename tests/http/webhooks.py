@@ -6,21 +6,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.audit import AUDIT
 from adapters.memory.events import EVENTS
 from adapters.memory.idempotency import ANSWERS
-from adapters.memory.table import MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
 from domain.kernel.tenancy import Tenant
-from domain.orgs.usecases.service import OrgService
-from domain.request_logs.usecases import RequestLogService
 from domain.webhooks.model import Delivery
+from domain.webhooks.ports import WebhookStore
 from domain.webhooks.usecases.posting import signing_keys
 from domain.webhooks.usecases.service import WebhookService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, running
-from domain.webhooks.ports import WebhookStore
 
 ENDPOINT = {"url": "https://receiver.example/hooks", "event_types": ["offer.changed"]}
 AREAS = ("webhooks",)

@@ -3,17 +3,16 @@
 import asyncio
 import smtplib
 import socket
-from email.message import EmailMessage
-from email.utils import format_datetime
+from base64 import b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
 from typing import Any
 
 import dkim
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-
-from base64 import b64encode
 
 SENDER = "feeds@vendor.example"
 CSV = b"SKU,Title,Price,Quantity\r\nOAK-1,Oak chair,120.00,4\r\nOAK-2,Oak table,480.00,0\r\n"

@@ -132,7 +132,7 @@ async def test_a_key_that_cannot_be_asked_for_is_no_forgery(tmp_path: Path) -> N
     async with office(tmp_path, **RELAYS) as post:
         publish(post, spf="v=spf1 -all")
         post.names.down.add("feeds._domainkey.vendor.example")
-        source, address = await post.source()
+        _source, address = await post.source()
         raw = KEY.signed(wire(message(("a.csv", CSV))))
         assert (await post.send(address, raw, xforward=OUTSIDE)).startswith("451 4.7.0")
 
@@ -161,7 +161,7 @@ async def test_spf_is_bounded(post: Office) -> None:
 
 async def test_signatures_made_to_take_long(post: Office) -> None:
     publish(post, "none")
-    source, address = await post.source()
+    _source, address = await post.source()
     blanks = (b" " * 900 + b"x\r\n") * 2000
     raw = KEY.signed(wire(message(("a.csv", CSV)))) + blanks
     many = b"".join(KEY.signed(b"From: feeds@vendor.example\r\n\r\n").partition(b"From:")[0] for _ in range(40))

@@ -91,7 +91,7 @@ async def test_the_same_message_twice_is_taken_once(post: Office) -> None:
 
 
 async def test_without_an_id_the_same_bytes_are_the_same_message(post: Office) -> None:
-    source, address = await post.source()
+    _source, address = await post.source()
     made = message(("a.csv", CSV))
     del made["Message-ID"]
     assert "Taken before" not in await post.send(address, made)

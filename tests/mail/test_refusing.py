@@ -222,7 +222,7 @@ async def test_guesses_end_the_connection(post: Office) -> None:
 async def test_connections_and_messages_are_bounded(tmp_path) -> None:
     bounds = {"JOINERY_MAIL_CONNECTIONS_EACH": "2", "JOINERY_MAIL_EACH_MINUTE": "2"}
     async with office(tmp_path, **bounds) as post:
-        source, address = await post.source()
+        _source, address = await post.source()
 
         def crowd() -> list[str]:
             open_ones = [Dialogue(post.port) for _ in range(3)]

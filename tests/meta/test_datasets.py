@@ -10,7 +10,7 @@ DATASETS = [row for row in OPERATIONS if row.dataset]
 
 
 def _is_list(row: object) -> bool:
-    reply = getattr(row, "reply") or {}
+    reply = row.reply or {}
     return bool(reply.get("properties", {}).get("object", {}).get("const") == "list")
 
 

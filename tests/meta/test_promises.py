@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from domain.webhooks.model import SUBSCRIBED_TYPES
 from domain.events.model import NOT_SENT_YET, TYPES
 from domain.orgs.model import AVAILABLE, FEATURES, Meter, Plan
+from domain.webhooks.model import SUBSCRIBED_TYPES
 from tests.support.table import whole
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -52,9 +52,9 @@ async def database_alone(label: str, server: str | None = None, *, migrated: boo
     finally:
         if ON_CLUSTER and server is None:
             await drop(address)
-            return
-        name = urlsplit(address).path[1:]
-        await _run(server or await database(), f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        else:
+            name = urlsplit(address).path[1:]
+            await _run(server or await database(), f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 async def _run(address: str, *statements: str) -> None:

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,14 +15,14 @@ import pytest_asyncio
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.nodes.connecting import connect
 from domain.audit.model import Change, id_at
+from domain.audit.ports import AuditLog
 from domain.audit.usecases import AuditService
 from domain.kernel import retention
 from domain.kernel.tenancy import Actor, Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.forkserver import joinery
-from tests.tenancy.world import World, ask, OPERATIONS, serving
-from domain.audit.ports import AuditLog
+from tests.tenancy.world import OPERATIONS, World, ask, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]

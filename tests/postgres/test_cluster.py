@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from adapters.postgres.cluster import ClusterError, coordinator
+from adapters.postgres.nodes.connecting import connect, is_distributed
 from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node
-from adapters.postgres.nodes.connecting import is_distributed
-from adapters.postgres.nodes.connecting import connect
 from entrypoints.cli.main import main
 from tests.postgres.databases import database_alone
 from tests.support.postgres import database

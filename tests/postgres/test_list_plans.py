@@ -17,11 +17,11 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.listing import LOOKED
+from adapters.postgres.nodes.connecting import connect
 from benchmarks.filling import CATEGORIES, GTIN, RARE, fill, made_id, make_past_days
-from domain.catalogue import search
 from domain.access.usecases import KeyRequest
+from domain.catalogue import search
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container

@@ -17,11 +17,11 @@ from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
 from domain.changes.usecases.tailing import LogTailer
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 

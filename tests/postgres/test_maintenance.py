@@ -11,28 +11,27 @@ import pytest
 import pytest_asyncio
 
 from adapters.memory.clock import SystemClock
+from adapters.postgres import maintenance, partitions
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres import maintenance, partitions
-from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.maintenance import PostgresPurgeGuard
-from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
+from domain.events.ports import EventLog
 from domain.kernel.ids import encode, new_id, uuid7
 from domain.kernel.paging import PageRequest
 from domain.kernel.retention import INBOUND_MESSAGES
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import InboundMessage, MessageStatus
 from domain.webhooks.model import DeliveryFilter, SealedSecrets
+from domain.webhooks.ports import WebhookStore
 from tests.postgres.databases import database_alone
 from tests.support import builders
-from domain.events.ports import EventLog
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 TODAY = datetime.now(UTC).date()

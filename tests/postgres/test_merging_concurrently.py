@@ -11,15 +11,15 @@ from adapters.wire.catalogue import WireRendering
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import ProductFilter
 from domain.catalogue.overlay import shown
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.errors import Conflict
 from domain.kernel.paging import PageRequest
 from domain.matching.model import MergeFilter
+from domain.matching.ports import MergeStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.merged_catalogues import Shop, any_two
 from tests.support.postgres import postgres_backend
-from domain.catalogue.ports import CatalogueStore
-from domain.matching.ports import MergeStore
 
 pytestmark = pytest.mark.asyncio
 ROUNDS = 25

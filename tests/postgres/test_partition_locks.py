@@ -15,23 +15,23 @@ import pytest_asyncio
 from adapters.memory.clock import SystemClock
 from adapters.postgres import partitions
 from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.partitions import AHEAD, PARTITIONED, partition_name
-from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
-from domain.request_logs.model import RequestLogFilter
+from domain.events.ports import EventLog
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from domain.request_logs.model import RequestLogFilter
+from domain.request_logs.ports import RequestLogStore
 from domain.webhooks.model import DeliveryFilter
+from domain.webhooks.ports import WebhookStore
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.postgres import at_hand, database
-from domain.events.ports import EventLog
-from domain.request_logs.ports import RequestLogStore
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio
 TODAY = datetime.now(UTC).date()

@@ -1,21 +1,21 @@
 """Statements that must stay quick on tables that nobody has analysed yet: just after a first load."""
 
 import asyncio
-from contextlib import asynccontextmanager
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.memory.clock import SystemClock
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders, catalogues
-from domain.catalogue.ports import CatalogueStore
 
 pytestmark = pytest.mark.asyncio
 SOURCES, PRODUCTS, VARIANTS = 3, 250, 2

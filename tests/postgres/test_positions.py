@@ -9,18 +9,18 @@ import pytest
 
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
-from domain.kernel.resource import changed
 from domain.changes.model import ALL, OPEN_END, View
-from domain.events.model import LogPosition
-from domain.kernel.tenancy import Tenant
 from domain.changes.ports import EventReader
+from domain.events.model import LogPosition
+from domain.events.ports import EventLog
+from domain.kernel.resource import changed
+from domain.kernel.tenancy import Tenant
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.postgres import database, postgres_backend
-from domain.events.ports import EventLog
-from domain.sources.ports import SourceStore
 
 pytestmark = pytest.mark.asyncio
 SECONDS = 5.0

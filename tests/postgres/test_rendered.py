@@ -10,9 +10,9 @@ import pytest
 from adapters.postgres.catalogue_query import FILTERS, list_sql
 from adapters.postgres.sqlfile import _chosen, rendered
 from domain.kernel.paging import Filter, PageRequest
+from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.postgres import database, postgres_backend
-from domain.sources.ports import SourceStore
 
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True), PageRequest(2, None, True))
 PARAMS = {

@@ -10,11 +10,10 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres import privileges
-from adapters.postgres.migrate import MigrationError, migrate
+from adapters.postgres.migrate import MigrationError, PostgresSchemaCheck, migrate
 from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, missing_grants
-from adapters.postgres.migrate import PostgresSchemaCheck
 from entrypoints.cli.main import main
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually

@@ -10,21 +10,21 @@ import pytest_asyncio
 from adapters.memory.clock import SystemClock
 from adapters.postgres.catalogue_query import walked_along
 from adapters.postgres.nodes.connecting import connect
-from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from benchmarks.filling import CATEGORIES, GTIN, fill, made_id, make_past_days
 from domain.catalogue.model import OfferFilter, ProductFilter
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus
+from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
 from tests.postgres.databases import database_alone
 from tests.support import builders
-from domain.catalogue.ports import CatalogueStore
-from domain.webhooks.ports import WebhookStore
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 25_000

@@ -6,10 +6,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.partitions import make_days
+from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.partitions import make_days
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio

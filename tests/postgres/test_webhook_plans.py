@@ -7,7 +7,6 @@ import psycopg
 import pytest
 
 from adapters.postgres.sqlfile import statements
-from domain.webhooks.model import DeliveryStatus
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from adapters.processes.calls import CallLimits, ProcessCalls, name_of
+from adapters.processes.calls import CallLimits, ProcessCalls
 from ports.parsing import ParserEnded, ParserFailed
 from tests.support import parsers
 

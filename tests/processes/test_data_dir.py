@@ -4,19 +4,19 @@ import asyncio
 import os
 import shutil
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from collections import namedtuple
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 
 from entrypoints.up import binaries, directory, process
 from entrypoints.up.children import environment
+from entrypoints.up.directory import announce, attach
 from entrypoints.up.errors import UpError
 from entrypoints.up.postgres import Postgres
-from entrypoints.up.directory import announce, attach
 from entrypoints.up.supervisor import default_data_dir, describe, pause
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
@@ -32,8 +32,7 @@ def open_folder() -> Iterator[Path]:
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(100, 100, 5 * 2**20))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=100, used=100, free=5 * 2**20))
     with pytest.raises(UpError, match=r"has only 5 MiB free and at least 200 MiB are needed; free some room"):
         directory.prepare(tmp_path)
 

@@ -11,8 +11,7 @@ import pytest_asyncio
 
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderFailed, ReaderLimits
 from adapters.wire.codec import JsonCodec
-from domain.ingestion.ports import ParseFailed
-from domain.ingestion.ports import ReaderDied, ReadingOrder
+from domain.ingestion.ports import ParseFailed, ReaderDied, ReadingOrder
 
 pytestmark = pytest.mark.asyncio
 COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import Unavailable
-from entrypoints.logs import BURST, MOST_TEMPLATES, WINDOW, RepetitionFilter, JsonLines
+from entrypoints.logs import BURST, MOST_TEMPLATES, WINDOW, JsonLines, RepetitionFilter
 
 
 class Scribe:

@@ -11,9 +11,8 @@ import pytest
 from adapters.memory.queue import MemoryQueue
 from adapters.memory.signals import MemorySignals
 from domain.jobs.model import ClaimedJob
-from domain.jobs.usecases.ticks import Duty, Leader
 from domain.jobs.usecases.relay import Relay
-from domain.jobs.usecases.ticks import Tick, Ticks
+from domain.jobs.usecases.ticks import Duty, Leader, Tick, Ticks
 
 pytestmark = pytest.mark.asyncio
 

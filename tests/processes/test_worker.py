@@ -11,11 +11,11 @@ import pytest
 from adapters.memory.queue import MemoryQueue
 from adapters.memory.signals import MemorySignals
 from domain.jobs.model import ClaimedJob
-from domain.kernel.errors import LeaseLost
-from domain.kernel.tenancy import Tenant
 from domain.jobs.usecases.draining import Drain, delay
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Lanes, Worker
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import Tenant
 
 pytestmark = pytest.mark.asyncio
 

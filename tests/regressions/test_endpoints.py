@@ -6,25 +6,21 @@ from typing import Any
 import pytest
 
 from adapters.memory.clock import SystemClock
-from adapters.postgres.event_reader import PostgresEventReader
+from adapters.memory.signals import MemorySignals
 from adapters.postgres.network import PostgresNetworkLog
-from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import described
-from adapters.memory.signals import MemorySignals
-from domain.changes.model import LogBounds
-from domain.events.model import LogPosition
-from domain.changes.usecases.high_watermark import HighWatermarks
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.service import WebhookService
 from tests.contract.desk import OneKey
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.network import relay
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,7 +28,8 @@ pytestmark = pytest.mark.asyncio
 async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """Expected: at once, each at the network's end. `_now` asks for bounds over a second connection while its unit of work holds one:
     as many at once as the pool has connections wait for each other (5 s, a transaction and its locks held), and then begin at 0:
-    everything that is kept of the network, 30 days, is POSTed to a licensed endpoint. The same while the network's node is away."""
+    everything that is kept of the network, 30 days, is POSTed to a licensed endpoint. The same while the network's node is away.
+    """
     async with database_alone("endpoints") as address:
         pool = Pool(address, size=2, patience=1.0)
         try:

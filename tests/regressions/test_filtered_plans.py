@@ -52,7 +52,8 @@ async def pool() -> AsyncIterator[Pool]:
 @pytest.mark.parametrize("direction", ["forwards", "backwards"])
 async def test_only_the_blocks_are_read(pool: Pool, types: list[str], mode: str, direction: str) -> None:
     """Expected: some 1,024 events of the two blocks. All 300,000 are read: with a rare type the planner scans every partition beneath
-    the blocks (a parallel Seq Scan joined with them)."""
+    the blocks (a parallel Seq Scan joined with them).
+    """
     names = {"types", "hidden", direction, "up_to", *(["after"] if direction == "forwards" else [])}
     chosen = rendered(SQL["own_in_blocks"], frozenset(names), 101)
     values: dict[str, Any] = {

@@ -49,7 +49,8 @@ def made(count: int, first: int, title: str, brand: str, sku: str | None = None)
 
 async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, tenant: Tenant) -> None:
     """Expected: all ten. The walk of words ends early, at the tenth newest; more old products than fit a page have the code. The page
-    counts as full, and goes on behind an old one: what the words would have found between is on no page."""
+    counts as full, and goes on behind an old one: what the words would have found between is on no page.
+    """
     by_code = made(5, 0, "Lamp", "X", sku="chair")
     by_word = made(5, 10, "Chair", "X")
     others = made(30, 20, "Table", "X")
@@ -64,7 +65,8 @@ async def test_a_list_read_while_others_change(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Expected: what nobody touches is on some page. Where a page ends is asked in a second statement: what left the index in between
-    has it end further down than was looked at."""
+    has it end further down than was looked at.
+    """
     wanted = made(12, 0, "Chair", "X")
     others = made(30, 20, "Table", "X")
     for product in (*wanted, *others):

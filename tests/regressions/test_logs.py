@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.changes.model import ALL, OPEN_END, EventFilter, LogBounds, View, network_of
+from domain.changes.model import ALL, OPEN_END, EventFilter, View, network_of
 from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -20,7 +20,8 @@ NETWORK = network_of(True)
 
 async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Backend, tenant: Tenant) -> None:
     """Expected: `at` gives all that are asked for. It looks at the 2,000 positions from the first on alone, so that a
-    coalesced delivery (its events are let go of and read again) loses what came later in the window."""
+    coalesced delivery (its events are let go of and read again) loses what came later in the window.
+    """
     owner, catalogue = await backend.tenant(), new_id("cat")
     await grant(backend, owner, catalogue, tenant.org)
     start = (await bounds_of(backend, NETWORK)).last
@@ -33,7 +34,8 @@ async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Bac
 @pytest.mark.parametrize("wanted", [ALL, EventFilter(), EventFilter(types=frozenset({"source.blocked"}))])
 async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Tenant, wanted: EventFilter) -> None:
     """Expected: a reader gets what is written after the clock was put right. What is dated more than a day before the event
-    that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410."""
+    that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
+    """
     pool = getattr(backend.events, "_pool", None)
     if pool is None:
         pytest.skip("in memory nothing is bounded by time")

@@ -3,20 +3,20 @@
 import pytest
 
 from adapters.memory.clock import SystemClock
+from adapters.memory.signals import MemorySignals
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
-from domain.events.model import LogPosition
 from domain.changes.usecases.service import ChangesService
 from domain.changes.usecases.tailing import LogTailer
-from adapters.memory.signals import MemorySignals
+from domain.events.model import LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.topology.two_servers import Servers
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)
@@ -30,7 +30,8 @@ async def written(pool: Pool, count: int) -> None:
 
 async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
     """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that has only read
-    bounds of the tenant (polls, streams, sweeps) asks its former node, where there is nothing: epoch 0, last 0."""
+    bounds of the tenant (polls, streams, sweeps) asks its former node, where there is nothing: epoch 0, last 0.
+    """
     servers.place(HERE.org, 0)
     pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
     try:
@@ -45,7 +46,8 @@ async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
 
 async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
     """Expected: it goes on (or hears 503 and comes again). It hears 410: "you would miss something"; nothing is missing. And the
-    webhooks' intake goes on from `nearest` of an empty log: from 0, all events that are kept, once more."""
+    webhooks' intake goes on from `nearest` of an empty log: from 0, all events that are kept, once more.
+    """
     servers.place(HERE.org, 0)
     pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
     try:
@@ -74,7 +76,8 @@ async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
 async def test_a_move_begins_no_epoch(servers: Servers) -> None:
     """Expected: the epoch stays. Citus drops a shard that was moved only later (some 15 s): until then a process that remembers the former
     node reads the old bounds there by the shard's name, takes a newer cursor for one beyond the end, and has the log, at its new node,
-    begin an epoch: 410 for every reader of a log that has lost nothing."""
+    begin an epoch: 410 for every reader of a log that has lost nothing.
+    """
     servers.place(HERE.org, 0)
     pool, other = (Pool(servers.all[0].conninfo, size=3, placement=servers) for _ in range(2))
     try:

@@ -9,7 +9,6 @@ import pytest_asyncio
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.network import CHECKPOINTS
 from domain.changes.model import network_of
-from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.desk import Desk, settled, until
 from tests.contract.grants import grant
@@ -50,7 +49,8 @@ async def relay(backend: Backend, *owners: Tenant) -> None:
 
 async def test_a_new_event_where_another_one_was_delivered(desk: Desk) -> None:
     """Expected: every event arrives. Deliveries remember positions without the epoch: what is at the place of one that was
-    delivered, before the log went back, is taken for delivered (`known`), and is never sent."""
+    delivered, before the log went back, is taken for delivered (`known`), and is never sent.
+    """
     backend = desk.backend
     first, second = await backend.tenant(), await backend.tenant()
     for owner in (first, second):
@@ -77,7 +77,8 @@ async def test_a_new_event_where_another_one_was_delivered(desk: Desk) -> None:
 
 async def test_what_waits_is_not_mistaken_for_what_is_there_now(desk: Desk) -> None:
     """Expected: under an event's id its own body is sent, or nothing. A delivery that was not tried yet (others of its subject go
-    before it) is read from the log again by its position: after the log went back another event is there, perhaps another's."""
+    before it) is read from the log again by its position: after the log went back another event is there, perhaps another's.
+    """
     backend = desk.backend
     owner, other = await backend.tenant(), await backend.tenant()
     for one in (owner, other):
@@ -110,7 +111,8 @@ async def test_what_waits_is_not_mistaken_for_what_is_there_now(desk: Desk) -> N
 async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
     """Expected: a cursor in Service-Feed-Cursor that the log holds. A delivery of the former epoch that is still open counts among the
     positions of the new one: the cursor says (new epoch, a position beyond the end). A client who goes on from there has
-    the network's log begin an epoch for everybody, or misses what comes up to it."""
+    the network's log begin an epoch for everybody, or misses what comes up to it.
+    """
     backend = desk.backend
     if backend.name == "memory":
         pytest.skip("its clock stands still, and by the time alone a fork is known")

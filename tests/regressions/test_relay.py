@@ -7,14 +7,14 @@ import pytest
 
 from adapters.memory.network import CHECKPOINTS
 from domain.changes.model import FeedPosition, View, network_of
-from domain.events.model import LogPosition
 from domain.changes.usecases.network import NetworkRelay
+from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from tests.contract.grants import grant
 from tests.contract.test_event_reader import bounds_of
 from tests.contract.test_network import published, shown
-from tests.contract.grants import grant
 from tests.support.backend import Backend
 from tests.support.logs import START, Log, running
 
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.asyncio
 
 async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
     """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
-    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_Overtaken` again, and spins for ever, for all owners."""
+    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_Overtaken` again, and spins for ever, for all owners.
+    """
     log = Log()
     relay = NetworkRelay(log.network, log.signals)
     await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
@@ -48,7 +49,8 @@ async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
 
 async def test_a_publisher_with_much_to_tell_holds_up_nobody(backend: Backend, tenant: Tenant) -> None:
     """Expected: each transaction of the relay has something of everybody who waits. The first owner takes all of the room until it
-    has nothing left: one who publishes 300,000 products at once keeps all others waiting for minutes (≤ 50 ms is asked)."""
+    has nothing left: one who publishes 300,000 products at once keeps all others waiting for minutes (≤ 50 ms is asked).
+    """
     big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
     await grant(backend, big, catalogues[0], tenant.org)
     await grant(backend, small, catalogues[1], tenant.org)
@@ -65,7 +67,8 @@ async def test_a_publisher_with_much_to_tell_holds_up_nobody(backend: Backend, t
 
 async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
     """Expected: 410. The network's log went back, from 6 to 3, and has grown again. A cursor that stands behind a bounded look
-    has no time; a long poll of who is at the end of its own log (as it is known) never compares the epoch, and misses 4 to 6."""
+    has no time; a long poll of who is at the end of its own log (as it is known) never compares the epoch, and misses 4 to 6.
+    """
     async with running() as log:
         owner = Tenant(new_id("org"), True)
         log.grant(owner, "cat_1", log.tenant.org)
@@ -89,7 +92,8 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
 
 async def test_who_goes_while_a_log_is_asked_leaves_nothing_behind() -> None:
     """Expected: nothing is followed any more. A client that hangs up while the network's bounds are asked for (5 s of a node that is
-    away) leaves its part of the own log behind: the channel is read and swept for as long as the process lives."""
+    away) leaves its part of the own log behind: the channel is read and swept for as long as the process lives.
+    """
     async with running() as log:
         bounds, asked = log.events.bounds, asyncio.Event()
 
@@ -114,7 +118,8 @@ async def test_who_goes_while_a_log_is_asked_leaves_nothing_behind() -> None:
 
 async def test_an_owner_whose_log_cannot_be_read_holds_up_nobody() -> None:
     """Expected: what others publish is copied. One owner's log that cannot be read (a node that times out, a damaged page) has the
-    whole round fail, each time, in the same order: the network stands still for everybody."""
+    whole round fail, each time, in the same order: the network stands still for everybody.
+    """
     log = Log()
     bad, good = Tenant(new_id("org"), True), Tenant(new_id("org"), True)
     await log.write(tenant=bad, catalogue="cat_1", network=True)

@@ -13,11 +13,11 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
+from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.topology.two_servers import Server
-from domain.events.ports import EventLog
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)

@@ -1,9 +1,5 @@
 """What a contract suite asks of a backend: its unit of work and everything that works across tenants."""
 
-from domain.matching.ports import MatchBacklog
-from domain.usage.ports import UsageUpkeep
-from adapters.memory.match_index import MemoryMatchBacklog
-from adapters.memory.usage import MemoryUsageUpkeep
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,10 +12,11 @@ from adapters.memory.factors import MemoryFactors, MemoryPasskeys
 from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.mail import MemoryInboundAddresses
+from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.network import MemoryNetworkLog
+from adapters.memory.oauth import MemoryTokenStore
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.outbox import MemoryOutbox
-from adapters.memory.oauth import MemoryTokenStore
 from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
@@ -30,34 +27,36 @@ from adapters.memory.storage import MemoryStorageUpkeep
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.tracing import MemoryTracing
 from adapters.memory.unit_of_work import MemoryUnitOfWork
-from adapters.memory.workload import MemoryWorkload
+from adapters.memory.usage import MemoryUsageUpkeep
 from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
+from adapters.memory.workload import MemoryWorkload
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
-from domain.catalogue import categories
-from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Organisation, Plan
-from domain.webhooks.model import SHARDS
 from domain.access.ports import Credentials, TokenProofs
-from domain.oauth.ports import TokenStore
+from domain.catalogue import categories
 from domain.changes.ports import EventReader, NetworkLog
 from domain.exports.ports import ExportUpkeep
-from domain.people.ports import Factors, Passkeys
-from ports.idempotency import IdempotencyMaintenance
 from domain.jobs.ports import Dispatch
+from domain.kernel.tenancy import Tenant
 from domain.mail.ports import InboundAddresses
+from domain.matching.ports import MatchBacklog
+from domain.oauth.ports import TokenStore
+from domain.orgs.model import Organisation, Plan
 from domain.orgs.ports import Memberships, OrgRegistry
 from domain.outbox.ports import Outbox
-from domain.people.ports import OneTimeLinks, People, Sessions
+from domain.people.ports import Factors, OneTimeLinks, Passkeys, People, Sessions
+from domain.platform.ports import Workload
 from domain.request_logs.ports import RequestLogSink
 from domain.secrets.ports import SealedValues
-from ports.signals import Signals
 from domain.sources.ports import SourceSchedule
 from domain.sso.ports import SsoDirectory
 from domain.storage.ports import StorageUpkeep
-from ports.unit_of_work import UnitOfWork
-from domain.platform.ports import Workload
+from domain.usage.ports import UsageUpkeep
+from domain.webhooks.model import SHARDS
 from domain.webhooks.ports import DeliveryLog, Shards
+from ports.idempotency import IdempotencyMaintenance
+from ports.signals import Signals
+from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.network import relay
 

@@ -6,15 +6,15 @@ from typing import Any, Final
 from domain.access.model import SCOPES, ApiKey
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
+from domain.exports.model import Export, ExportKind, ExportStatus
 from domain.ingestion.mapping.learned import digest_of
 from domain.ingestion.model import Column, Unmapped, UnmappedReason
-from domain.exports.model import Export, ExportKind, ExportStatus
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.orgs.model import Meter, Organisation, Plan
-from domain.request_logs.model import RequestLog
 from domain.probes.model import Probe
+from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
 from domain.sources.model import Schedule, Source
 from domain.uploads.model import Upload

@@ -5,15 +5,15 @@ import random
 from datetime import datetime
 
 from domain.catalogue import categories
-from domain.catalogue.batch import SLOTS, Batch, RowFingerprint, KeyRange
+from domain.catalogue.batch import SLOTS, Batch, KeyRange, RowFingerprint
 from domain.catalogue.model import Availability, OfferFilter, Product, ProductFilter, ProductStatus, Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.media.model import Image, Rendition, addresses_of
+from domain.media.ports import MediaStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
-from domain.catalogue.ports import CatalogueStore
-from domain.media.ports import MediaStore
 
 BRANDS = ("West  Elm", "WEST ELM", "Lindgren Möbler", "Fermob", "O'Keeffe & Co.", None)
 WORDS = ("Oak", "table", "TABLE", "Söta", "sofa", "3-seater", "Café", "chair", "lamp", "rug")

@@ -9,27 +9,27 @@ from typing import Any
 from adapters.files.workspaces import FileWorkspaces
 from adapters.memory.objects import MemoryObjects
 from domain.catalogue.model import Stream
+from domain.catalogue.ports import CatalogueStore
 from domain.changes.model import ALL, BEGINNING, OPEN_END, View
-from domain.events.model import LogPosition
 from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
+from domain.events.model import LogPosition
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgStore
 from domain.runs.model import Run, StartRun
+from domain.runs.ports import RunStore
 from domain.runs.queueing import CHECK, EXECUTE, lane
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.service import RunService
-from domain.sources.model import Source
 from domain.secrets.ports import Vault
+from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
 from tests.support.readers import in_process
-from domain.catalogue.ports import CatalogueStore
-from domain.orgs.ports import OrgStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
 
 LEASE = timedelta(seconds=1)
 
@@ -51,7 +51,7 @@ class CheckDesk:
     source: Source
     connectors: FakeConnectors = field(default_factory=FakeConnectors)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
-    vault: Vault = NoVault()  # type: ignore[assignment]
+    vault: Vault = field(default_factory=NoVault)  # type: ignore[assignment]
 
     @property
     def service(self) -> CheckService:

@@ -12,8 +12,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from adapters.postgres.cluster import coordinator
-from adapters.postgres.cluster import distribute
+from adapters.postgres.cluster import coordinator, distribute
 from adapters.postgres.migrate import migrate
 
 GIVEN = os.environ.get("JOINERY_TEST_CITUS_URL")

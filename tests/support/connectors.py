@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from connectors.sdk.settings import URL, config_schema
 from domain.ingestion.model import FeedTable
-from domain.kernel.problems import Problem
 from domain.ingestion.ports import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
+from domain.kernel.problems import Problem
 
 TOKEN: Final = {
     "type": "object",

@@ -6,20 +6,26 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.access.model import ROLES, Principal
+from domain.access.ports import KeyStore
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Product, Stream
 from domain.changes.model import FeedPosition
 from domain.events.model import Event
+from domain.events.ports import EventLog
+from domain.exports.ports import ExportStore
 from domain.ingestion.model import Column
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mail.model import Attachment, Authentication, InboundMessage, MessageStatus
 from domain.mappings.model import SourceMapping
+from domain.mappings.ports import MappingStore
 from domain.matching.model import MatchPair, Merge, PairEvidence
 from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Invitation, Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.people.model import User
 from domain.probes.model import (
     Effort,
@@ -38,20 +44,14 @@ from domain.probes.model import (
 )
 from domain.request_logs.model import RequestLog
 from domain.runs.model import KEPT_COLUMNS, KEPT_PROBLEMS, Run, RunColumn
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
 from domain.webhooks.model import Endpoint, SealedSecrets
+from domain.webhooks.ports import WebhookStore
 from entrypoints.dependencies import Dependencies
 from tests.support import builders
 from tests.support.catalogues import add
 from tests.support.merged_catalogues import Shop
-from domain.access.ports import KeyStore
-from domain.audit.ports import AuditLog
-from domain.events.ports import EventLog
-from domain.exports.ports import ExportStore
-from domain.mappings.ports import MappingStore
-from domain.orgs.ports import OrgStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
-from domain.webhooks.ports import WebhookStore
 
 PROSE: Final = "Solid oak\"'><script>evil()</script>{{ 7*7 }} from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
 FIELDS: Final = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")

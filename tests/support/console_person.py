@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 from entrypoints.container import Container
 from tests.support import builders
-from domain.orgs.ports import OrgStore
 
 COOKIE = "joinery"
 """The session's cookie where the console is served without TLS."""

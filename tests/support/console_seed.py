@@ -6,19 +6,19 @@ from typing import Any
 
 from domain.catalogue.model import Product
 from domain.changes.model import FeedPosition
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.runs.ports import RunStore
 from domain.sources.model import StatusReason
+from domain.sources.ports import SourceStore
 from domain.webhooks.model import SealedSecrets
+from domain.webhooks.ports import WebhookStore
 from tests.support import builders
 from tests.support.catalogues import add
-from domain.events.ports import EventLog
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
-from domain.webhooks.ports import WebhookStore
 
 HOSTILE = (
-    "<script>evil()</script>", "\"><img src=x onerror=evil()>", "'><svg/onload=evil()>", "{{ 7*7 }}{% raw %}", "javascript:evil()",
+    "<script>evil()</script>", '"><img src=x onerror=evil()>', "'><svg/onload=evil()>", "{{ 7*7 }}{% raw %}", "javascript:evil()",
     "</title><script>evil()</script>", "\u202egnp.exe", "a\x00b\x0b", "&lt;b&gt;&amp;", "<!-- evil -->", "]]><x>", "é" * 400, "x" * 3000,
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,7 +15,8 @@ HOP = {"connection", "transfer-encoding", "keep-alive"}
 @dataclass(frozen=True)
 class Fault:
     """What happens to the next request: `status` is answered in place of the API; else the connection breaks, before or
-    (`late`) after the API has done its work."""
+    (`late`) after the API has done its work.
+    """
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -64,6 +65,7 @@ def faulty_proxy(to: int) -> Iterator[FaultyProxy]:
                 self.forwarded(body)
             self.close_connection = True
             self.connection.shutdown(2)
+            return None
 
         def forwarded(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
             connection = http.client.HTTPConnection("127.0.0.1", proxy.to, timeout=60)
@@ -91,10 +93,8 @@ def faulty_proxy(to: int) -> Iterator[FaultyProxy]:
             pass
 
         def handle(self) -> None:
-            try:
+            with suppress(OSError):
                 super().handle()
-            except OSError:
-                pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -167,8 +167,8 @@ def _tell_ends(control: socket.socket) -> None:
 
 def _become(job: Mapping[str, Any]) -> None:
     """Its output, folder and environment, and its end with the server's."""
-    from adapters.processes.fork_server import die_with_parent  # noqa: PLC0415  not where tests are collected
-    from domain.kernel.ids import begin_anew  # noqa: PLC0415  the same
+    from adapters.processes.fork_server import die_with_parent
+    from domain.kernel.ids import begin_anew
 
     die_with_parent(signal.SIGKILL, job["parent"])
     begin_anew()
@@ -186,7 +186,7 @@ def _run(argv: Sequence[str]) -> None:
     kind, name, *rest = argv
     sys.argv = [name if kind == "-m" else kind, *rest]
     if kind == "-c":
-        exec(compile(name, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102  what Python does with -c
+        exec(compile(name, "<string>", "exec"), {"__name__": "__main__"})
     elif name == COMMAND:
         sys.exit(importlib.import_module(COMMAND).main())
     else:

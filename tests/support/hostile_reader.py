@@ -13,10 +13,9 @@ from adapters.processes.feed_readers import ReaderSession
 from adapters.processes.fork_server import ForkServer
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
+from domain.ingestion.ports import ParseFailed, Place, ReadingOrder
 from domain.ingestion.reading import Excerpt, Gathered, Sample, SpooledRows
 from domain.kernel.problems import Problem
-from domain.ingestion.ports import ParseFailed
-from domain.ingestion.ports import Place, ReadingOrder
 
 MEMORY = 256 << 20
 

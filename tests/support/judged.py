@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.memory.table import TableStore, table_of
-from domain.kernel.resource import changed
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
+from domain.kernel.resource import changed
 from domain.matching.judging import JudgedItem
 from domain.matching.model import DecidedBy, MatchPair, PairEvidence, PairStatus
 from tests.support import builders

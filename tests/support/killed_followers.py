@@ -7,12 +7,12 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from entrypoints.container import Container
 from tests.flows.stage import Stage, Tenancy, eventually
 from tests.support import builders
 from tests.support.faulty_proxy import Fault, faulty_proxy
-from domain.events.ports import EventLog
 
 PAGE = 7
 """Events a page, as the followers ask for them."""
@@ -22,7 +22,8 @@ def follow_across_kills(
     stage: Stage, tenancy: Tenancy, argv: Sequence[str], home: Path, *, kills: int = 6, wanted: int = 400, **env: str
 ) -> None:
     """The follower is given a file for its place and one for the ids that it sees. Nothing is missing, everything comes
-    in order, and at most a page comes again after each kill."""
+    in order, and at most a page comes again after each kill.
+    """
     place, file = home / "cursor", home / "seen"
     file.touch()
 

@@ -5,23 +5,23 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from adapters.memory.clock import SettableClock
 from adapters.memory.events import EVENTS, GRANTS, Grant, MemoryEventReader
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
-from adapters.memory.clock import SettableClock
 from adapters.wire.events import WireEventRendering
-from domain.changes.usecases.tailing import LogTailer
 from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, View, network_of
-from domain.events.model import LogPosition
 from domain.changes.usecases.service import ChangesService
-from domain.kernel.ids import new_id
+from domain.changes.usecases.tailing import LogTailer
+from domain.events.model import LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.bounds import CHANGES_BYTES
+from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.network import relay
-from domain.events.ports import EventLog
 
 START = FeedPosition()
 

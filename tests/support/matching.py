@@ -9,17 +9,17 @@ from typing import Any
 from benchmarks.habits import Thing
 from domain.catalogue.model import Product
 from domain.jobs.model import lane_of
+from domain.jobs.ports import JobStore
+from domain.jobs.usecases.draining import Drain
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.matching.model import ScoredPair
 from domain.matching.index import LANE, MATCH, matching
+from domain.matching.model import ScoredPair
+from domain.matching.ports import MatchIndexStore
 from domain.matching.usecases.matching_stage import MatchingStage
-from domain.jobs.usecases.draining import Drain
 from ports.unit_of_work import Tx
 from tests.support import builders
 from tests.support.backend import Backend
-from domain.jobs.ports import JobStore
-from domain.matching.ports import MatchIndexStore
 
 LEASE = timedelta(seconds=10)
 

@@ -8,23 +8,23 @@ from typing import Any, cast
 
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import OfferFilter, Product, ProductFilter, Stream, Variant
+from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
+from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, key_of
+from domain.matching.ports import PairStore
 from domain.matching.usecases.merging import Merging
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders, catalogues
-from domain.catalogue.ports import CatalogueStore
-from domain.events.ports import EventLog
-from domain.matching.ports import PairStore
-from domain.sources.ports import SourceStore
 
 MERGING = Merging()
 Hear = Callable[[Sequence[Event]], None]

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
+from domain.changes.ports import NetworkLog
 from domain.changes.usecases.network import NetworkRelay
 from domain.kernel.tenancy import Tenant
-from domain.changes.ports import NetworkLog
 from ports.signals import Signals
 
 

@@ -8,11 +8,11 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 from entrypoints.container import Container
 from tests.support import builders
-from domain.orgs.ports import OrgStore
 
 CALLBACK = "https://app.example/cb"
 KINDS = {

@@ -67,7 +67,7 @@ def wild(way: str) -> bytes:
 
 if __name__ == "__main__":
     from adapters.processes.fork_server import ForkServer
-    from tests.support import parsers
+    from tests.support import parsers  # noqa: PLW0406 - the process must find the functions by this name
 
     functions = (parsers.mirrored, parsers.asking, parsers.failing, parsers.wild)
     named = {f"tests.support.parsers.{function.__name__}": function for function in functions}

@@ -10,9 +10,6 @@ import os
 import random
 import shutil
 import tempfile
-from adapters.postgres.match_index import PostgresMatchBacklog
-from adapters.memory.tracing import MemoryTracing
-from adapters.postgres.usage import PostgresUsageUpkeep
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,19 +21,21 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from adapters.memory.clock import SystemClock
+from adapters.memory.tracing import MemoryTracing
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.exports import PostgresExportUpkeep
 from adapters.postgres.factors import PostgresFactors, PostgresPasskeys
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
-from adapters.postgres.migrate import migrate
 from adapters.postgres.mail import PostgresInboundAddresses
+from adapters.postgres.match_index import PostgresMatchBacklog
+from adapters.postgres.migrate import migrate
 from adapters.postgres.network import PostgresNetworkLog
-from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.outbox import PostgresOutbox
 from adapters.postgres.oauth import PostgresTokenStore
+from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
+from adapters.postgres.outbox import PostgresOutbox
 from adapters.postgres.people import PostgresOneTimeLinks, PostgresPeople, PostgresSessions
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
@@ -46,14 +45,15 @@ from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.sso import PostgresSsoDirectory
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.workload import PostgresWorkload
+from adapters.postgres.usage import PostgresUsageUpkeep
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from adapters.postgres.workload import PostgresWorkload
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
 from domain.kernel.plain import plain
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Plan
 from domain.webhooks.model import SHARDS
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
 from tests.support.citus import ON_CLUSTER, cluster_database, drop

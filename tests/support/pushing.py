@@ -8,21 +8,21 @@ from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
 from adapters.memory.objects import MemoryObjects
+from domain.catalogue.ports import CatalogueStore
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgStore
 from domain.runs.model import Run
+from domain.runs.ports import RunStore
 from domain.runs.queueing import EXECUTE, lane
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.service import Push, RunService
 from domain.sources.model import Source
+from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
 from tests.support.readers import in_process
-from domain.catalogue.ports import CatalogueStore
-from domain.orgs.ports import OrgStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
 
 LEASE = timedelta(seconds=1)
 """Short, so that an attempt which ends without a word is soon taken over."""

@@ -3,8 +3,8 @@
 from adapters.files.spool import FileSpools
 from adapters.memory.feed_readers import MemoryFeedReaders
 from adapters.wire.codec import JsonCodec
-from domain.runs.usecases.reading import SnapshotReading
 from domain.ingestion.ports import Connectors
+from domain.runs.usecases.reading import SnapshotReading
 
 
 def in_process(connectors: Connectors) -> MemoryFeedReaders:

@@ -10,7 +10,6 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 from domain.kernel.ids import new_id
 from tests.support.builders import MOMENT
 
-
 FROM_LATER: Final = 1_000
 """From this number on, enums have values that a later release might have added."""
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from domain.kernel.paging import PageRequest, Page
+from domain.kernel.paging import Page, PageRequest
 
 T = TypeVar("T")
 Fetch = Callable[[PageRequest], Awaitable[Page[T]]]

@@ -10,10 +10,12 @@ from subprocess import Popen
 from urllib.request import urlopen
 
 import pytest
+
 from domain.jobs.ports import JobStore
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
 
+from adapters.postgres.dump import record_backup
 from benchmarks.receiving import Receiving
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
@@ -21,11 +23,10 @@ from domain.matching.index import LANE
 from domain.runs.model import RunStatus
 from domain.webhooks.model import AttemptFailure
 from entrypoints.container import Container
-from tests.support import builders
 from tests.flows.feeds import record
-from adapters.postgres.dump import record_backup
 from tests.flows.stage import ROOT, Stage, eventually, free_port
 from tests.postgres.databases import fresh_database
+from tests.support import builders
 from tests.support.collector import Collector, Told, collecting
 from tests.support.receiver import hook, receiver
 from tests.telemetry.promql import Exposition, exposition, faults

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
 
 from adapters.memory.tracing import MemoryTracing
-from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.collector import Collector as Where
+from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.telemetry import OtlpTelemetry
 from domain.kernel.trace_context import TraceContext, context_of
 from entrypoints.factories import telemetry_of

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from domain.kernel.tenancy import Tenant
-from entrypoints.console.security import CSRF, Signatures
 from entrypoints.console.pages import PAGES
+from entrypoints.console.security import CSRF, Signatures
 from entrypoints.http.exchange import READ
 from entrypoints.operations.query_string import parameters_of
 from tests.fuzz.exploring import Effort, efforts
@@ -162,8 +162,7 @@ async def test_headers_and_parameters(tmp_path: Path, caplog: pytest.LogCaptureF
     async with serving(tmp_path) as world:
         stage = await _staged(world)
         most = MOST if effort.seconds is None else None
-        turning = 0
-        for route in stage.routes:
+        for turning, route in enumerate(stage.routes):
             pairs = list(itertools.product((*route.parameters, *HEADERS), VALUES))
             step = 1 if most is None else max(1, len(pairs) // most) | 1
             for name, value in pairs[turning % step :: step]:
@@ -175,7 +174,6 @@ async def test_headers_and_parameters(tmp_path: Path, caplog: pytest.LogCaptureF
                     assert streams, (route, name, value[:60])
                     break
                 assert answer.status < 500, (route, name, value[:60], answer.body[:500])
-            turning += 1
     assert not _faults(caplog)
 
 

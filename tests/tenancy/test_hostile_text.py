@@ -13,8 +13,8 @@ from dependency_injector import providers
 
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import parameters_of
-from tests.tenancy.test_every_operation import LISTS, furnished
 from ports.limits import Budget, Take
+from tests.tenancy.test_every_operation import LISTS, furnished
 from tests.tenancy.world import OPERATIONS, World, ask, body_of, serving, target
 
 pytestmark = pytest.mark.asyncio

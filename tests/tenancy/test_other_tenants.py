@@ -143,7 +143,7 @@ async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
         for table in await tenant_tables(owner):
             if table.has_mode and not table.partition:
                 cursor = await owner.execute(
-                    f"SELECT t::text FROM {table.name} t WHERE org = %s AND livemode = %s ORDER BY 1".encode(),  # noqa: S608
+                    f"SELECT t::text FROM {table.name} t WHERE org = %s AND livemode = %s ORDER BY 1".encode(),
                     (tenancy.tenant.org, tenancy.tenant.livemode),
                 )
                 found[table.name] = [row[0] for row in await cursor.fetchall()]

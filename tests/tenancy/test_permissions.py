@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from domain.access.model import ROLES, SCOPES
+from domain.access.ports import KeyStore
 from domain.access.usecases import new_secret
 from domain.kernel.tenancy import Tenant
 from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids
-from domain.access.ports import KeyStore
 
 pytestmark = pytest.mark.asyncio
 SCOPED = [operation for operation in OPERATIONS if operation.scope]

@@ -12,11 +12,11 @@ import pytest_asyncio
 from psycopg import errors, sql
 
 from adapters.postgres.errors import StaleRoute
+from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, PRIVILEGES
 from adapters.postgres.session import Session
-from adapters.postgres.maintenance import PostgresMaintenance
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import Recorded
 from tests.postgres.databases import database_alone

@@ -9,7 +9,7 @@ from domain.kernel import schema
 from entrypoints.operations.operation import Operation, Undoing
 from tests.http.client import Client
 from tests.tenancy.test_every_operation import furnished
-from tests.tenancy.world import OPERATIONS, World, ask, body_of, target
+from tests.tenancy.world import OPERATIONS, World, body_of, target
 
 pytestmark = pytest.mark.asyncio
 URL = "https://vendor.example/feed.csv"

@@ -6,36 +6,36 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from domain.changes.model import FeedPosition
-from domain.uploads.model import Upload
-from domain.kernel import schema
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
 from domain.catalogue import categories
+from domain.changes.model import FeedPosition
 from domain.exports.model import ExportStatus
+from domain.exports.ports import ExportStore
+from domain.kernel import schema
 from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.mappings.ports import MappingStore
 from domain.matching.model import MatchPair, Merge
 from domain.matching.usecases.judging import JudgeSettingsService
-from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.probes.model import Probe
+from domain.runs.ports import RunStore
+from domain.sources.ports import SourceStore
+from domain.uploads.model import Upload
 from domain.webhooks.model import SealedSecrets
-from entrypoints.container import Container, opened
+from domain.webhooks.ports import WebhookStore
 from entrypoints.api.app import create_app
-from entrypoints.operations.operation import Operation
+from entrypoints.container import Container, opened
 from entrypoints.http.pressure import CALM
-from tests.support.table import whole
+from entrypoints.operations.operation import Operation
 from entrypoints.settings import from_environment
 from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
 from tests.support.merged_catalogues import Shop
 from tests.support.postgres import database
-from domain.exports.ports import ExportStore
-from domain.mappings.ports import MappingStore
-from domain.orgs.ports import OrgStore
-from domain.runs.ports import RunStore
-from domain.sources.ports import SourceStore
-from domain.webhooks.ports import WebhookStore
+from tests.support.table import whole
 
 CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", reversible=True)
 UNKNOWN_BODY = "0" * 22

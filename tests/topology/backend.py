@@ -5,18 +5,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.secrets import EVERYWHERE, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.access.ports import KeyStore
-from domain.oauth.ports import AppStore
-from domain.orgs.ports import OrgStore
-from domain.sso.ports import SsoStore
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.secrets.model import SealedValue
+from domain.oauth.ports import AppStore
 from domain.orgs.model import Organisation, Plan
+from domain.orgs.ports import OrgStore
+from domain.secrets.model import SealedValue
+from domain.sso.ports import SsoStore
 from domain.webhooks.model import SHARDS
 from ports.unit_of_work import Tx
 from tests.support.backend import Backend

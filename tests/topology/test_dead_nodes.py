@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.postgres.nodes.router import Node
 from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from tests.topology.two_servers import Servers

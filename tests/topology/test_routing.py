@@ -17,10 +17,10 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
-from tests.support import builders
-from tests.topology.two_servers import Servers
 from domain.sources.ports import SourceStore
 from ports.idempotency import IdempotencyStore
+from tests.support import builders
+from tests.topology.two_servers import Servers
 
 pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)

@@ -3,12 +3,12 @@
 import pytest
 
 from domain.jobs.model import NewJob
+from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_workload import *  # noqa: F403  every test of it, with this folder's backend
 from tests.support import builders
 from tests.topology.backend import nodes_backend
 from tests.topology.two_servers import Servers
-from domain.jobs.ports import JobStore
 
 
 @pytest.mark.asyncio

@@ -15,11 +15,11 @@ from dependency_injector import providers
 from adapters.postgres.nodes.pool import Pool
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.usecases.serving import Serving
 from domain.matching.index import LANE
+from domain.webhooks.ports import Sent
+from domain.webhooks.usecases.serving import Serving
 from entrypoints.container import Container
 from entrypoints.worker.service import deliverer_of
-from domain.webhooks.ports import Sent
 from tests.http.client import Client
 from tests.support.services import execution_of
 from tests.tenancy.world import World, serving

@@ -1,10 +1,8 @@
 """A chain of audit entries tells every way in which somebody may have been at it (domain/audit/chain.py)."""
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
-from datetime import timezone
+from datetime import timedelta, timezone
 from decimal import Decimal
 from typing import Any
 

@@ -68,7 +68,7 @@ def test_bytes_are_bounded_whether_variants_are_new_or_grow() -> None:
     assert len(grown.variants) == 400
     assert weight_of(grown) <= PRODUCT_BYTES
     assert [problem.field for problem in reconciler.problems] == ["variants"]
-    same, again = _apply(grown, _variants(0, 400, text))
+    _same, again = _apply(grown, _variants(0, 400, text))
     assert [event.type for event in again.events] == []
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from domain.changes.usecases import high_watermark, subscribing, tailing as listening
+from domain.changes.model import EventFilter, network_of
+from domain.changes.usecases import high_watermark, subscribing
+from domain.changes.usecases import tailing as listening
 from domain.changes.usecases.tailing import Subscription
-from domain.changes.model import EventFilter, FeedPosition, network_of
-from domain.events.model import LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
-from tests.support.logs import START, Log, running, beyond
-from domain.events.ports import EventLog
+from tests.support.logs import START, Log, beyond, running
 
 pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
@@ -178,17 +178,16 @@ async def test_a_rare_type_is_looked_for_window_by_window() -> None:
 
 
 async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None:
-    async with running(most_waiting=20) as log:
-        async with log.tailer.follow(log.tenant, START) as subscription:
-            written = await log.write()
-            seen = await take(subscription, 1)
-            for _ in range(10):
-                written += await log.write(10)
-                await asyncio.sleep(0.02)
-            assert subscription.overflowed > 0 and len(subscription._own._waiting) <= 20
-            assert seen + await take(subscription, 100) == written
-            written = await log.write()
-            assert await take(subscription, 1) == written
+    async with running(most_waiting=20) as log, log.tailer.follow(log.tenant, START) as subscription:
+        written = await log.write()
+        seen = await take(subscription, 1)
+        for _ in range(10):
+            written += await log.write(10)
+            await asyncio.sleep(0.02)
+        assert subscription.overflowed > 0 and len(subscription._own._waiting) <= 20
+        assert seen + await take(subscription, 100) == written
+        written = await log.write()
+        assert await take(subscription, 1) == written
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,14 @@ from datetime import timedelta
 import pytest
 
 from domain.changes.model import EventFilter, FeedPosition, network_of
-from domain.events.model import LogPosition
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, LogPosition
+from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
-from tests.support.logs import START, Log, running, beyond
-from domain.events.ports import EventLog
+from tests.support.logs import START, Log, beyond, running
 
 pytestmark = pytest.mark.asyncio
 FEED = EventFilter()

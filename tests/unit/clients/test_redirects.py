@@ -60,7 +60,7 @@ def test_python_follows_no_redirect(status: int, stranger: tuple[str, list[str]]
     with served(status, elsewhere) as (address, asked):
         with package.Joinery(address, "secret") as client:
             calls = [
-                lambda: client.orgs.get(),
+                client.orgs.get,
                 lambda: client.sources.create({"name": "a", "kind": "push"}),
                 lambda: client._driver.run(client.sources._core.put(address + "/objects/1", {}, file, 1)),
             ]

@@ -7,9 +7,9 @@ import pytest
 
 from entrypoints.clients.python.runtime.core import core_of
 from entrypoints.clients.python.runtime.driving import Driver
+from tests.support.shipped_clients import imported
 from tests.unit.clients.test_redirects import served
 from tests.unit.clients.test_typescript_runtime import Ask, ask
-from tests.support.shipped_clients import imported
 
 __all__ = ["ask"]
 WELL = [

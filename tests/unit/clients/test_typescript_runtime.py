@@ -13,9 +13,9 @@ import pytest
 from domain.runs.model import OPEN
 from entrypoints.clients.generating.shared_tables import error_classes
 from entrypoints.clients.python.runtime import errors, tables
+from entrypoints.http.execute import NEVER_STORED
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.query_string import QueryReader
-from entrypoints.http.execute import NEVER_STORED
 from tests.support.shipped_clients import unpacked_tarball
 from tests.support.table import whole
 from tests.unit.clients.retry_cases import CASES

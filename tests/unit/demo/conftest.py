@@ -8,13 +8,13 @@ import pytest
 
 from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.testing import FakeContext, read
-from domain.ingestion.mapping.proposal import from_given, propose
 from domain.catalogue.statements import ProductStatement, VariantStatement
-from domain.ingestion.model import FeedSettings, Group, HeaderMapping, Row, FeedTable
-from domain.kernel.problems import Problem
-from domain.ingestion.normalise import normalise
 from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
+from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary.senses import score_header
+from domain.kernel.problems import Problem
 
 
 @dataclass(slots=True)

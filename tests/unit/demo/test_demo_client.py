@@ -9,8 +9,8 @@ import pytest
 from aiohttp import ClientSession, web
 
 from entrypoints.demo import client
-from entrypoints.up.children import free_port
 from entrypoints.demo.client import Api, DemoError, FollowedRun, UnknownKey, follow
+from entrypoints.up.children import free_port
 
 Answer = tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 RUNS = "GET /v1/sources/src_1/runs"

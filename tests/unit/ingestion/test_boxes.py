@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import Package, parse_packages, pieces_per_carton
-from domain.ingestion.values.quantities import length
-from domain.ingestion.values.quantities import weight
+from domain.ingestion.values.quantities import length, weight
 
 MARKS = ("Box {n}: ", "Carton {n} - ", "Ctn {n} of {all}: ", "Karton {n}: ", "Paket {n}/{all}: ", "Colis {n} : ", "Doos {n}: ", "Caja {n} de {all}: ",
          "Scatola {n}: ", "{n}) ", "Package #{n}: ", "Pkg. {n}: ", "")  # fmt: skip

@@ -1,10 +1,10 @@
 """Only what a source states as a category of the taxonomy becomes one."""
 
 from domain.catalogue import categories
+from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.records import from_record
 
 SOFAS = categories.by_google(460)

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from domain.ingestion.mapping.columns import may_repeat, missing, repeated, slot_of
-from domain.ingestion.mapping.learned import KnownMapping, Knowledge, bounded, digest_of
+from domain.ingestion.mapping.learned import Knowledge, KnownMapping, bounded, digest_of
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 

@@ -18,8 +18,8 @@ import pytest
 import domain.ingestion
 from domain.catalogue import search
 from domain.ingestion.columns.plan import compile_plan
-from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.mapping.evidence import Traits, traits_of
+from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary import fields

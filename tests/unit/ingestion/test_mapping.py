@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.ingestion.vocabulary.fields import is_field
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, HeaderMapping
+from domain.ingestion.vocabulary.fields import is_field
 from domain.ingestion.vocabulary.senses import score_header, senses
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.columns import readers
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.merging import RecordMerger
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
-from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.merging import RecordMerger
 from domain.ingestion.records import from_record
 from domain.ingestion.values import (
     cartons,
@@ -149,9 +149,9 @@ PRODUCT = st.dictionaries(
 OFFER = st.dictionaries(st.sampled_from(["location", "price", "cost", "quantity", "availability", "incoming"]), JSON)
 VARIANT = st.fixed_dictionaries(
     {"external_id": ANY},
-    optional={
-        name: JSON for name in ("gtin", "dimensions", "weight", "axes", "cartons", "rug", "components", "freight_class")
-    }
+    optional=dict.fromkeys(
+        ("gtin", "dimensions", "weight", "axes", "cartons", "rug", "components", "freight_class"), JSON
+    )
     | {"offers": st.one_of(JSON, st.lists(OFFER, max_size=3))},
 )
 

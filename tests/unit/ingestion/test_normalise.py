@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from domain.ingestion.mapping.proposal import from_given, propose
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.model import FeedSettings, Group
-from domain.kernel.problems import Problem
-from domain.ingestion.normalise import normalise
 from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.normalise import normalise
+from domain.kernel.problems import Problem
 
 USD = FeedSettings(currency="usd")
 
@@ -209,7 +209,7 @@ def test_units_of_their_own_columns() -> None:
     headers = ["sku", "width", "dimensionUnit", "weight", "weightUnit"]
     (product,), problems = _run(headers, [["A-1", "100", "cm", "10", "kg"]])
     assert problems == []
-    assert product.variants[0].data["dimensions"]["width"]["given"] == {"value": Decimal("100"), "unit": "cm"}
+    assert product.variants[0].data["dimensions"]["width"]["given"] == {"value": Decimal(100), "unit": "cm"}
     assert product.variants[0].data["weight"]["hundredths_lb"] == 2205
 
 

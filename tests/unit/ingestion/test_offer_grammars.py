@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from domain.ingestion.values.dates import parse_date, parse_lead_time
 from domain.ingestion.values.money import parse_money
+from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.stock import parse_stock
-from domain.ingestion.values.quantities import parse_weight
 
 AROUND = (
     "${}", "$ {}", "USD {}", "{} USD", "{}USD", "US ${}", "${} USD", "{} dollars", "Price: ${}", "MSRP ${}", "only ${}", "${} each", "${}/pc",

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.ingestion.values.dates import order_shown, parse_date
-from domain.ingestion.values.dates import parse_lead_time
+from domain.ingestion.values.dates import order_shown, parse_date, parse_lead_time
 from domain.ingestion.values.money import decimal_shown, parse_money
 from domain.ingestion.values.stock import Stock, availability_of, parse_availability, parse_stock, stock_in_value
 

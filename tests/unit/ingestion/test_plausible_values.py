@@ -5,9 +5,9 @@ import pytest
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.stock import parse_stock
-from domain.ingestion.values.quantities import parse_weight
 
 RUG = {"width": 6299, "depth": 9055}
 

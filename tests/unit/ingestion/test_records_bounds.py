@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from domain.ingestion.model import FeedSettings
-from domain.kernel.bounds import ITEM_CHARS, ITEMS
 from domain.ingestion.records import from_record
 from domain.ingestion.values.text import MAX_TITLE
+from domain.kernel.bounds import ITEM_CHARS, ITEMS
 from domain.kernel.problems import ProblemKind
 
 LONG = "x" * (MAX_TITLE + 1)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from domain.ingestion.columns.beside import is_sum
 from domain.catalogue.statements import ProductStatement
+from domain.ingestion.columns.beside import is_sum
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
@@ -196,7 +196,7 @@ def test_a_size_in_a_title_is_taken_where_no_column_states_one() -> None:
         "depth": "46 cm",
         "height": "172 cm",
     }
-    others = ("Cover for table 140x80 cm", "Frame, 21x30 cm", "Table w/ 1 X 18\" Leaf", "Table and chairs, 120x80 cm",
+    others = ("Cover for table 140x80 cm", "Frame, 21x30 cm", 'Table w/ 1 X 18" Leaf', "Table and chairs, 120x80 cm",
               "7 Pc. Dining Set 120x80 cm", "Model 12x34", "Rack 10x20x30x40 cm")  # fmt: skip
     for title in others:
         assert _sides(title, "", "", "") == ({}, []), title
@@ -264,7 +264,7 @@ def test_sizes_in_options_are_taken_when_their_sides_are_named() -> None:
 
 def test_spreadsheets_errors_and_formulas_are_told_and_not_taken() -> None:
     fields = {"SKU": "sku", "Title": "title", "Color": "colour", "Price": "price"}
-    rows = [["A-1", "Oak table", "#N/A", '=VLOOKUP(A2,Prices!A:B,2)'], ["A-2", "#REF!", "#1 Red", "=B2*2"], ['="A-3"', "Elm", "Oak", "3"]]  # fmt: skip
+    rows = [["A-1", "Oak table", "#N/A", "=VLOOKUP(A2,Prices!A:B,2)"], ["A-2", "#REF!", "#1 Red", "=B2*2"], ['="A-3"', "Elm", "Oak", "3"]]  # fmt: skip
     products, problems = _given(fields, rows)
     assert sorted((p.line, p.column, str(p.problem)) for p in problems if p.field == "cell") == [
         (2, "Color", "unreadable"), (2, "Price", "unreadable"), (3, "Price", "unreadable"), (3, "Title", "unreadable"),

@@ -2,8 +2,7 @@
 
 import pytest
 
-from domain.ingestion.values.rugs import parse_construction, parse_indoor_outdoor, parse_shape
-from domain.ingestion.values.rugs import parse_rug_size
+from domain.ingestion.values.rugs import parse_construction, parse_indoor_outdoor, parse_rug_size, parse_shape
 from domain.kernel.problems import ProblemKind
 
 

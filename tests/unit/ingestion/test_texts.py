@@ -7,20 +7,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.values.words import parse_country
 from domain.ingestion.values.gtin import check_digit, parse_gtin
-from domain.ingestion.values.text import plain, unescaped
 from domain.ingestion.values.media import addresses, role_of
-from domain.ingestion.values.words import parse_sturdy, parse_tsca
-from domain.ingestion.values.text import as_text, clean, code, stated
+from domain.ingestion.values.text import as_text, clean, code, plain, stated, unescaped
 from domain.ingestion.values.words import (
     parse_assembly,
     parse_boolean,
     parse_components,
+    parse_country,
     parse_features,
     parse_freight_class,
     parse_materials,
+    parse_sturdy,
     parse_tags,
+    parse_tsca,
 )
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.money import parse_money
-from domain.ingestion.values.stock import parse_stock
 from domain.ingestion.values.quantities import parse_weight
+from domain.ingestion.values.stock import parse_stock
 
 
 def _sides(text: str) -> dict[str, int]:

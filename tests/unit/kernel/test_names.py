@@ -3,18 +3,23 @@
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from domain.kernel.names import LONGEST_NAME, validate_name, displayable_address, plain_agent, displayable_name
+from domain.kernel.names import LONGEST_NAME, displayable_address, displayable_name, plain_agent, validate_name
 
 
 @pytest.mark.parametrize(
     "name",
-    ["Ada", " Ada \n Moreau ", "J.R.R. O’Neil-Šafařík", "Möbel & Söhne (Köln)", "山田太郎", "x" * LONGEST_NAME]
-    + [
+    [
+        "Ada",
+        " Ada \n Moreau ",
+        "J.R.R. O’Neil-Šafařík",
+        "Möbel & Söhne (Köln)",
+        "山田太郎",
+        "x" * LONGEST_NAME,
         "J.B. Hunt",
         "St. Louis Furniture Co.",
         "Acme: Furniture & More",
         "½ Price™ №1",
-        "葛\U000e0100城",
+        "葛󠄀城",
         "བསྒྲུབས",
         "3",
         "नमस्ते",

@@ -1,12 +1,13 @@
 """Where a message ends, in whatever pieces it comes."""
 
 import asyncio
+import itertools
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrypoints.mail.peers import MIB, Peers
+from entrypoints.mail.peers import Peers
 from entrypoints.mail.session import LONGEST_LINE, Received, Receiving, SmuggledEnd
 
 LINE = st.one_of(st.binary(max_size=6), st.sampled_from([b"", b".", b"..", b". ", b"..x", b".\t."])).map(
@@ -21,7 +22,7 @@ async def _received(wire: bytes, cuts: list[int]) -> tuple[Received, bytes, Peer
     places = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
 
     async def feed() -> None:
-        for start, end in zip(places, places[1:]):
+        for start, end in itertools.pairwise(places):
             if end > start:
                 reader.feed_data(wire[start:end])
                 await asyncio.sleep(0)

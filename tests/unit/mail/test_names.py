@@ -5,8 +5,8 @@ import time
 import pytest
 
 from adapters.dns.records import DnsRecords
-from domain.sso.ports import NameRecord, NamesUnavailable
 from benchmarks.nameserver import nameserver
+from domain.sso.ports import NameRecord, NamesUnavailable
 
 RECORDS = {
     ("vendor.example", "TXT"): ['"v=spf1 " "-all"', '"other"'],

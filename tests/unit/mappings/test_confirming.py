@@ -8,10 +8,10 @@ import pytest
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.columns.settings import LONGEST, read_settings, understood
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier
+from domain.ingestion.vocabulary.fields import is_field
 from domain.kernel.errors import InvalidRequest, Unprocessable
 from domain.mappings.confirming import CUT, FIELDS, confirm
 from domain.mappings.model import ColumnEdit, SourceMapping, confirmed
-from domain.ingestion.vocabulary.fields import is_field
 from tests.support import builders
 
 USD = FeedSettings("usd")

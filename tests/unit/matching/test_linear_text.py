@@ -17,7 +17,7 @@ FLOOR = 0.03
 GROWTH = (LARGE // SMALL) ** 2
 """How many times as long the large text would take if time grew with its square."""
 OWN = (
-    "1 / ", "1 / 1-", "1/1 ", "1-1/", "1/2-", "1-", "1 1/1 x ", "1 x", "1 /", "1  ", "1 1/", "1,1 / ", "w 1 d / ", "w1/", "1\"-",
+    "1 / ", "1 / 1-", "1/1 ", "1-1/", "1/2-", "1-", "1 1/1 x ", "1 x", "1 /", "1  ", "1 1/", "1,1 / ", "w 1 d / ", "w1/", '1"-',
     "1' / ", "1 in. / ", "1 m x ", "1cm x ", "x1 ", "(1) ", "set / ", "set of ", "pack ", "1 pk", "qty ", "1 pieces ", "table ",
     "table and ", "table and 1 ", "table + 1 a", "+ 1 ", "for ", "a1/", "a-1.", "1.1a", "a'", "1a.", "ab1 ", "12345678 ", "1kg ", "pair ",
 )  # fmt: skip

@@ -6,8 +6,7 @@ import pytest
 from yarl import URL
 
 from adapters.http.errors import RefusedAddress
-from adapters.http.resolver import Vetting
-from adapters.http.resolver import named
+from adapters.http.resolver import Vetting, named
 from domain.kernel.addresses import is_public, refusal
 
 CLOSED = [

@@ -158,8 +158,7 @@ async def test_only_public_ones_of_many_addresses() -> None:
             for address in ("127.0.0.1", "8.8.8.8", "10.0.0.1")
         ]
 
-    from adapters.http.resolver import VettingResolver
-    from adapters.http.resolver import Vetting
+    from adapters.http.resolver import Vetting, VettingResolver
 
     found = await VettingResolver(Vetting(), lookup).resolve("files.example", 80)
     assert [entry["host"] for entry in found] == ["8.8.8.8"]

@@ -16,9 +16,9 @@ from aiohttp import web
 from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
+from domain.probes.ports import Unreachable
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
-from domain.probes.ports import Unreachable
 
 pytestmark = pytest.mark.asyncio
 HOST = "127.0.0.2"

@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from domain.probes.estimate import Findings
-from domain.probes.estimate import judged
+from domain.probes.estimate import Findings, agreed, for_feed, judged
 from domain.probes.model import PlatformFeed, Robots, RobotsState, Sample, SampledPage, Sitemap, Wall
-from domain.probes.estimate import agreed
-from domain.probes.estimate import for_feed
 
 PARSED = Robots(RobotsState.PARSED)
 PAGES = (SampledPage("https://vendor.example/products/a", 200, 1),)

@@ -4,10 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.probes import files
-from domain.probes import product_pages
-from domain.probes import structured_data
-from domain.probes import walls
+from domain.probes import files, product_pages, structured_data, walls
 from domain.probes.facts import PageFacts, Response, is_usable, joined
 from tests.unit.ingestion.test_linear_text import FLOOR, GROWTH, LARGE, MOST, SHAPES, SMALL, _seconds, _text
 

@@ -1,5 +1,6 @@
 """Whole looks at sites in memory: what is asked for, in what order and at what pace, and what is made of it."""
 
+import itertools
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -15,9 +16,9 @@ from adapters.wire.probes import REPORT
 from domain.kernel.resource import View
 from domain.kernel.tenancy import Tenant
 from domain.probes.facts import Response
+from domain.probes.ports import Unreachable
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
-from domain.probes.ports import Unreachable
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE, page
 
@@ -254,7 +255,7 @@ async def test_redirects_are_judged_by_the_rules_of_where_they_lead() -> None:
 async def test_endless_redirects_end(ring: tuple[str, ...]) -> None:
     web = MemoryWeb()
     webs.robots(web)
-    for place, following in zip(ring, ring[1:]):
+    for place, following in itertools.pairwise(ring):
         web.serve(f"{SITE}{place}", status=302, location=following)
     report = (await look(web, f"{SITE}{ring[0]}")).report
     assert report.requests <= 12 and any("redirects" in note for note in report.notes)
@@ -376,7 +377,7 @@ _PAGE = st.tuples(_URLS, _JSON, _TEXT).map(
     lambda told: webs.page(
         f'<script type="application/ld+json">{told[1]}</script>' + webs.json_ld(webs.product(1)),
         told[2] + "".join(f'<a href="{url}">x</a>' for url in told[0]),
-    )  # fmt: skip
+    )
 )
 _SITEMAP = st.one_of(
     _URLS.map(lambda urls: webs.urlset(*urls)), _URLS.map(lambda urls: webs.index(*urls)), _URLS.map("\n".join), _TEXT

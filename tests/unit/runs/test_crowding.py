@@ -9,10 +9,10 @@ from adapters.files.spool import FileSpool, FileSpools
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, FeedTable
+from domain.ingestion.ports import ReadingOrder
 from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES, VARIANTS
 from domain.kernel.problems import Problem
 from domain.runs.usecases.reading import SnapshotReading
-from domain.ingestion.ports import ReadingOrder
 
 HEADERS = ("Group", "SKU", "Name", "Price")
 GIVEN = ("product_key", "sku", "title", "price")

@@ -11,10 +11,10 @@ import pytest
 
 from adapters.memory.objects import MemoryObjects
 from domain.catalogue.model import Stream
+from domain.ingestion.ports import FeedReader, FeedReaders, Place, ReadingOrder
 from domain.ingestion.reading import Excerpt
 from domain.runs.model import Run, RunStatus, RunTrigger
 from domain.runs.usecases.excerpting import KEPT, Excerpting
-from domain.ingestion.ports import FeedReader, FeedReaders, Place, ReadingOrder
 from tests.support.builders import source
 
 pytestmark = pytest.mark.asyncio

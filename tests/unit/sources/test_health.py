@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.kernel.resource import changed
 from domain.events.model import FieldChange
+from domain.kernel.resource import changed
 from domain.sources.health import outcome_events
 from domain.sources.model import Ladder, Schedule, StatusReason, freshness
 from tests.support import builders

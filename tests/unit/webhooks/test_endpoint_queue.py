@@ -10,16 +10,16 @@ import pytest
 from domain.changes.model import NETWORK_GROUPS, FeedPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import DeliveryStatus, SealedSecrets, Verdict
+from domain.webhooks.ports import Subscriber
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.endpoint_queue import (
     AT_ONCE,
     AT_ONCE_FAILING,
     FAILING_AFTER,
-    Item,
     EndpointQueue,
+    Item,
 )
-from domain.webhooks.model import DeliveryStatus, SealedSecrets, Verdict
-from domain.webhooks.ports import Subscriber
 from tests.support import builders
 
 TENANT = Tenant("org_1", True)

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.wire.codec import JsonCodec
-from domain.kernel.versions import Version, Versions
 from adapters.wire.webhooks import WirePayloadRendering
 from domain.changes.model import FeedPosition
-from domain.events.model import TYPES
-from domain.events.model import LoggedEvent
+from domain.events.model import TYPES, LoggedEvent
 from domain.kernel.tenancy import Tenant
+from domain.kernel.versions import Version, Versions
 from domain.webhooks.model import SealedSecrets
 from domain.webhooks.payload import combinable, combined
-from domain.webhooks.usecases.payloads import Payloads
 from domain.webhooks.ports import Subscriber
+from domain.webhooks.usecases.payloads import Payloads
 from tests.support import builders
 
 RENDERING = WirePayloadRendering()

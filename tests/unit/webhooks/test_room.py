@@ -8,9 +8,9 @@ import pytest
 from domain.changes.model import FeedPosition
 from domain.events.model import LogPosition
 from domain.webhooks.usecases import endpoint_queue as module
-from domain.webhooks.usecases.endpoint_queue import AHEAD, FAILING_AFTER, Item, EndpointQueue
-from tests.unit.webhooks.test_endpoint_queue import LATER, SUCCEEDED, end, event, queue, take
+from domain.webhooks.usecases.endpoint_queue import AHEAD, FAILING_AFTER, EndpointQueue, Item
 from tests.support import builders
+from tests.unit.webhooks.test_endpoint_queue import LATER, SUCCEEDED, end, event, queue, take
 
 pytestmark = pytest.mark.asyncio
 

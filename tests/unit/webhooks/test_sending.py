@@ -8,10 +8,10 @@ import pytest
 
 from domain.changes.model import FeedPosition
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.model import SealedSecrets
-from domain.webhooks.usecases.sending import Sending
 from domain.webhooks.ports import Subscriber
+from domain.webhooks.usecases.endpoint_queue import EndpointQueue
+from domain.webhooks.usecases.sending import Sending
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio

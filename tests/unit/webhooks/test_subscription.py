@@ -6,7 +6,7 @@ import pytest
 
 from domain.events.model import TYPES, LoggedEvent
 from domain.webhooks.model import Filters
-from domain.webhooks.subscription import narrowed_by_category, matches
+from domain.webhooks.subscription import matches, narrowed_by_category
 from tests.support import builders
 
 
