@@ -15,6 +15,8 @@ from domain.ingestion.records import from_record
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
+pytestmark = pytest.mark.slow
+
 USD = FeedSettings(currency="usd")
 FIELDS = {"Key": "sku", "Name": "title"}
 

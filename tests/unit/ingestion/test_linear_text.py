@@ -25,6 +25,8 @@ from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary import fields
 from domain.ingestion.vocabulary.senses import Sense, senses
 
+pytestmark = pytest.mark.slow
+
 SMALL, LARGE = 16 * 1024, 64 * 1024
 MOST = 8.0
 FLOOR = 0.03

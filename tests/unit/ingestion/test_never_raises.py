@@ -33,6 +33,8 @@ from domain.ingestion.values import (
 from domain.ingestion.values.parsed import Parsed
 from domain.ingestion.vocabulary.senses import score_header, senses
 
+pytestmark = pytest.mark.slow
+
 READERS: list[Callable[[str], Parsed[Any]]] = [
     cartons.parse_packages,
     words.parse_country,
