@@ -58,7 +58,7 @@ async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> i
     else:
         for report in reports:
             line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
-            print(f"{line} {report.reason or report.note or ''}".rstrip())
+            print(f"{line} {report.reason or ''}".rstrip())
     return 1 if what == "check" and any(report.state == "broken" for report in reports) else 0
 
 
