@@ -19,12 +19,12 @@ from domain.ingestion.model import Column, FeedSettings, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.labels import kind_of, side_of
 from domain.ingestion.values.money import parse_money
 from domain.ingestion.values.quantities import parse_length, parse_weight
 from domain.ingestion.values.rugs import parse_rug_size
-from domain.ingestion.values.sides import kind_of, side_of
 from domain.ingestion.values.stock import availability_of, parse_availability, stock_in_value
+from domain.ingestion.values.words import parse_gtin
 
 Found = tuple[dict[str, Any], bool]
 """What was read, and whether a problem was told."""

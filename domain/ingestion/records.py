@@ -15,12 +15,10 @@ from domain.catalogue import categories
 from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
-from domain.ingestion.drafts.draft import LeftOut
+from domain.ingestion.drafts import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dates import parse_date
-from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.media import ROLES, addresses, role_of
-from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.quantities import (
     INCHES,
     MAX_HUNDREDTHS,
@@ -33,8 +31,20 @@ from domain.ingestion.values.quantities import (
 )
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import word_meaning
-from domain.ingestion.values.text import MAX_TEXT, MAX_TITLE, code, plain, stated
-from domain.ingestion.values.words import parse_country, parse_freight_class
+from domain.ingestion.values.text import (
+    MAX_TEXT,
+    MAX_TITLE,
+    NOTHING,
+    Fault,
+    Parsed,
+    code,
+    overlong,
+    plain,
+    refused,
+    stated,
+    unreadable,
+)
+from domain.ingestion.values.words import parse_country, parse_freight_class, parse_gtin
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, COMPLIANCE, DIMENSION_PARTS
 from domain.kernel.bounds import ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.money import EXPONENTS, minor_units

@@ -9,16 +9,15 @@ from typing import Any, Final, TypeAlias
 from domain.catalogue.categories import by_google
 from domain.catalogue.data import Component
 from domain.ingestion.data import load
-from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
-from domain.ingestion.drafts.pieces import is_rule, named_piece, of_several, sized_piece, title_of
+from domain.ingestion.drafts import NO_PLACE, RowDraft
 from domain.ingestion.model import Column, FeedSettings
+from domain.ingestion.pieces import is_rule, named_piece, of_several, sized_piece, title_of
 from domain.ingestion.values.cartons import parse_packages
 from domain.ingestion.values.dates import parse_date, parse_lead_time
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.labels import RUG
 from domain.ingestion.values.media import addresses, list_text
 from domain.ingestion.values.money import parse_money
-from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.quantities import METRIC, parse_length, parse_weight, unit_named, weight_unit_named
 from domain.ingestion.values.rugs import (
     RugSize,
@@ -28,9 +27,20 @@ from domain.ingestion.values.rugs import (
     parse_rug_size,
     parse_shape,
 )
-from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.stock import parse_availability, parse_stock, stock_in_value
-from domain.ingestion.values.text import as_text, body_of_text, clean, code, line_of_text, stated
+from domain.ingestion.values.text import (
+    NOTHING,
+    Parsed,
+    as_text,
+    body_of_text,
+    clean,
+    code,
+    line_of_text,
+    overlong,
+    refused,
+    stated,
+    unreadable,
+)
 from domain.ingestion.values.words import (
     category_levels,
     parse_assembly,
@@ -41,6 +51,7 @@ from domain.ingestion.values.words import (
     parse_country,
     parse_features,
     parse_freight_class,
+    parse_gtin,
     parse_materials,
     parse_number,
     parse_status,

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from domain.ingestion.data import load, phrases
-from domain.ingestion.values.gtin import parse_gtin
-from domain.ingestion.values.lengths import unit_named
+from domain.ingestion.values.quantities import unit_named
 from domain.ingestion.values.text import PLACEHOLDERS
-from domain.ingestion.vocabulary.concepts import concepts_in, words_of
+from domain.ingestion.values.words import parse_gtin
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
-from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.likeness import likeness
-from domain.ingestion.vocabulary.senses import PROMOTED, Sense
+from domain.ingestion.vocabulary.senses import PROMOTED, Sense, concepts_in, likeness, plain_words, words_of
 
 CONTRADICTED: Final = "contradicted"
 """Stands for the field of a column whose values are none of what its header may mean."""

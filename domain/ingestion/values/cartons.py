@@ -20,13 +20,20 @@ from typing import Any, Final
 
 from domain.catalogue.data import Carton
 from domain.ingestion.data import pattern
-from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.labels import label_of, name_role
-from domain.ingestion.values.parsed import Fault, Parsed, conflict, overlong, quoted, unreadable
+from domain.ingestion.values.dimensions import WORDS, parse_dimensions, scanned
+from domain.ingestion.values.labels import label_of, name_role, side_of
 from domain.ingestion.values.quantities import folded, parse_length, parse_weight, unit_named
-from domain.ingestion.values.scan import WORDS, scanned
-from domain.ingestion.values.sides import side_of
-from domain.ingestion.values.text import cell_parser, clean, plain
+from domain.ingestion.values.text import (
+    Fault,
+    Parsed,
+    cell_parser,
+    clean,
+    conflict,
+    overlong,
+    plain,
+    quoted,
+    unreadable,
+)
 from domain.kernel.problems import ProblemKind
 
 _BOX: Final = pattern("boxes", "boxes")

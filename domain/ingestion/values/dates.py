@@ -16,8 +16,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from domain.ingestion.data import load, meanings, pattern, words
-from domain.ingestion.values.parsed import NOTHING, Parsed, conflict, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 _OF: Final = r"(?:\s+(?:de|of|di|del))?"

@@ -7,8 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from domain.catalogue.data import Media
-from domain.ingestion.values.parsed import Fault, quoted
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.text import Fault, quoted, stated
 from domain.kernel.problems import ProblemKind
 
 _SPLIT: Final = re.compile(

@@ -17,8 +17,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from domain.ingestion.data import entries, load, meanings
-from domain.ingestion.values.parsed import NOTHING, Parsed, conflict, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.money import EXPONENTS, minor_units
 from domain.kernel.problems import ProblemKind
 

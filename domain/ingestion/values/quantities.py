@@ -32,8 +32,7 @@ from typing import Any, Final, NamedTuple
 from domain.catalogue.data import Length, Weight
 from domain.ingestion.data import load, meanings
 from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
-from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, conflict, not_said, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import NOTHING, Fault, Parsed, cell_parser, conflict, not_said, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 _FOLDS: Final = str.maketrans(

@@ -19,10 +19,9 @@ from typing import Any, Final
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.data import load, pattern
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.parsed import Parsed, conflict, refused, unreadable
+from domain.ingestion.values.labels import RUG
 from domain.ingestion.values.quantities import METRIC, folded, length, unit_named
-from domain.ingestion.values.sides import RUG
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 Patterns = dict[str, re.Pattern[str]]

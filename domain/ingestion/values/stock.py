@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from domain.ingestion.data import load, meanings, words
-from domain.ingestion.values.parsed import Parsed, conflict, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 LOW_STOCK_MOST: Final = 5

@@ -20,17 +20,16 @@ from domain.ingestion.values import (
     cartons,
     dates,
     dimensions,
-    gtin,
+    labels,
     media,
     money,
     quantities,
     rugs,
-    sides,
     stock,
     text,
     words,
 )
-from domain.ingestion.values.parsed import Parsed
+from domain.ingestion.values.text import Parsed
 from domain.ingestion.vocabulary.senses import score_header, senses
 
 READERS: list[Callable[[str], Parsed[Any]]] = [
@@ -38,11 +37,11 @@ READERS: list[Callable[[str], Parsed[Any]]] = [
     words.parse_country,
     dates.parse_date,
     dimensions.parse_dimensions,
-    gtin.parse_gtin,
+    words.parse_gtin,
     dates.parse_lead_time,
     quantities.parse_length,
     lambda value: quantities.parse_length(value, "in"),
-    lambda value: dimensions.parse_dimensions(value, "in", sides.BED),
+    lambda value: dimensions.parse_dimensions(value, "in", labels.BED),
     lambda value: money.parse_money(value, "usd"),
     lambda value: money.parse_money(value, "eur", "comma"),
     lambda value: money.parse_money(value, "jpy", "dot"),

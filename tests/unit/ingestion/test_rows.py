@@ -3,8 +3,7 @@
 from typing import Any
 
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.columns.beside import is_sum
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import compile_plan, is_sum
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise

@@ -7,16 +7,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.values.gtin import check_digit, parse_gtin
 from domain.ingestion.values.media import addresses, role_of
 from domain.ingestion.values.text import as_text, clean, code, plain, stated, unescaped
 from domain.ingestion.values.words import (
+    check_digit,
     parse_assembly,
     parse_boolean,
     parse_components,
     parse_country,
     parse_features,
     parse_freight_class,
+    parse_gtin,
     parse_materials,
     parse_sturdy,
     parse_tags,

@@ -10,8 +10,8 @@ from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Ru
 from domain.catalogue.statements import VariantStatement
 from domain.catalogue.trimming import Excess
 from domain.ingestion.values.dimensions import Spread
-from domain.ingestion.values.parsed import Fault, Parsed
-from domain.ingestion.values.sides import kind_of
+from domain.ingestion.values.labels import kind_of
+from domain.ingestion.values.text import Fault, Parsed
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 

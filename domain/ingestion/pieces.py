@@ -11,14 +11,12 @@ from typing import Any, Final
 
 from domain.catalogue.data import Component, VariantData
 from domain.ingestion.data import load, meanings
-from domain.ingestion.drafts.draft import ProductDraft, RowDraft
+from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.labels import words_in
-from domain.ingestion.values.parsed import Parsed, quoted
+from domain.ingestion.values.labels import BED, PILLOW, RUG, TRADE, kind_of, side_of, words_in
 from domain.ingestion.values.quantities import length, parse_length, parse_weight, unit_named
 from domain.ingestion.values.rugs import parse_construction
-from domain.ingestion.values.sides import BED, PILLOW, RUG, TRADE, kind_of, side_of
-from domain.ingestion.values.text import line_of_text
+from domain.ingestion.values.text import Parsed, line_of_text, quoted
 from domain.ingestion.values.words import parse_materials
 from domain.kernel.problems import ProblemKind
 
