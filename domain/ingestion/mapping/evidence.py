@@ -3,12 +3,11 @@
 The kinds of values, how they turn the meanings of a header and which of them contradict one stand in `data/evidence.toml`.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from domain.ingestion.data import load, phrases
+from domain.ingestion.data import expressions, load, phrases
 from domain.ingestion.values.quantities import unit_named
 from domain.ingestion.values.text import PLACEHOLDERS
 from domain.ingestion.values.words import parse_gtin
@@ -53,7 +52,7 @@ def _names_furniture(value: str) -> bool:
 
 
 _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
-    **{name: re.compile(pattern.strip("\n"), re.I).search for name, pattern in _DATA["patterns"].items()},
+    **{name: pattern.search for name, pattern in expressions("evidence").items()},
     **{name: _one_of(text) for name, text in _DATA["words"].items()},
     "gtins": lambda value: parse_gtin(value).value,
     "units": unit_named,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from domain.ingestion.data import load, phrases
+from domain.ingestion.data import expressions, load, phrases
 from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, traits_of
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.quantities import amount_at
@@ -290,7 +290,7 @@ def _read_shapes(sheet: Sheet) -> None:
 
 
 _DATA: Final = load("places")
-_PATTERNS: Final = {name: re.compile(text.strip("\n"), re.I) for name, text in _DATA["patterns"].items()}
+_PATTERNS: Final = expressions("places")
 _LISTS: Final = {name: frozenset(phrases(text)) for name, text in _DATA["words"].items()}
 _SEPARATORS: Final = re.compile(r"[_\-:/()\[\].]+")
 _KEYS: Final = ("sku", "gtin", "mpn", "variant_key")

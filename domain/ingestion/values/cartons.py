@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from domain.catalogue.data import Carton
-from domain.ingestion.data import pattern
+from domain.ingestion.data import expressions, pattern
 from domain.ingestion.values.dimensions import WORDS, parse_dimensions, scanned
 from domain.ingestion.values.labels import label_of, name_role, side_of
 from domain.ingestion.values.quantities import folded, parse_length, parse_weight, unit_named
@@ -55,8 +55,7 @@ _MARK: Final = re.compile(
     r"(?:\s{0,2}(?:\#|n[ro]?[.°º]{1,2}|no|nr)?\s{0,2}(?P<number>\d{1,3}(?![\d.,]*\d|[\"'%]|\s?(?:x|in|cm|mm|m|kg|lbs?)(?![^\W\d_])|/\d{1,2}\s?[\"x]))"
     r"(?:\s?(?:of|von|de|di|van|sur|su|/)\s?(?P<of>\d{1,3}(?!\d)))?)?(?P<stop>\s{0,2}[:=])?"
 )
-_ONLY_OF: Final = re.compile(r"(?i)(?:/|\b(?:per|pro|par|por|je|each|cada))\s?$")
-"""Before a box word that only says of what something is: `2 pcs/ctn`, `12 kg per box`."""
+(_ONLY_OF, _WEIGHT_WORDS) = (expressions("boxes")[name] for name in "only_of weight_words".split())
 _SIZES: Final = (
     re.compile(rf"(?i)(?<![\w.,]){_SIZE}"),
     re.compile(rf"(?i)(?<![\w.,]){_LETTERED}[\s,x]{{1,3}}{_LETTERED}[\s,x]{{1,3}}{_LETTERED}"),
@@ -73,10 +72,6 @@ _BARE_WEIGHT: Final = re.compile(
     rf"(?i)(?<![^\W\d_])(?:weight|wt|gewicht|poids|peso|вес)[.:=\s]{{1,4}}(?P<text>{_AMOUNT})(?![\w\"'])"
 )
 _NET: Final = re.compile(r"(?i)(?<![^\W\d_])(?:net(?:to|t)?|n\.?\s?w)(?![^\W\d_])")
-_WEIGHT_WORDS: Final = re.compile(
-    r"(?i)(?<![^\W\d_])(?:(?:gross|net|brutto|netto|bruttogewicht|nettogewicht|shipping|ship|g\.\s?w\.?|n\.\s?w\.?|gw|nw|gr)\s{0,2})?"
-    r"(?:g\.\s?w|n\.\s?w|weights?|wt|gewicht|poids|peso|gewichten|вес|brut|net|gross|brutto|netto|gw|nw)(?![^\W\d_])\.?(?:\s?\((?:kgs?|lbs?)\))?[:=]?"
-)
 _UNTAKEN: Final = {
     "pieces to a box": re.compile(
         rf"(?i)\(?(?P<text>(?<![\w.,])\d{{1,4}}\s?(?:{_PIECE})?\.?\s?(?:/|per|pro|par|por|je)\s?(?:{_BOX}))(?![^\W\d_])\.?\)?"

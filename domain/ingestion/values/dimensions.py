@@ -33,7 +33,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from domain.catalogue.data import Component, Dimensions, Length
-from domain.ingestion.data import pattern
+from domain.ingestion.data import expressions, pattern
 from domain.ingestion.values.labels import (
     ARM,
     GENERAL_ENDS,
@@ -101,8 +101,8 @@ _COUNTED: Final = re.compile(
 )
 _TIMES: Final = re.compile(r"(?i)\s?x(?=\s+[^\W\d_]{3})")
 _THINGS: Final = re.compile(pattern("sizes", "things"))
-_COUNT_AHEAD: Final = re.compile(
-    r"(?i)(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$"
+(_COUNT_AHEAD, _ALL_COUNTS, _LEAF, _TRAILING_LEAF, _UNIT_AHEAD) = (
+    expressions("sizes")[name] for name in "count_ahead all_counts leaf trailing_leaf unit_ahead".split()
 )
 _TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
 _LABEL_WORDS: Final = 5
@@ -114,11 +114,6 @@ _UNIT_LEAD: Final = re.compile(r"(?i)^(?:in|all in|alle in|maße in|en)\s+(?=\w)
 _BARE_COUNT: Final = re.compile(
     r"(?i)\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*"
 )
-_ALL_COUNTS: Final = re.compile(r"(?i)[\s\d]*\d\s*(?:pcs?|pk|sets?|pieces?)?\s*/\s*(?:ctn|carton|box|pack)\.?\s*")
-_LEAF: Final = re.compile(r"(?i)leaf|leaves|\d\s*\+|\+\s*\d|auszug|rallonge|extension")
-_TRAILING_LEAF: Final = re.compile(
-    r"(?i)(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b"
-)
 _CORNER: Final = re.compile(
     r"(?i)(?<=[^\W\d_])\s+(?:en|em)\s+[LU](?=\s+\d)|\b[LU][ -]?(?:shaped?|förmig\w{0,2}|form)\b"
 )
@@ -128,10 +123,6 @@ _SLASH: Final = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])
 _JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
 _SLASHES: Final = 8
 """How many slashes are looked at: each is weighed against the whole text."""
-_UNIT_AHEAD: Final = re.compile(
-    r"(?i)(?P<head>[^\d\"']{0,120}?)(?<![^\W_])(?:in\s|en\s|в\s)?(?P<unit>cm|mm|[cz]enti?met(?:er|re)s?|millimet(?:er|re)s?|inch(?:es)?|zoll|см|мм|in(?=\s?:))\.?(?![^\W_])(?=[^\d]{0,40}\d)"
-)
-"""A unit before the first figure: `Maße in cm: 80x60x40`, `cm 80 x 60`."""
 _REPEATED: Final = frozenset((WORDS, "(", "/", "="))
 
 _AXIS_WORD: Final = r"[wdhlbtpшгвд]|br|dia|[^\W\d_]{4,12}"

@@ -19,7 +19,7 @@ from typing import Any, Final
 from rapidfuzz.distance import OSA
 
 from domain.catalogue.data import Dimensions, Length
-from domain.ingestion.data import load, meanings, words
+from domain.ingestion.data import expressions, load, meanings, words
 from domain.ingestion.values.text import Fault, Parsed, conflict, unreadable
 
 SIDES: Final = meanings(load("labels")["sides"])
@@ -268,8 +268,9 @@ def name_role(text: str) -> str:
 
 
 _WITH_ABBREVIATED: Final = re.compile(r"(?i)(?<![^\W_])w/")
-_SAID_OF_SIZE: Final = re.compile(r"(?i)\s(?:dimensions?|dims?|measurements?|measures|maße)(?:\s(?:are|is|in))?$")
-"""`Chair dimensions are:` names the chair."""
+(_SAID_OF_SIZE, _NO_BED, _BED, _RUG, _PILLOW, _FURNITURE, _BED_SIZES) = (
+    expressions("labels")[name] for name in "said_of_size no_bed bed rug pillow furniture bed_sizes".split()
+)
 
 
 def piece_name(name: str, text: str) -> str:
@@ -287,19 +288,6 @@ BED: Final = "bed"
 RUG: Final = "rug"
 PILLOW: Final = "pillow"
 _LONGEST: Final = 500
-_NO_BED: Final = re.compile(
-    r"(?i)sofa[ -]?bed|day[ -]?bed|bedroom|bed ?side|bed bench|\bset\b|headboard|footboard|\brails?\b|night ?stand|dresser"
-    r"|\bbench\b|bedding|bed ?spread|\bparts?\b|topper|protector|cover|pillow|sheets?\b|\bpet\b|\bdog\b|\bcat\b"
-)
-_BED: Final = re.compile(r"(?i)\bbeds?\b|\bmattress(?:es)?\b|\bbed ?frames?\b|\bbetten?\b|\bmatratzen?\b|\bcamas?\b")
-_RUG: Final = re.compile(r"(?i)\brugs?\b|\bteppich|\balfombra|\bcarpets?\b|\brunner rug\b")
-_PILLOW: Final = re.compile(r"(?i)\bpillows?\b|\bcushions?\b|\bkissen\b|\bcoj[ií]n")
-_FURNITURE: Final = re.compile(
-    r"(?i)night ?stand|dresser|chest|mirror|table|chair|bench|desk|stool|ottoman|sofa|loveseat|wardrobe|cabinet|headboard|footboard"
-)
-_BED_SIZES: Final = re.compile(
-    r"(?i)(?:(?:e\.?|cal\.?|california|eastern)\s?)?(?:king|queen|full|double|twin|single)(?:[ -]?(?:xl|size|bed))?"
-)
 _BOX: Final = ("width", "depth", "height")
 _ORDERED: Final = {**LETTERS, "o": "diameter"}
 """Letters of a stated order; `o` is the sign of a diameter."""

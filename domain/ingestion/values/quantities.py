@@ -30,7 +30,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from domain.catalogue.data import Length, Weight
-from domain.ingestion.data import load, meanings
+from domain.ingestion.data import expressions, load, meanings
 from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
 from domain.ingestion.values.text import NOTHING, Fault, Parsed, cell_parser, conflict, not_said, refused, unreadable
 from domain.kernel.problems import ProblemKind
@@ -346,7 +346,9 @@ def measure_at(text: str, position: int, unit: str | None = None, slashes: bool 
 _LENGTH_START: Final = re.compile(r"(?i)(?<![^\W_])\.?\d|(?<=x)\d")
 _TRAILING: Final = re.compile(r"[\s.,;:()=_-]*+")
 _AWAY: Final = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
-_COUNTED: Final = re.compile(r"(?i)\s*+(?:pcs?|pieces?|packs?|pk|ctn|sets?|/)\b")
+(_COUNTED, _LOAD, _BY_MEASURE, _COUNT_BEHIND, _LABELLED) = (
+    expressions("units")[name] for name in "counted load by_measure count_behind labelled".split()
+)
 _CUT_OFF: Final = re.compile(r"(?i)x\W*+$")
 
 
@@ -407,21 +409,8 @@ _WORD: Final = re.compile(r"\s*+-?([^\W\d_]{1,12})\.?")
 _WEIGHT_START: Final = re.compile(r"(?<![^\W_])\.?\d|(?<=[^\W\d_])\d")
 _FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
 _UNIT_BEFORE: Final = re.compile(r"(?i)(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$")
-_LOAD: Final = re.compile(
-    r"(?i)raumgewicht|densit|dichte|dichtheid|gęstość|плотност|load|capacit|\bcap\b|rating|\brated|support|holds?\b|limit|tested|geprüft|getestet|belast|trag"
-    r"|charge|carga|portata|draag|capienza|nośnoś|nosnoś|udźwig|obciąż|нагруз|грузопод|\bmax|máx|massim|høyest|höchst|user|person|benutzer|utilisateur"
-    r"|up to|bis\b|jusqu|hasta|fino a|upp till|opp til|op til|до\b"
-)
-"""Words of what a piece bears, or of what is measured otherwise, before a figure or behind it."""
-_BY_MEASURE: Final = re.compile(
-    r"(?i)\s{0,2}(?:/|\b(?:per|pro|je|par|por|a)\b)\s{0,2}(?:m|yd|ft|sq|qm|cm|seat|sitz|person|shelf|drawer|boden|étag|plank)"
-)
 _ABOUT_SIZES: Final = re.compile(r"(?i)\d\s?(?:\"|''|cm|mm|in\b)?\s?[wdhlbt]?\s{0,2}x\s{0,2}\d")
 _OTHER_KINDS: Final = re.compile(r"(?i)\bx\s*+$|\d\s*+x\s*+$|per\b|each\b")
-_COUNT_BEHIND: Final = re.compile(r"(?i)\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)")
-_LABELLED: Final = re.compile(
-    r"(?i)(?:weight|wt|gewicht|poids|peso|vikt|v[æa]e?gt|waga|вес)\.?\s?[:=]?\s?(\d[\d.,]{0,10}\s?(?:kgs?|lbs?|кг))\b"
-)
 _SEVERAL: Final = re.compile(r"(?i)\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b")
 _WITH_UNIT: Final = re.compile(r"(?i)(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)")
 _IDLE: Final = frozenset("approx ca circa about each per net gross weight environ env und and".split())

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from domain.catalogue.data import Dimensions, Length
-from domain.ingestion.data import load, pattern
+from domain.ingestion.data import expressions, load, pattern
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import RUG
 from domain.ingestion.values.quantities import METRIC, folded, length, unit_named
@@ -117,12 +117,12 @@ _CENTIMETRES: Final = re.compile(r"(?i)(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?!
 _NO_RUG: Final = re.compile(rf"(?i)\b(?:{pattern('rugs', 'no_rug')})s?\b")
 _JOINED_PAIR: Final = re.compile(r"(?i)\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d")
 _STRAY: Final = re.compile(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))")
-_ABROAD: Final = re.compile(r"(?i)[øØ]|\b(?:rund\w{0,2}|ronde?|redond[ao]|rotond[ao]|rond)\b")
-"""How round rugs are called where they are measured in centimetres."""
+(_ABROAD, _METRES, _NO_TITLE, _OF_RUGS, _AHEAD) = (
+    expressions("rugs")[name] for name in "abroad metres no_title of_rugs ahead".split()
+)
 _BARE_PAIR: Final = re.compile(rf"(?i){_NUMBER}\s*x\s*{_NUMBER}(?:\s*([^\W\d_]+)\.?)?")
 _BARE_ONE: Final = re.compile(rf"(?i)\D*?{_NUMBER}\s*([^\W\d_]+)?\W*")
 _METRIC_UNIT: Final = re.compile(r"(?i)\d\s?(?:cm|mm|m|см|мм|м)\b")
-_METRES: Final = re.compile(r"(?i)(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b")
 _SLUG: Final = re.compile(r"(?i)(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)")
 _SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
 _TWICE_JOINED: Final = re.compile(r"(?i)\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)")
@@ -131,14 +131,11 @@ _LETTER_D: Final = re.compile(r"(?i)\W{0,4}d\W{0,4}\d")
 _PILE: Final = re.compile(
     r"(?i)(?<=[\d'\"m])[\s,;(]{1,3}(?:h(?:öhe)?\.?\s?)?\d{1,2}(?:[.,]\d)?\s?mm\b(?:\s?[^\W\d_]{2,12}){0,2}\)?$"
 )
-_NO_TITLE: Final = re.compile(r"(?i)\b(?:inch(?:es)?|in\.|pack|set of|pcs?|cm|mm)\b")
 _AMID: Final = re.compile(
     r"(?i)(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?"
 )
-_OF_RUGS: Final = re.compile(r"(?i)\b(?:rugs?|\w*mats?|carpets?|runners?)\b")
 _AMID_METRIC: Final = re.compile(r"(?i)(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)")
 _ONE_SIDED: Final = ("round", "square", "octagon")
-_AHEAD: Final = re.compile(r"(?i)^\W*(?:dia(?:m|meter)?|round|rund|rond|redonda?|rotondo|square|quadrat\w*)\b[\s.:]*")
 
 Side = re.Match[str]
 _Found = tuple[Length, Length, int, int]

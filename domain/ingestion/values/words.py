@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from domain.catalogue.data import Component
-from domain.ingestion.data import load, meanings, words
+from domain.ingestion.data import expressions, load, meanings, words
 from domain.ingestion.values.stock import word_meaning
 from domain.ingestion.values.text import (
     NOTHING,
@@ -38,15 +38,13 @@ _SHORTEST_CODE: Final = 3
 _TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
 _LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
 _TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
-_ASSEMBLY_YES: Final = re.compile(
-    r"(?i)k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta"
+(_ASSEMBLY_YES, _ASSEMBLY_NO, _WARNING) = (
+    expressions("statuses")[name] for name in "assembly_yes assembly_no warning".split()
 )
-_ASSEMBLY_NO: Final = re.compile(r"(?i)^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled")
 # Blanks before a separator stay with the level, which is trimmed: looked for in the pattern they cost their number squared.
 _PATH: Final = re.compile(r"[>»|]\s*+|\s/\s++|\n")
 _ACTIVE: Final = words("statuses", "active")
 _GONE: Final = words("statuses", "gone")
-_WARNING: Final = re.compile(r"(?i)cancer|reproductive|p65warnings|proposition 65|prop\.? ?65")
 CODES: Final = frozenset(load("countries"))
 _COUNTRIES: Final = meanings(load("countries"))
 _MADE_IN: Final = re.compile(
