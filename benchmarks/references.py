@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Column, FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -160,7 +160,7 @@ def _box_of_columns(row: dict[str, str]) -> Found:
     headers = ("Item", *row["unit_hint"].removeprefix("columns=").split(","))
     cells: list[Any] = ["A-1", *row["raw"].strip("[]").split(", ")]
     context = FeedSettings(currency="usd")
-    plan = compile_plan(propose(headers, [cells], context), context)
+    plan = ReadPlan(propose(headers, [cells], context), context)
     statement, problems = normalise(Group("A-1", [(2, cells)]), plan)
     data = statement.variants[0].data
     weight = data["weight"]["hundredths_lb"]

@@ -11,7 +11,7 @@ from domain.catalogue.statements import VariantStatement
 from domain.catalogue.trimming import Excess
 from domain.ingestion.values.dimensions import Spread
 from domain.ingestion.values.labels import kind_of
-from domain.ingestion.values.text import Fault, Parsed
+from domain.ingestion.values.text import Fault
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -173,12 +173,6 @@ class RowDraft:
         """Keep what was wrong with a value, with the place it stands in."""
         for fault in faults:
             self.product.tell(name, fault.problem, fault.detail, self.line, column)
-
-    def taken(self, name: str, column: str, parsed: Parsed[Any]) -> Any:
-        """The value of what was parsed, its faults reported."""
-        if parsed.faults:
-            self.report(name, column, parsed.faults)
-        return parsed.value
 
     def kind(self) -> str:
         """The kind (`sides.kind_of`) of the product a row belongs to, by its category and title."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
-from domain.ingestion.columns.plan import ReadPlan, compile_plan, is_sum
+from domain.ingestion.columns.plan import ReadPlan, is_sum
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
@@ -148,7 +148,7 @@ class RowSpooler:
                 continue
             if may_be_stock and is_stock_sheet(mapping):
                 raise StockSheet
-            plan = compile_plan(mapping, self._context, sparse=table.given is None)
+            plan = ReadPlan(mapping, self._context, sparse=table.given is None)
             sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
             self._feed.sheets.append(sheet)
             self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.columns import readers
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.merging import RecordMerger
 from domain.ingestion.model import FeedSettings, Group
@@ -119,7 +119,7 @@ def test_headers_may_be_anything(header: str) -> None:
 )
 def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
     context = FeedSettings(currency=currency, stream=stream)
-    plan = compile_plan(propose(HEADERS, rows, context), context)
+    plan = ReadPlan(propose(HEADERS, rows, context), context)
     for row in rows:
         plan.product_key(row)
         plan.variant_key(row)
