@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
-from zipfile import ZipInfo
 
 from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
@@ -173,14 +172,14 @@ def _packed(path: Path, limits: Limits) -> Iterator[bytes] | None:
     return _only(path, [entry for entry in entries if _is_data(entry)], limits)
 
 
-def _is_data(entry: ZipInfo) -> bool:
+def _is_data(entry: zipfile.ZipInfo) -> bool:
     """Whether an entry is somebody's file: no folder, nothing that a system adds, nothing empty."""
     name = entry.filename.replace("\\", "/").lower()
     last = name.rsplit("/", 1)[-1]
     return bool(last) and not last.startswith(".") and not any(litter in name for litter in _LITTER)
 
 
-def _only(path: Path, entries: list[ZipInfo], limits: Limits) -> Iterator[bytes]:
+def _only(path: Path, entries: list[zipfile.ZipInfo], limits: Limits) -> Iterator[bytes]:
     if not entries:
         raise BadData("the zip archive holds no file")
     if len(entries) > 1:
@@ -203,19 +202,14 @@ def _gunzipped(path: Path, limits: Limits) -> Iterator[bytes]:
                         data = b""
                         break
                     inflate = zlib.decompressobj(31)
-                piece, data = _step(inflate, data)
+                try:
+                    piece = inflate.decompress(data, _GZIP_CHUNK)
+                except zlib.error:
+                    raise BadData(_CUT_OFF) from None
+                data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
                 out += len(piece)
                 if out > limits.unpacked_bytes or (out > _GZIP_RATIO_FROM and out > read * _GZIP_RATIO):
                     raise BadData("the gzip archive unpacks to far more than is read")
                 yield piece
     if not inflate.eof:
         raise BadData(_CUT_OFF)
-
-
-def _step(inflate: "zlib._Decompress", data: bytes) -> tuple[bytes, bytes]:
-    """The next piece, bounded, and what of the data is left."""
-    try:
-        piece = inflate.decompress(data, _GZIP_CHUNK)
-    except zlib.error:
-        raise BadData(_CUT_OFF) from None
-    return piece, inflate.unused_data if inflate.eof else inflate.unconsumed_tail

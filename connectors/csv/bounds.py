@@ -9,11 +9,11 @@ the one before it, and end tags move on whether or not something began. Where in
 import re
 import zipfile
 from array import array
+from collections import deque
 from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
 from xml.parsers import expat
 
 from connectors.csv.archives import inflated, opened
@@ -24,9 +24,9 @@ from connectors.sdk.errors import BadData
 
 
 _PREFIX = rb"(?:[^\s<>/!?\"'=:]*:)?"
-_TEXTS = re.compile(rb"<" + _PREFIX + rb"sst[\s/>]")
-_ENTRY = re.compile(rb"<" + _PREFIX + rb"si[\s/>]")
-_HELD = re.compile(rb"<" + _PREFIX + rb"[tr][\s/>]")
+_TEXTS = re.compile(b"<" + _PREFIX + rb"sst[\s/>]")
+_ENTRY = re.compile(b"<" + _PREFIX + rb"si[\s/>]")
+_HELD = re.compile(b"<" + _PREFIX + rb"[tr][\s/>]")
 _UNIQUE = re.compile(rb"""[\s"']uniqueCount\s*=\s*["']\s*\+?0*([0-9]{1,12})""")
 _SHOWN = re.compile(rb"""<(?:[^\s<>/!?"'=:]*:)?(?:(c)[\s/>]|v(?:\s[^<>]*)?>([^<]*))|=\s*["'](s)["']""")
 
@@ -104,17 +104,16 @@ class SharedTexts:
 # What reading a worksheet would take, told by its XML while that passes by.
 
 
-_NAME = rb"(?:[^\s<>/!?\"'=:]*:)?"
-_START = re.compile(rb"<" + _NAME + rb"sheetData[\s/>]")
-_CELL = re.compile(rb"<" + _NAME + rb"c[\s/>]")
+_START = re.compile(b"<" + _PREFIX + rb"sheetData[\s/>]")
+_CELL = re.compile(b"<" + _PREFIX + rb"c[\s/>]")
 _PLAIN_CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"(?: (?:[st]|[cv]m|ph)="[^"<>]*")*/?>')
 _REFERENCE = re.compile(rb"""[\s"']r\s*=\s*["']\s*([A-Za-z]+[0-9]+)""")
-_STEP = re.compile(rb"<(/?)" + _NAME + rb"(row|c)(?=[\s/>])([^<>]*)(>?)")
+_STEP = re.compile(rb"<(/?)" + _PREFIX + rb"(row|c)(?=[\s/>])([^<>]*)(>?)")
 _ROW = re.compile(rb"row(?=[\s/>])([^<>]*)(>?)")
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = re.compile(rb"[0-9]+")
 _ATTRIBUTE = re.compile(rb"""\s*([^\s=<>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_MERGED = re.compile(rb"<" + _NAME + rb"mergeCell[\s/>]")
+_MERGED = re.compile(b"<" + _PREFIX + rb"mergeCell[\s/>]")
 _MOST_MERGED = 100_000
 _FEWEST_ROWS = 1_000
 _FARTHEST = 10**9
@@ -254,7 +253,7 @@ def _number(letters: bytes) -> int:
 # Judges what reading a binary (XLSB) or OpenDocument (ODS) workbook would take, before anything opens it.
 
 
-_DAMAGED = "the workbook is damaged: it cannot be read"
+DAMAGED = "the workbook is damaged: it cannot be read"
 _BINARY_ROW = 0
 _CELLS = range(1, 12)
 _SHEET = 145
@@ -269,9 +268,7 @@ def inspect_binary(path: Path, limits: Limits) -> None:
     for entry, pieces in _parts(path, limits):
         if entry.filename.lower().endswith(".bin"):
             _refuse(_span(pieces), limits)
-        else:
-            for _ in pieces:
-                pass
+        deque(pieces, maxlen=0)
 
 
 def inspect_open(path: Path, limits: Limits) -> None:
@@ -279,9 +276,7 @@ def inspect_open(path: Path, limits: Limits) -> None:
     for entry, pieces in _parts(path, limits):
         if entry.filename.lower() == "content.xml":
             _OpenSheets(limits).walk(pieces)
-        else:
-            for _ in pieces:
-                pass
+        deque(pieces, maxlen=0)
 
 
 def _parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo, Iterator[bytes]]]:
@@ -378,10 +373,10 @@ class _OpenSheets:
                 read += len(piece)
                 self._parser.Parse(piece, False)
                 if read - self._parser.CurrentByteIndex > _LONGEST_XML_TAG:
-                    raise BadData(_DAMAGED)
+                    raise BadData(DAMAGED)
             self._parser.Parse(b"", True)
         except (expat.ExpatError, LookupError, ValueError):
-            raise BadData(_DAMAGED) from None
+            raise BadData(DAMAGED) from None
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in _ODS_CELLS:
@@ -439,37 +434,23 @@ def inspect(path: Path, limits: Limits) -> None:
     """
     texts = SharedTexts(limits.sheet_cells)
     most_shared = 0
-    with path.open("rb") as file, opened(path) as archive:
+    for _, pieces in _parts(path, limits):
+        sheet = Worksheet()
+        for piece in _whole(pieces):
+            sheet.look(piece)
+            texts.look(piece)
+        texts.end()
+        _refuse(sheet.cells, limits)
+        most_shared = max(most_shared, sheet.shared)
+    if most_shared * texts.longest <= limits.unpacked_bytes:
+        return
+    for _, pieces in _parts(path, limits):
         left = limits.unpacked_bytes
-        for entry in archive.infolist():
-            sheet = Worksheet()
-            for piece in _whole(inflated(file, entry, left)):
-                left -= len(piece)
-                sheet.look(piece)
-                texts.look(piece)
-            texts.end()
-            _refuse_large(sheet, limits)
-            most_shared = max(most_shared, sheet.shared)
-        if most_shared * texts.longest > limits.unpacked_bytes:
-            _refuse_repeated(file, archive, texts, limits)
-
-
-def _refuse_large(sheet: Worksheet, limits: Limits) -> None:
-    if sheet.cells > limits.sheet_cells:
-        fault = f"a worksheet spans {sheet.cells:,} cells; at most {limits.sheet_cells:,} are read from a workbook"
-        raise BadData(f"{fault}: save it as CSV and send that")
-
-
-def _refuse_repeated(file: BinaryIO, archive: zipfile.ZipFile, texts: SharedTexts, limits: Limits) -> None:
-    """Raise BadData when the texts that the cells of one worksheet share are too long, each counted for every cell."""
-    for entry in archive.infolist():
-        left = limits.unpacked_bytes
-        for piece in _whole(inflated(file, entry, limits.unpacked_bytes)):
+        for piece in _whole(pieces):
             left -= texts.shown_in(piece)
             if left < 0:
-                raise BadData(
-                    "the texts of a worksheet's cells are too long taken together; save it as CSV and send that"
-                )
+                fault = "the texts of a worksheet's cells are too long taken together"
+                raise BadData(f"{fault}; save it as CSV and send that")
 
 
 def _whole(pieces: Iterator[bytes]) -> Iterator[bytes]:

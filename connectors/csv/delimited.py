@@ -153,40 +153,21 @@ def _rows(
     records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
 ) -> Iterator[Row]:
     """One cell a header: short rows are filled up with None, longer ones cut and reported; repeated header rows are left out."""
-    width = len(headers)
-    again = list(headers)
-    key = headers[0]
-    left = lost = _REPORTED
-    for record in records:
-        line, cells = record
+    width, again = len(headers), list(headers)
+    cut = lost = _REPORTED
+    for line, cells in records:
         if lost and "\ufffd" in "".join(cells):
-            lost -= _tell_lost(record, headers, report)
+            lost -= 1
+            column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
+            header = headers[column] if column < width else None
+            report(Report("characters of the value are lost: they were not in the file's encoding", line, header))
         if len(cells) != width:
-            if left and _cuts(record, width, report):
-                left -= 1
+            if cut and (extra := sum(1 for cell in cells[width:] if cell.strip())):
+                cut -= 1
+                report(Report(f"the row has {extra} more values than there are columns; they are left out", line=line))
             yield line, [*cells[:width], *([None] * (width - len(cells)))]
-            continue
-        if cells[0] == key and cells == again:
-            continue
-        yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
-
-
-def _tell_lost(record: tuple[int, list[str]], headers: Sequence[str], report: Callable[[Report], None]) -> int:
-    """Report the first value of a row that lost characters before it came here, or on its way; 1 for the one report."""
-    line, cells = record
-    column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
-    header = headers[column] if column < len(headers) else None
-    report(Report("characters of the value are lost: they were not in the file's encoding", line, header))
-    return 1
-
-
-def _cuts(record: tuple[int, list[str]], width: int, report: Callable[[Report], None]) -> bool:
-    """Whether a row loses text by being cut, which is then reported."""
-    line, cells = record
-    extra = sum(1 for cell in cells[width:] if cell.strip())
-    if extra:
-        report(Report(f"the row has {extra} more values than there are columns; they are left out", line=line))
-    return bool(extra)
+        elif cells != again:
+            yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
 
 
 def _announced(lines: Sequence[str]) -> str | None:
@@ -200,13 +181,8 @@ def _delimiter(lines: Sequence[str], ctx: Context) -> str:
     if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
         return "\t"
     text = "".join(line for line in lines if line.strip() and line != _END)
-    sample = _QUOTED.sub(_without_delimiters, text).splitlines(keepends=True)
+    sample = _QUOTED.sub(lambda quoted: quoted[0].translate(_NO_DELIMITERS), text).splitlines(keepends=True)
     return max(DELIMITERS, key=lambda delimiter: _evidence(list(_tried(sample, delimiter)), ctx.score_header))
-
-
-def _without_delimiters(quoted: re.Match[str]) -> str:
-    """A quoted value without what might be taken for a delimiter or an end of line."""
-    return quoted[0].translate(_NO_DELIMITERS)
 
 
 def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
@@ -278,10 +254,6 @@ def _count(path: Path) -> tuple[int, int]:
             text = decoder.decode(chunk)
             replaced = text.count("\ufffd") - chunk.count(b"\xef\xbf\xbd")
             broken += replaced
-            good += len(text) - replaced - _ascii(text)
+            good += len(text) - replaced - len(text.encode("ascii", errors="ignore"))
     tail = decoder.decode(b"", final=True)
     return good, broken + tail.count("\ufffd")
-
-
-def _ascii(text: str) -> int:
-    return len(text.encode("ascii", errors="ignore"))

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from connectors.csv.bounds import DAMAGED
 from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
 
 # Follows the chains of sectors in the container of old Office files, each sector once.
 
 
-DAMAGED = "the workbook is damaged: it cannot be read"
 _CHAIN_END = 0xFFFFFFFE
 
 
