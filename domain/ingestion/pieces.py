@@ -14,7 +14,7 @@ from domain.ingestion.data import expressions, load, meanings
 from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
 from domain.ingestion.values.labels import BED, PILLOW, RUG, TRADE, kind_of, side_of, words_in
-from domain.ingestion.values.quantities import length, parse_length, parse_weight, unit_named
+from domain.ingestion.values.quantities import measured, parse_length, parse_weight, unit_named
 from domain.ingestion.values.rugs import parse_construction
 from domain.ingestion.values.text import Parsed, line_of_text, quoted
 from domain.ingestion.values.words import parse_materials
@@ -195,7 +195,7 @@ def _in_titles_unit(row: RowDraft, title: str, columns: Mapping[str, Any]) -> Ma
         or any(float(value) > 2 * float(match[1].replace(",", ".")) for value in presumed.values())
     ):
         return columns
-    return {**columns, **{side: length(value, unit) for side, value in presumed.items()}}
+    return {**columns, **{side: measured(value, unit) for side, value in presumed.items()}}
 
 
 def _figures(sides: Mapping[str, Any]) -> dict[str, int]:

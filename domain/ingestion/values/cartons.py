@@ -215,8 +215,9 @@ class _Box:
         for extra in parsed.value.extras:
             self.tell(ProblemKind.UNREADABLE, f'says "{extra}", which is no fact of a box')
         _roll(sides)
-        for side in sides.keys() - {"width", "depth", "height"}:
-            self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
+        for side in sides:
+            if side not in ("width", "depth", "height"):
+                self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
         self.carton.update({side: sides[side] for side in ("width", "depth", "height") if side in sides})  # type: ignore[typeddict-item]
 
 

@@ -61,8 +61,8 @@ from domain.ingestion.values.quantities import (
     Measure,
     checked,
     folded,
-    length,
     measure_at,
+    measured,
     same_length,
     unit_named,
 )
@@ -1063,7 +1063,7 @@ def plain_size(text: str, kind: str) -> Dimensions | None:
             if "." in whole or int(over) >= int(under):
                 return None  # `17.5 1/2`, `5 9/8`
             value += Decimal(over) / Decimal(under)
-        items.append((length(value, unit_named(mark or last) or "in"), LETTERS[axis.lower()]))
+        items.append((measured(value, unit_named(mark or last) or "in"), LETTERS[axis.lower()]))
     sides = place(items, text, kind)
     return None if sides.faults else sides.value
 

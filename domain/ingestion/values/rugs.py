@@ -20,7 +20,7 @@ from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.data import expressions, load, pattern
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import RUG
-from domain.ingestion.values.quantities import METRIC, folded, length, unit_named
+from domain.ingestion.values.quantities import METRIC, folded, measured, unit_named
 from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
@@ -142,18 +142,18 @@ _Found = tuple[Length, Length, int, int]
 """Two sides, and where their text begins and ends."""
 
 
-def _metric(number: str, unit: str | None) -> Length:
-    return length(Decimal(number.replace(",", ".")), unit_named(unit or "cm") or "cm")
+def _metric(number: str, unit: str | None) -> Any:
+    return measured(Decimal(number.replace(",", ".")), unit_named(unit or "cm") or "cm")
 
 
-def _length_of(side: Side, bare_feet: bool) -> Length | None:
+def _length_of(side: Side, bare_feet: bool) -> Any:
     """One side; bare numbers are feet or inches as `bare_feet` says. None when it cannot be."""
     written = side[side.lastgroup or 0]
     match side.lastgroup:
         case "inches":
             feet, inches = side["feet"], written
         case "whole":
-            return length(Decimal(written), "ft")
+            return measured(Decimal(written), "ft")
         case "inch":
             feet, inches = "0", written
         case "unit":
@@ -161,7 +161,7 @@ def _length_of(side: Side, bare_feet: bool) -> Length | None:
         case "dashed":
             feet, _, inches = written.partition("-")
         case "bare" if not bare_feet:
-            return length(Decimal(written.rstrip(".")), "in")
+            return measured(Decimal(written.rstrip(".")), "in")
         case _:
             # Feet and inches with a dot between: `5.3` is 5'3", `1.10` is 1'10"; beyond eleven inches it is neither.
             feet, _, inches = written.partition(".")
@@ -172,7 +172,7 @@ def _length_of(side: Side, bare_feet: bool) -> Length | None:
         if not 0 < over < under or (side.lastgroup == "inch" and under not in (2, 4, 8, 16, 32)):
             return None
         inch += Decimal(over) / under
-    return length(Decimal(feet) * 12 + inch, "in") if inch < 12 or side.lastgroup == "inch" else None
+    return measured(Decimal(feet) * 12 + inch, "in") if inch < 12 or side.lastgroup == "inch" else None
 
 
 def _sides_at(flat: str, at: int, *, marked: bool = False) -> tuple[Side, Side] | None:
