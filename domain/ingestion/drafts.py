@@ -174,8 +174,12 @@ class RowDraft:
         for fault in faults:
             self.product.tell(name, fault.problem, fault.detail, self.line, column)
 
+    def conflict(self, name: str, detail: str) -> None:
+        """Note that what the row states of a field contradicts something else."""
+        self.product.tell(name, ProblemKind.CONFLICT, detail, self.line)
+
     def kind(self) -> str:
-        """The kind (`sides.kind_of`) of the product a row belongs to, by its category and title."""
+        """Return the kind (`labels.kind_of`) of the product a row belongs to, by its category and title."""
         product = self.product
         if product.kind is None:
             product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))

@@ -121,13 +121,6 @@ def _unclaimed(own: str, options: str, row: RowDraft) -> str:
     return f"{own} / {options}"
 
 
-def _carton_cells(row: RowDraft, plan: ReadPlan, cells: list[Any]) -> CartonCells | None:
-    if not plan.cartons:
-        return None
-    stated = tuple(number for number, carton in sorted(row.cartons.items()) if carton)
-    return CartonCells(plan.carton_parts(cells), stated)
-
-
 def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     """Add a row's facts to its variant."""
     product = row.product
@@ -146,7 +139,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         key = f"{key} / {size_text(data)}"
         known = product.variants.get(key)
         if known is None:
-            product.tell("dimensions", ProblemKind.CONFLICT, detail, row.line)
+            row.conflict("dimensions", detail)
     if known is not None:
         fill_in(known.data, data, row)
         merge_offers(known.offers, offers, row)
@@ -154,6 +147,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         known.covers_locations |= row.covers
         known.states_status |= row.states_status
     elif len(product.variants) < VARIANTS:
+        boxes = tuple(number for number, carton in sorted(row.cartons.items()) if carton)
         known = product.variants[key] = VariantStatement(
             key,
             data,
@@ -161,7 +155,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
             blank=row.blank,
             covers_locations=row.covers,
             states_status=row.states_status,
-            cartons=_carton_cells(row, plan, cells),
+            cartons=CartonCells(plan.carton_parts(cells), boxes) if plan.cartons else None,
         )
     else:
         product.left_out.add("variants", 1, row.line, None, key)
@@ -290,7 +284,7 @@ def _components(row: RowDraft) -> list[Component]:
     pieces, told = counted(row.spread.components if row.spread else (), title)
     if not row.components or not pieces:
         if told is not None:
-            row.product.tell("components", ProblemKind.CONFLICT, told, row.line)
+            row.conflict("components", told)
         return row.components or pieces
     sized, left = with_sizes(row.components, pieces)
     # Of one piece, what a size is labelled with is a side of it, or the way it stands.
@@ -396,7 +390,7 @@ def fill_in(known: VariantData, data: VariantData, row: RowDraft) -> None:
         # Further rows add pictures.
         if kept.setdefault(name, value) != value and name != "media":
             detail = f"Rows of one item differ in {name.replace('_', ' ')}; what the first says is kept."
-            row.product.tell(name, ProblemKind.CONFLICT, detail, row.line)
+            row.conflict(name, detail)
 
 
 # Offers.
@@ -429,7 +423,7 @@ def _settle(row: RowDraft, offer: OfferData) -> None:
         detail = (
             f"The price to compare with ({strike}) is not above the price ({price}), in minor units; it is left out."
         )
-        row.product.tell("compare_at", ProblemKind.CONFLICT, detail, row.line)
+        row.conflict("compare_at", detail)
 
 
 def offers_of(row: RowDraft, location: str) -> list[OfferStatement]:
@@ -473,6 +467,6 @@ def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row:
                 if name != "availability":
                     figures = f"{quoted(str(facts[name]))} and {quoted(str(value))}"
                     detail = f"Rows of one item state {figures} as {name}; the first is kept."
-                    row.product.tell(name, ProblemKind.CONFLICT, detail, row.line)
+                    row.conflict(name, detail)
             elif len(currencies) < 2 or name not in PRICES:
                 facts.setdefault(name, value)

@@ -18,7 +18,6 @@ from domain.ingestion.values.quantities import measured, parse_length, parse_wei
 from domain.ingestion.values.rugs import parse_construction
 from domain.ingestion.values.text import Parsed, line_of_text, quoted
 from domain.ingestion.values.words import parse_materials
-from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 500
 _SUBTITLE: Final = 120
@@ -178,7 +177,10 @@ def with_title(row: RowDraft, columns: Mapping[str, Any]) -> Mapping[str, Any]:
     stated = _figures(columns)
     if kind != BED and set(titled) == {"width", "depth"} and not _is_deep(title, _figures(titled), stated):
         if columns and not all(_near(figure, stated.values()) for figure in _figures(titled).values()):
-            _tell(row, f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.")
+            row.conflict(
+                "dimensions",
+                f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.",
+            )
         return columns
     return _fuller(row, found[0], columns, titled, is_bed=kind == BED)
 
@@ -217,11 +219,11 @@ def _fuller(
     if all(_near(figure, said.values()) for figure in shared.values()):
         if any(not _near(said[side], [figure]) for side, figure in shared.items()):
             detail = "in the title says more than the columns, which differ; the title's sides are kept."
-            _tell(row, f"{quoted(text)} {detail}")
+            row.conflict("dimensions", f"{quoted(text)} {detail}")
         return {**columns, **{side: titled[side] for side in said}}
     if not is_bed:
         # Of a bed a title names the size of the mattress.
-        _tell(row, f"{quoted(text)} in the title is not what the columns say; these are kept.")
+        row.conflict("dimensions", f"{quoted(text)} in the title is not what the columns say; these are kept.")
     return columns
 
 
@@ -242,10 +244,6 @@ def _is_deep(title: str, titled: Mapping[str, int], stated: Mapping[str, int]) -
 
 def _near(figure: int, others: Iterable[int]) -> bool:
     return any(abs(figure - other) <= max(_OFF, other // 50) for other in others)
-
-
-def _tell(row: RowDraft, detail: str) -> None:
-    row.product.tell("dimensions", ProblemKind.CONFLICT, detail, row.line)
 
 
 # Facts in texts.

@@ -245,9 +245,9 @@ def _media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = addresses(str(entry.get("url", "")), base)
         faults.extend(found.faults)
-        if not found.urls:
+        if not found.value:
             continue
-        url, role = found.urls[0], entry.get("role")
+        url, role = found.value[0], entry.get("role")
         position = _from_1(entry.get("position", place)).value or place
         picture = {"url": url, "role": role if role in ROLES else role_of(url, not out), "position": position}
         alt = stated(entry["alt"]) if isinstance(entry.get("alt"), str) else None

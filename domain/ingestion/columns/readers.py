@@ -237,20 +237,20 @@ def _media(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if found.faults and not any(problem.field == "media" for problem in row.product.problems):
         # One such problem says it for all the pictures of a product.
         row.report("media", column.header, found.faults)
-    if not found.urls:
+    if not (urls := found.value):
         return
     for item in cell if isinstance(cell, list) else ():
         # A JSON list may give texts for its addresses.
         if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := stated(item["alt"])):
             address = list_text(item)
-            urls = (address,) if base is None else addresses(address, base).urls
-            row.media_alts.update(dict.fromkeys(urls, alt))
+            described = (address,) if base is None else addresses(address, base).value or ()
+            row.media_alts.update(dict.fromkeys(described, alt))
     if column.field == "variant_media":
-        row.variant_media += found.urls
+        row.variant_media += urls
         return
-    row.media_urls += found.urls
+    row.media_urls += urls
     if column.field == "media.hero" and row.product.hero is None:
-        row.product.hero = found.urls[0]
+        row.product.hero = urls[0]
 
 
 _ROW_FACTS: Final[dict[str, tuple[Parser, str]]] = {
@@ -277,10 +277,6 @@ def _status(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 def _option_name(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if name := stated(text):
         row.product.option_names.setdefault(column.place, name)
-
-
-def _nothing(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    return
 
 
 # The variant.
@@ -617,7 +613,7 @@ _READERS: Final[dict[str, Callable[[ReadColumn, RowDraft, str, Any], None]]] = {
     **dict.fromkeys(("media", "variant_media"), _media),
     **dict.fromkeys(("dimension_unit", "weight_unit"), _unit),
     **dict.fromkeys(("quantity", "availability"), _stock),
-    **dict.fromkeys(("product_key", "category"), _nothing),
+    **dict.fromkeys(("product_key", "category"), lambda column, row, text, cell: None),
     "category_path": _category,
     "google_category": _google_category,
     "compliance": _compliance,

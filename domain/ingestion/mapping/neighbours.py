@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from domain.ingestion.data import expressions, load, phrases
-from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, traits_of
+from domain.ingestion.mapping.evidence import CONTRADICTED, traits_of
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.quantities import amount_at
 from domain.ingestion.values.text import clean
@@ -25,6 +25,7 @@ from domain.ingestion.vocabulary.senses import (
     words_of,
 )
 
+_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("places")["words"].items()}
 _PRESENT: Final = 60
 _FEWEST_SHARED: Final = 2
 _MOST_OF_SHEET: Final = 0.4
@@ -36,11 +37,6 @@ _SHARED: Final = frozenset(
 _SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
 _PLAIN_SKU: Final = 90
 _WEAK_SKU: Final = 60
-_IDS: Final = frozenset("id ids productid".split())
-_DAYS: Final = frozenset("start starts end ends from until till to begin begins expires expiry effective valid".split())
-_PRICE_UNITS: Final = frozenset(
-    ("preiseinheit", "preis einheit", "price unit", "price per", "prijseenheid", "unite de prix", "prisenhet", "pe")
-)
 _SEEN: Final = 60
 _FOOT: Final = 12
 _SIDES: Final = {
@@ -61,27 +57,26 @@ _PLAIN: Final = 100
 _DOTTED: Final = re.compile(r"\.\d+$")
 _NUMBER: Final = re.compile(r"\.(\d+)\.")
 _BEARERS: Final = frozenset("item overall furniture rug variant net".split())
-_RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfombra tappeto matta tæppe dywan".split())
+"""Concepts of what has the sides that a header names; what is net is no package's."""
 _RUG_SIZE: Final = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
 
 
-@dataclass(slots=True)
 class Sheet:
-    """Headers, the first values below each, and what each column may mean so far, strongest first."""
+    """Headers (also in plain form), the first values below each with their traits, and what each column may mean, strongest first."""
 
-    headers: Sequence[str]
-    samples: Sequence[Sequence[str]]
-    settings: FeedSettings
-    options: list[tuple[Sense, ...]]
-    words: Sequence[str] = field(init=False)
-    traits: Sequence[Traits | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Work out the headers in plain form and the traits of the values."""
-        self.words = [plain_words(header) for header in self.headers]
-        self.traits = [traits_of(values) for values in self.samples]
+    def __init__(
+        self,
+        headers: Sequence[str],
+        samples: Sequence[Sequence[str]],
+        settings: FeedSettings,
+        options: list[tuple[Sense, ...]],
+    ) -> None:
+        self.headers, self.samples, self.settings, self.options = headers, samples, settings, options
+        self.words = [plain_words(header) for header in headers]
+        self.traits = [traits_of(values) for values in samples]
+        self.concepts = [concepts_in(words_of(heading(header).readings[0])) for header in headers]
 
     def strongest(self, place: int) -> Sense:
         """Return the strongest sense of a column; one of no field where it has none."""
@@ -168,7 +163,7 @@ def _read_ids_beside_codes(sheet: Sheet) -> None:
     if any(sheet.strongest(place).score >= _PLAIN_SKU for place in codes):
         for place in codes:
             first = sheet.strongest(place)
-            if first.score <= _WEAK_SKU and sheet.names(place, _IDS):
+            if first.score <= _WEAK_SKU and sheet.names(place, _LISTS["ids"]):
                 sheet.options[place] = (replace(first, field="product_key"),)
 
 
@@ -177,13 +172,15 @@ def _contradict_old_prices(sheet: Sheet) -> None:
 
     A sale price whose days stand in columns of their own is told only; beside a column of price units (`100`) all prices are.
     """
-    concepts = [concepts_in(words_of(heading(header).readings[0])) for header in sheet.headers]
     dated = any(
-        "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _DAYS))
-        for place, found in enumerate(concepts)
+        "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _LISTS["days"]))
+        for place, found in enumerate(sheet.concepts)
     )
     for_several = any(
-        words in _PRICE_UNITS and any(_is_several(sample.strip()) for sample in samples[:_SEEN])
+        words in _LISTS["price_units"]
+        and any(
+            (text := sample.strip()).isdecimal() and text.lstrip("0") not in ("", "1") for sample in samples[:_SEEN]
+        )
         for words, samples in zip(sheet.words, sheet.samples, strict=True)
     )
     for place in sheet.places_of(*MONEY) if dated or for_several else ():
@@ -192,11 +189,6 @@ def _contradict_old_prices(sheet: Sheet) -> None:
             sheet.contradict(place)
         elif first.field == "sale_price":
             sheet.options[place] = (replace(first, settings=(*first.settings, ("alternative", "yes"))),)
-
-
-def _is_several(text: str) -> bool:
-    """Return whether a text is a whole number above one; it may have any number of digits."""
-    return text.isdecimal() and text.lstrip("0") not in ("", "1")
 
 
 def _contradict_feet_and_inches(sheet: Sheet) -> None:
@@ -238,7 +230,7 @@ def _read_packages(sheet: Sheet) -> None:
     width, start = len(sheet.headers), 0
     while start < width:
         end = start
-        while end < width and sheet.field_of(end) in _SIDES and _is_bare(sheet.headers[end]):
+        while end < width and sheet.field_of(end) in _SIDES and not sheet.concepts[end] & _BEARERS:
             end += 1
         box = _box(sheet, start - 1)
         run = range(start, end)
@@ -259,11 +251,6 @@ def _box(sheet: Sheet, place: int) -> str | None:
     return number.partition(".")[0] if head == "cartons" and number.count(".") == 1 else None
 
 
-def _is_bare(header: str) -> bool:
-    """Return whether a header names a side and nothing that has it; what is net is no package's."""
-    return not concepts_in(words_of(heading(header).readings[0])) & _BEARERS
-
-
 def _read_shapes(sheet: Sheet) -> None:
     """Read a shape as a rug's where other columns speak of rugs; a table's lies outside the catalogue.
 
@@ -272,7 +259,7 @@ def _read_shapes(sheet: Sheet) -> None:
     places = range(len(sheet.headers))
     fields = {sheet.field_of(place) for place in places} - {"rug.shape", "rug.indoor_outdoor"}
     among_rugs = any(name.startswith("rug.") for name in fields)
-    among_rugs = among_rugs or any(sheet.names(place, _RUG_WORDS) for place in places)
+    among_rugs = among_rugs or any(sheet.names(place, _LISTS["rugs"]) for place in places)
     for place in places:
         if not among_rugs and sheet.field_of(place) == "rug.shape":
             sheet.options[place] = ()
@@ -289,9 +276,7 @@ def _read_shapes(sheet: Sheet) -> None:
 # Stock sheets with one column for each warehouse: which columns those are, and which place each names.
 
 
-_DATA: Final = load("places")
 _PATTERNS: Final = expressions("places")
-_LISTS: Final = {name: frozenset(phrases(text)) for name, text in _DATA["words"].items()}
 _SEPARATORS: Final = re.compile(r"[_\-:/()\[\].]+")
 _KEYS: Final = ("sku", "gtin", "mpn", "variant_key")
 _NEVER_PLACES: Final = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))

@@ -40,6 +40,7 @@ _BOX: Final = pattern("boxes", "boxes")
 _PIECE: Final = pattern("boxes", "pieces")
 _UNIT: Final = pattern("boxes", "weight_units")
 _EACH_WORD: Final = pattern("boxes", "each")
+_BOX_SIDES: Final = ("width", "depth", "height")
 _LONGEST: Final = 4000
 _MOST: Final = 60
 """Boxes of one item; a longer list is cut and told."""
@@ -216,9 +217,9 @@ class _Box:
             self.tell(ProblemKind.UNREADABLE, f'says "{extra}", which is no fact of a box')
         _roll(sides)
         for side in sides:
-            if side not in ("width", "depth", "height"):
+            if side not in _BOX_SIDES:
                 self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
-        self.carton.update({side: sides[side] for side in ("width", "depth", "height") if side in sides})  # type: ignore[typeddict-item]
+        self.carton.update({side: sides[side] for side in _BOX_SIDES if side in sides})  # type: ignore[typeddict-item]
 
 
 def _roll(sides: dict[str, Any]) -> None:
@@ -310,13 +311,6 @@ def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -
 _ARTICLE: Final = re.compile(r"(?i)Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})")
 _COUNT: Final = re.compile(r"(?i)Package\(s\):\s*(?P<count>\d{1,4})")
 _FACT: Final = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[^\W\d_]+)")
-_ARTICLE_SIDES: Final = {
-    "width": "width",
-    "height": "height",
-    "length": "depth",
-    "depth": "depth",
-    "diameter": "diameter",
-}
 _PIECES: Final = re.compile(
     r"(?i)\((\d{1,4})\s*+(?:pcs?\.?\s*+)?/\s*+(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b"
     r"|(?<![\w.,])(\d{1,4})\s?(?:pcs?|pieces?|st(?:k|ück)|pi[eè]ces?|stuks?|piezas?|pz|pezzi)\.?\s?(?:/|per|pro|par|por|je)\s?"
@@ -344,13 +338,13 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
         end = article.end()
         for fact in _FACT.finditer(flat, end, count.start() if count else until):
             parsed: Parsed[Any]
-            side, end = _ARTICLE_SIDES.get(side_of(fact[1]) or ""), fact.end()
+            side, end = side_of(fact[1]), fact.end()
             if fact[1].lower() in ("weight", "gewicht", "peso", "poids", "vikt"):
                 side, parsed = "weight", parse_weight(fact[2])
-            elif side is None:
-                parsed = unreadable(fact[0], "is no fact of a box that is known")
+            elif side not in (*_BOX_SIDES, "length", "diameter"):
+                side, parsed = None, unreadable(fact[0], "is no fact of a box that is known")
             else:
-                parsed = parse_length(fact[2])
+                side, parsed = "depth" if side == "length" else side, parse_length(fact[2])
             faults.extend(parsed.faults)
             if side and parsed.value:
                 carton[side] = parsed.value

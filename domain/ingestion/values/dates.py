@@ -102,7 +102,7 @@ def _without_year(text: str, given: str, order: str | None, today: date | None) 
     return _read(text, today.year + past, month, day)
 
 
-@cell_parser(longest=100, kept=8192)
+@cell_parser(longest=100)
 def parse_date(text: str, given: str, order: str | None = None, today: date | None = None) -> Parsed[str]:
     """A calendar date `YYYY-MM-DD` from ISO, numeric, named-month and Excel serial forms.
 
@@ -147,7 +147,7 @@ def _unit_in(said: str) -> str | None:
     return units.pop() if len(units) == 1 else None if units else ""
 
 
-@cell_parser(longest=200, kept=4096)
+@cell_parser(longest=200)
 def parse_lead_time(text: str, given: str, unit: str = "days") -> Parsed[int]:
     """A lead time in days; `unit` is the column's: days, weeks or hours (24 business-day hours are one day).
 

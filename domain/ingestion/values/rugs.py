@@ -12,6 +12,7 @@ shape    := a word of `shapes` in data/rugs.toml, in six languages; samples and 
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
@@ -25,10 +26,10 @@ from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused,
 from domain.kernel.problems import ProblemKind
 
 Patterns = dict[str, re.Pattern[str]]
-SHAPES: Final[Patterns] = {n: re.compile("(?i)" + "|".join(forms)) for n, forms in load("rugs")["shapes"].items()}
-CONSTRUCTIONS: Final[Patterns] = {
-    name: re.compile("(?i)" + "|".join(forms)) for name, forms in load("rugs")["constructions"].items()
-}
+SHAPES, CONSTRUCTIONS = (
+    {name: re.compile("(?i)" + "|".join(forms)) for name, forms in load("rugs")[what].items()}
+    for what in ("shapes", "constructions")
+)
 _NOMINALS: Final = {(w, d): nominal for nominal, pairs in load("rugs")["nominals"].items() for w, d in pairs}
 _RUNNER_WIDTH: Final = 4200
 _SMALLEST: Final = 1500
@@ -40,21 +41,22 @@ def _named(patterns: Patterns, text: str) -> str | None:
     return next((name for name, found in patterns.items() if found.search(text)), None)
 
 
-@cell_parser(kept=4096)
-def parse_construction(text: str, given: str) -> Parsed[str]:
-    """How a rug was made (one of CONSTRUCTIONS). Problem: unreadable."""
-    found = _named(CONSTRUCTIONS, given.replace("_", " "))
-    return Parsed(found) if found else unreadable(text, "is no construction of rugs that is known")
+def _one_of(patterns: Patterns, what: str) -> Callable[[str], Parsed[str]]:
+    """Return a parser of the words that the patterns name. Problem: unreadable."""
+
+    @cell_parser()
+    def parse(text: str, given: str) -> Parsed[str]:
+        found = _named(patterns, given.replace("_", " "))
+        return Parsed(found) if found else unreadable(text, f"is no {what} of rugs that is known")
+
+    return parse
 
 
-@cell_parser(kept=4096)
-def parse_shape(text: str, given: str) -> Parsed[str]:
-    """A rug's shape from its own column (one of SHAPES). Problem: unreadable."""
-    found = _named(SHAPES, given.replace("_", " "))
-    return Parsed(found) if found else unreadable(text, "is no shape of rugs that is known")
+parse_construction: Final = _one_of(CONSTRUCTIONS, "construction")
+parse_shape: Final = _one_of(SHAPES, "shape")
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_indoor_outdoor(text: str, given: str) -> Parsed[str]:
     """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
     low = given.lower()

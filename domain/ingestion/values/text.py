@@ -150,12 +150,8 @@ def stated(text: str) -> str | None:
     return None if len(cleaned) <= _LONGEST_PLACEHOLDER and cleaned.lower() in PLACEHOLDERS else cleaned
 
 
-def _nothing(text: str) -> Parsed[Any]:
-    return NOTHING
-
-
 def cell_parser(
-    longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = _nothing
+    longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = lambda text: NOTHING
 ) -> Callable[[Callable[Concatenate[str, str, P], Parsed[T]]], Callable[Concatenate[str, P], Parsed[T]]]:
     """Make a parser of cells from one that is given a cell's text as it is and cleaned.
 

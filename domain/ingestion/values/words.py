@@ -62,7 +62,6 @@ def parse_boolean(text: str) -> Parsed[bool]:
     return NOTHING if given is None else unreadable(text, "is neither yes nor no")
 
 
-@lru_cache(maxsize=4096)
 def parse_assembly(text: str) -> Parsed[bool]:
     """Whether the buyer has to assemble. Problem: unreadable."""
     given = text.strip()
@@ -71,7 +70,7 @@ def parse_assembly(text: str) -> Parsed[bool]:
     return Parsed(True) if _ASSEMBLY_YES.search(given) else parse_boolean(text)
 
 
-@cell_parser(kept=1024)
+@cell_parser()
 def parse_freight_class(text: str, given: str) -> Parsed[str]:
     """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
     match = re.fullmatch(r"(?i)(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given)
@@ -127,14 +126,14 @@ def parse_components(text: str, given: str) -> Parsed[tuple[Component, ...]]:
     return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_number(text: str, given: str) -> Parsed[Decimal]:
     """A plain number. Problem: unreadable."""
     is_number = re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given)
     return Parsed(Decimal(given)) if is_number else unreadable(text, "is no number")
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_count(text: str, given: str) -> Parsed[int]:
     """A whole number from 1. Problems: unreadable, out_of_range."""
     match = re.fullmatch(
@@ -153,7 +152,6 @@ def category_levels(text: str) -> tuple[str, ...]:
     return tuple(level for piece in levels if (level := stated(piece)))
 
 
-@lru_cache(maxsize=4096)
 def parse_sturdy(text: str) -> Parsed[bool]:
     """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
     if edition := re.search(r"(?i)f2057\s*[-–]\s*(\d{2,4})", text):
@@ -161,7 +159,6 @@ def parse_sturdy(text: str) -> Parsed[bool]:
     return parse_boolean(text)
 
 
-@lru_cache(maxsize=1024)
 def parse_tsca(text: str) -> Parsed[bool]:
     """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
     if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
@@ -169,20 +166,19 @@ def parse_tsca(text: str) -> Parsed[bool]:
     return parse_boolean(text)
 
 
-@lru_cache(maxsize=4096)
 def parse_warning(text: str) -> Parsed[bool]:
     """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
     return Parsed(True) if _WARNING.search(text) else parse_boolean(text)
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_brick(text: str, given: str) -> Parsed[str]:
     """A GPC brick code of eight digits. Problem: unreadable."""
     match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
     return Parsed(match[1]) if match else unreadable(text, "is no GPC brick code")
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_status(text: str, given: str) -> Parsed[bool]:
     """Whether a status says that the item is discontinued. Problem: unreadable."""
     low = given.lower()
@@ -192,7 +188,7 @@ def parse_status(text: str, given: str) -> Parsed[bool]:
     return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is no status that is known")
 
 
-@cell_parser(longest=500, kept=4096)
+@cell_parser(longest=500)
 def parse_country(text: str, given: str) -> Parsed[str]:
     """The ISO 3166-1 alpha-2 code that a code or name means.
 

@@ -37,6 +37,7 @@ from domain.kernel.money import EXPONENTS
 # Headers as vendors write them, brought to one form that a vocabulary can be asked by.
 
 
+_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("words").items()}
 _SMALL: Final = "a-zß-öø-ÿа-яё"
 _LARGE: Final = "A-ZÀ-ÖØ-ÞА-ЯЁ"
 _CAMEL: Final = re.compile(rf"(?<=[{_SMALL}])(?=[{_LARGE}])|(?<=[{_LARGE}])(?=[{_LARGE}][{_SMALL}])")
@@ -58,8 +59,6 @@ _METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)"
 _OF_PACKAGE: Final = re.compile(r"ship|pack|carton|box", re.I)
 """Names in a path that change what the names below them say."""
 _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
-_NO_CURRENCIES: Final = frozenset("all top map cup try".split())
-_NO_UNITS: Final = frozenset("m g t pie pies ft".split())
 _CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _LONGEST_PLAIN: Final = 1_000
 _MOST_SLASHED: Final = 3
@@ -91,7 +90,7 @@ def plain_words(text: str) -> str:
 
 def is_currency(word: str) -> bool:
     """Return whether a word is a currency's code and nothing else that headers say (`map`, `top`)."""
-    return word in EXPONENTS and word not in _NO_CURRENCIES
+    return word in EXPONENTS and word not in _LISTS["no_currencies"]
 
 
 def _unit(word: str) -> str | None:
@@ -101,7 +100,7 @@ def _unit(word: str) -> str | None:
 def _unit_in(words: Sequence[str], bracketed: Sequence[str]) -> str | None:
     """Return the unit that a header names: in Cyrillic letters, in brackets, or by its last two words."""
     cyrillic = (_CYRILLIC_UNITS[word] for word in words if word in _CYRILLIC_UNITS)
-    behind = (unit for word in words[:0:-1][:2] if word not in _NO_UNITS and (unit := _unit(word)))
+    behind = (unit for word in words[:0:-1][:2] if word not in _LISTS["no_units"] and (unit := _unit(word)))
     named = next(cyrillic, None) or next(filter(None, map(_unit, bracketed)), None) or next(behind, None)
     return named or ("g" if len(words) > 1 and words[-1] == "g" else None)
 
@@ -173,10 +172,6 @@ _ENDINGS: Final = (
 )
 """How words are inflected: Romance endings and what may stand for them, then Germanic ones."""
 _SHORTEST_BASE: Final = 4
-_WORDS_OF_HEADERS: Final = load("words")
-_NO_PARTS: Final = frozenset(phrases(_WORDS_OF_HEADERS["no_parts"]))
-_FILLERS: Final = frozenset(phrases(_WORDS_OF_HEADERS["fillers"]))
-_LOCAL_UNITS: Final = frozenset(phrases(_WORDS_OF_HEADERS["local_units"]))
 _FIGURES: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _SIDE_LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
@@ -279,13 +274,13 @@ def known(word: str) -> Concepts:
 
 def is_filler(word: str) -> bool:
     """Return whether a word says nothing by itself (`of`, `für`)."""
-    return word in _FILLERS
+    return word in _LISTS["fillers"]
 
 
 def _is_part(word: str) -> bool:
     """Return whether a compound may have this part: a known word, or a stem with an ending that is short."""
     stemmed = any(word[: len(word) - end] in _STEMS for end in range(_PART_ENDING + 1))
-    return word not in _NO_PARTS and (word in _WORDS or stemmed)
+    return word not in _LISTS["no_parts"] and (word in _WORDS or stemmed)
 
 
 def _parts(word: str) -> tuple[str, ...]:
@@ -375,9 +370,7 @@ def concepts_in(words: Sequence[Word]) -> Concepts:
 
 def _is_noise(word: str) -> bool:
     """Return whether a word is a unit or a currency beside the others."""
-    if word in _LOCAL_UNITS or is_currency(word):
-        return True
-    return bool(unit_named(word) or weight_unit_named(word)) and not known(word)
+    return word in _LISTS["local_units"] or is_currency(word) or (bool(_unit(word)) and not known(word))
 
 
 def words_in(text: str) -> list[Word]:
@@ -412,7 +405,6 @@ def read_heading(text: str) -> Reading:
     return Reading()
 
 
-_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("words").items()}
 NOT_DROPPED: Final = _LISTS["not_dropped"]
 """Words that change what stands behind them."""
 _SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
@@ -420,7 +412,6 @@ _PREFIXED: Final = frozenset(
     "features media tags materials category_path cartons incoming option_name option_value colour".split()
 )
 _NOT_IN_METAFIELDS: Final = frozenset("colour title materials media tags features finish".split())
-_PATH_TAILS: Final = frozenset("value amount text name current".split())
 _ZERO_BASED: Final = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
 _LATER_VARIANT: Final = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
 _ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*/,]\s*([wdhlbt]))?(?![a-z])", re.I)
@@ -515,7 +506,7 @@ def _hits(form: str) -> tuple[str, Hits] | None:
     while form not in PHRASES and len(parts) > 1 and (parts[0] in _LISTS["path_words"] or parts[0] == "#"):
         parts = parts[1:]
         form = " ".join(parts)
-    if form not in PHRASES and len(parts) > 1 and parts[-1] in _PATH_TAILS:
+    if form not in PHRASES and len(parts) > 1 and parts[-1] in _LISTS["path_tails"]:
         form = " ".join(parts[:-1])
     return (form, PHRASES[form]) if form in PHRASES else None
 

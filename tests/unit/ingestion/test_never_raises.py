@@ -98,7 +98,9 @@ def test_readers_answer_any_text(read: Callable[[str], Parsed[Any]], value: str)
 def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.clean(value), str)
     assert isinstance(text.plain(value), str)
-    assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
+    assert all(
+        url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).value or ()
+    )
     media.addresses(value, "https://cdn.vendor.example/")
     stock.stock_in_value(value)
     readers.pairs(value)

@@ -181,7 +181,7 @@ def test_declarations_are_not_stretched() -> None:
 )
 def test_addresses(text: str, count: int) -> None:
     found = addresses(text)
-    assert (len(found.urls), found.faults) == (count, ())
+    assert (len(found.value or ()), found.faults) == (count, ())
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_addresses(text: str, count: int) -> None:
 )
 def test_addresses_that_are_not_fetched(text: str, problem: str) -> None:
     found = addresses(text)
-    assert (found.urls, [fault.problem for fault in found.faults]) == ((), [problem])
+    assert (found.value, [fault.problem for fault in found.faults]) == ((), [problem])
 
 
 def test_roles() -> None:
