@@ -17,7 +17,7 @@ import pytest
 
 import domain.ingestion
 from domain.catalogue import search
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.evidence import Traits, traits_of
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
@@ -123,7 +123,7 @@ def _bound(found: Callable[..., object], rest: list[Any], many: bool) -> Read:
 
 def _cell(name: str) -> Read:
     settings = FeedSettings(currency="usd")
-    plan = compile_plan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
+    plan = ReadPlan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
     return lambda text: normalise(Group("k", [(2, [text])]), plan)
 
 

@@ -10,34 +10,24 @@ from functools import lru_cache
 from typing import Any, Final
 
 from domain.catalogue.data import Component, VariantData
-from domain.ingestion.data import load, meanings
-from domain.ingestion.drafts.draft import ProductDraft, RowDraft
+from domain.ingestion.data import expressions, load, meanings
+from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.labels import words_in
-from domain.ingestion.values.parsed import Parsed, quoted
-from domain.ingestion.values.quantities import length, parse_length, parse_weight, unit_named
+from domain.ingestion.values.labels import BED, PILLOW, RUG, TRADE, kind_of, side_of, words_in
+from domain.ingestion.values.quantities import measured, parse_length, parse_weight, unit_named
 from domain.ingestion.values.rugs import parse_construction
-from domain.ingestion.values.sides import BED, PILLOW, RUG, TRADE, kind_of, side_of
-from domain.ingestion.values.text import line_of_text
+from domain.ingestion.values.text import Parsed, line_of_text, quoted
 from domain.ingestion.values.words import parse_materials
-from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 500
 _SUBTITLE: Final = 120
-_SEVERAL: Final = re.compile(
-    r"(?i)(?<![\w.])\d{1,2}[ -]?(?:pcs?|pieces?)\b|[^\W\d_]\s\+\s?[^\W\d_]"
-    r"|\b(?:bedroom|bed|dining|dinette|table|patio|living room|sofa|conversation|bistro|outdoor|vanity|desk) set\b"
+(_SEVERAL, _WHOLE, _BED_SIZE, _ABOUT_SIZE, _UPRIGHT, _LYING, _OTHERS, _VAGUE, _RULE) = (
+    expressions("pieces")[name] for name in "several whole bed_size about_size upright lying others vague rule".split()
 )
-_WHOLE: Final = re.compile(r"(?i)sectional|modular|bunk|mattress|panels?\b|wall unit")
-"""Sets whose pieces stand together and have one size."""
 _BED_SET: Final = re.compile(r"(?i)\bbed(?:room)? set\b")
-_BED_SIZE: Final = re.compile(r"(?i)\b(?:twin|full|queen|king|single|double)\b")
 _LABEL: Final = re.compile(r"\s*+([^\W\d_][^\W\d_ /&-]{0,20}(?:[ /&-][^\W\d_]{1,20}){0,3})\s*+:\s*+(?=[\d(.])")
 _ANY_LABEL: Final = re.compile(r"[^\W\d_]\s*+:\s*+[\d(.]")
 _SIZE_WORD: Final = re.compile(r"(?i)\s+(?:size|dimensions?|dims?|measurements?)$")
-_ABOUT_SIZE: Final = re.compile(
-    r"(?i)\b(?:size|dim\w*|measure\w*|overall|product|total|assembled|item|seat|seating|arm|reclin\w+|extend\w+|maße)\b"
-)
 _NO_PIECE: Final = re.compile(r"(?i)\b(?:size|dimensions?|dims?|measurements?)$")
 _PIECES: Final = re.compile(r"(?i)(?<![\w.])(\d{1,2})[ -]?(?:pcs?|pieces?)\b")
 _CODES: Final[Mapping[str, Sequence[str]]] = load("pieces")["codes"]
@@ -156,20 +146,9 @@ _NUMBER: Final = r"\d{1,4}(?:[.,]\d{1,2})?"
 _SIZE: Final = re.compile(
     rf"(?i)(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])"
 )
-_UPRIGHT: Final = re.compile(
-    r"(?i)mirror|door|panel|headboard|screen|curtain|blind|window|art\b|painting|poster|print|board|front|frame|wall|clock|cabinet"
-)
-_LYING: Final = re.compile(
-    r"(?i)table(?!.{0,9}lamp)|desk|bench|\bmats?\b|mattress|worktop|rug|carpet|blanket|throw|towel"
-)
 _DIGIT: Final = re.compile(r"\d")
 _CROSS: Final = re.compile(r"(?i)\d\s?[x×]\s?\d")
 _LAST: Final = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
-_OTHERS: Final = re.compile(
-    r"(?i)\b(?:for|fits?|up to|holds?|and|with|per|frame|cover|insert|pictures?|photos?|tv|opening|inner|leaf|leaves)\b"
-    r"|w/|[&+]"
-)
-"""Words beside which a size may be another thing's, or one piece's of several."""
 _OFF: Final = 60
 """Hundredths of an inch by which figures may differ for rounding."""
 
@@ -198,7 +177,10 @@ def with_title(row: RowDraft, columns: Mapping[str, Any]) -> Mapping[str, Any]:
     stated = _figures(columns)
     if kind != BED and set(titled) == {"width", "depth"} and not _is_deep(title, _figures(titled), stated):
         if columns and not all(_near(figure, stated.values()) for figure in _figures(titled).values()):
-            _tell(row, f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.")
+            row.conflict(
+                "dimensions",
+                f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.",
+            )
         return columns
     return _fuller(row, found[0], columns, titled, is_bed=kind == BED)
 
@@ -215,7 +197,7 @@ def _in_titles_unit(row: RowDraft, title: str, columns: Mapping[str, Any]) -> Ma
         or any(float(value) > 2 * float(match[1].replace(",", ".")) for value in presumed.values())
     ):
         return columns
-    return {**columns, **{side: length(value, unit) for side, value in presumed.items()}}
+    return {**columns, **{side: measured(value, unit) for side, value in presumed.items()}}
 
 
 def _figures(sides: Mapping[str, Any]) -> dict[str, int]:
@@ -237,11 +219,11 @@ def _fuller(
     if all(_near(figure, said.values()) for figure in shared.values()):
         if any(not _near(said[side], [figure]) for side, figure in shared.items()):
             detail = "in the title says more than the columns, which differ; the title's sides are kept."
-            _tell(row, f"{quoted(text)} {detail}")
+            row.conflict("dimensions", f"{quoted(text)} {detail}")
         return {**columns, **{side: titled[side] for side in said}}
     if not is_bed:
         # Of a bed a title names the size of the mattress.
-        _tell(row, f"{quoted(text)} in the title is not what the columns say; these are kept.")
+        row.conflict("dimensions", f"{quoted(text)} in the title is not what the columns say; these are kept.")
     return columns
 
 
@@ -264,10 +246,6 @@ def _near(figure: int, others: Iterable[int]) -> bool:
     return any(abs(figure - other) <= max(_OFF, other // 50) for other in others)
 
 
-def _tell(row: RowDraft, detail: str) -> None:
-    row.product.tell("dimensions", ProblemKind.CONFLICT, detail, row.line)
-
-
 # Facts in texts.
 
 _FIELDS: Final = meanings(load("pieces")["labels"])
@@ -277,11 +255,6 @@ _LINE: Final = re.compile(
 _MOST: Final = 65_536
 _HIGHEST_PILE: Final = 400
 """Hundredths of an inch; a pile that is said to be higher was given in another unit than it is written in."""
-_VAGUE: Final = re.compile(r"(?i)\b(?:var(?:y|ies|ious)|see|multiple|assorted|any|custom|choose|select|as shown)\b")
-_RULE: Final = re.compile(
-    r"(?i)\b(?:CFR|ASTM|TSCA|BIFMA|UFAC|CPSC|CPSIA)\b|\bCARB\b|\bTB ?-?117|\bprop(?:osition)?\.? ?65\b|\bFMVSS\b|\bCGSB\b|^(?-i:(?:[A-Z]{2,5} )+)[\d.-]+$"
-)
-"""Rules that an item meets, which vendors list among its materials; they are kept as features."""
 _LONGEST_RULE: Final = 400
 _WORDS: Final = 5
 """A selling point of so many words may be how a rug is made (`100% Hand Tufted`); longer ones tell stories."""

@@ -10,8 +10,8 @@ from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Ru
 from domain.catalogue.statements import VariantStatement
 from domain.catalogue.trimming import Excess
 from domain.ingestion.values.dimensions import Spread
-from domain.ingestion.values.parsed import Fault, Parsed
-from domain.ingestion.values.sides import kind_of
+from domain.ingestion.values.labels import kind_of
+from domain.ingestion.values.text import Fault
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -174,14 +174,12 @@ class RowDraft:
         for fault in faults:
             self.product.tell(name, fault.problem, fault.detail, self.line, column)
 
-    def taken(self, name: str, column: str, parsed: Parsed[Any]) -> Any:
-        """The value of what was parsed, its faults reported."""
-        if parsed.faults:
-            self.report(name, column, parsed.faults)
-        return parsed.value
+    def conflict(self, name: str, detail: str) -> None:
+        """Note that what the row states of a field contradicts something else."""
+        self.product.tell(name, ProblemKind.CONFLICT, detail, self.line)
 
     def kind(self) -> str:
-        """The kind (`sides.kind_of`) of the product a row belongs to, by its category and title."""
+        """Return the kind (`labels.kind_of`) of the product a row belongs to, by its category and title."""
         product = self.product
         if product.kind is None:
             product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))
