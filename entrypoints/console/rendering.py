@@ -14,8 +14,6 @@ from entrypoints.console import formatting
 from entrypoints.http.exchange import Response
 
 T = TypeVar("T")
-COMPONENTS: Final = ("icons", "parts", "forms", "charts", "products")
-"""The templates whose macros every other one has."""
 STATIC: Final = "/console/static/"
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 
@@ -91,9 +89,10 @@ class _Environment(Environment):
     """Reads a property that a JSON object lacks as none; a name that nothing defines is still an error."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if isinstance(obj, dict) and not hasattr(obj, attribute):
-            return obj.get(attribute)
-        return super().getattr(obj, attribute)
+        try:
+            return getattr(obj, attribute)
+        except AttributeError:
+            return obj.get(attribute) if isinstance(obj, dict) else super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         return obj.get(argument) if isinstance(obj, dict) else super().getitem(obj, argument)
@@ -118,10 +117,9 @@ def environment() -> Environment:
         "number": formatting.number,
         "size": formatting.size,
     }
-    for name in COMPONENTS:
-        # Macros are there in every template under their names: a block that is rendered alone runs no import of its template.
-        module = made.get_template(f"components/{name}.html").module
-        made.globals.update({known: value for known, value in vars(module).items() if isinstance(value, Macro)})
+    # As globals, for a block that is rendered alone runs no import of its template.
+    macros = vars(made.get_template("macros.html").module)
+    made.globals |= {name: value for name, value in macros.items() if isinstance(value, Macro)}
     return made
 
 
