@@ -1,9 +1,8 @@
 """A person's own account: who they are, how they sign in, where they are signed in, and what their session shows."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from domain.kernel.errors import DomainError
 from domain.kernel.names import validate_name
 from domain.kernel.paging import PageRequest
 from entrypoints.console.context import PageContext, Pages, sudo
@@ -19,25 +18,18 @@ _YEAR: Final = 365 * 86400
 pages: Final = Pages("/console", who="person")
 
 
-def _render(page: PageContext, template: str, **values: Any) -> Response:
-    """Render a page with the menu, or without one for whoever belongs to no organisation."""
-    layout = "plain.html" if page.person.principal is None else "layout.html"
-    return page.render(f"account/{template}.html", layout=layout, **values)
-
-
 @pages.get("/account")
 async def show_account(page: PageContext) -> Response:
     """Show all of it at a glance."""
-    user, parts, accounts = page.person.user, page.dependencies, page.dependencies.accounts
-    return _render(
-        page,
-        "account",
-        has_password=await accounts.passwords.has_one(user.id),
-        asks_for_code=await accounts.factors.asks_for_code(user.id),
-        codes_left=await accounts.factors.codes_left(user.id),
-        passkeys=await accounts.passkeys.of_user(user.id),
-        sessions=await parts.sessions.list_of(user.id),
-        events=await parts.people.events(user.id, 30),
+    user, parts, accounts = page.person.user.id, page.dependencies, page.dependencies.accounts
+    return page.render(
+        "account/account.html",
+        has_password=await accounts.passwords.has_one(user),
+        asks_for_code=await accounts.factors.asks_for_code(user),
+        codes_left=await accounts.factors.codes_left(user),
+        passkeys=await accounts.passkeys.of_user(user),
+        sessions=await parts.sessions.list_of(user),
+        events=await parts.people.events(user, 30),
     )
 
 
@@ -71,31 +63,25 @@ async def end_session(page: PageContext) -> Response:
 @sudo(PASSWORD, own=True)
 async def change_password(page: PageContext) -> Response:
     """Set another password, or a first one."""
-    user, passwords, refused = page.person.user, page.dependencies.accounts.passwords, None
-    if page.sent:
-        try:
-            await passwords.change(user, page.form["password"], page.person.session, page.visitor)
-            return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
-        except DomainError as error:
-            refused = error
-    return _render(page, "password", refused=refused, has_password=await passwords.has_one(user.id))
+    user, passwords = page.person.user, page.dependencies.accounts.passwords
+    if page.submitted:
+        await passwords.change(user, page.form["password"], page.person.session, page.visitor)
+        return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
+    return page.render("account/password.html", has_password=await passwords.has_one(user.id))
 
 
 @pages.form("/account/codes")
 @sudo(CODES, own=True)
 async def turn_codes_on(page: PageContext) -> Response:
     """Turn one-time codes on: the app reads the secret, then shows its first code."""
-    user, factors, refused = page.person.user, page.dependencies.accounts.factors, None
-    if page.sent:
-        try:
-            made = await factors.confirm(user, page.form["code"], page.visitor)
-            return _render(page, "recovery_codes", codes=made, first=True)
-        except DomainError as error:
-            refused = error
+    user, factors = page.person.user, page.dependencies.accounts.factors
+    if page.submitted:
+        made = await factors.confirm(user, page.form["code"], page.visitor)
+        return page.render("account/recovery_codes.html", codes=made, first=True)
     if await factors.asks_for_code(user.id):
-        return _render(page, "codes_on", refused=refused, codes_left=await factors.codes_left(user.id))
+        return page.render("account/codes_on.html", codes_left=await factors.codes_left(user.id))
     enrolment = await factors.enrolling(user) or await factors.enrol(user)
-    return _render(page, "codes", refused=refused, enrolment=enrolment)
+    return page.render("account/codes.html", enrolment=enrolment)
 
 
 @pages.post("/account/codes/off")
@@ -111,21 +97,18 @@ async def turn_codes_off(page: PageContext) -> Response:
 async def renew_recovery_codes(page: PageContext) -> Response:
     """Make other recovery codes, shown this once."""
     made = await page.dependencies.accounts.factors.renew_codes(page.person.user, page.visitor)
-    return _render(page, "recovery_codes", codes=made, first=False)
+    return page.render("account/recovery_codes.html", codes=made, first=False)
 
 
 @pages.form("/account/passkeys")
 @sudo(PASSKEYS, own=True)
 async def add_passkey(page: PageContext) -> Response:
     """Show the person's passkeys; a form adds one that the browser has just made."""
-    user, service, form, refused = page.person.user, page.dependencies.accounts.passkeys, page.form, None
-    if page.sent:
-        try:
-            await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
-            return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
-        except DomainError as error:
-            refused = error
-    return _render(page, "passkeys", refused=refused, passkeys=await service.of_user(user.id))
+    user, service, form = page.person.user, page.dependencies.accounts.passkeys, page.form
+    if page.submitted:
+        await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
+        return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
+    return page.render("account/passkeys.html", passkeys=await service.of_user(user.id))
 
 
 @pages.post("/account/passkeys/options")
@@ -135,43 +118,32 @@ async def registration_options(page: PageContext) -> Response:
     return page.json((await page.dependencies.accounts.passkeys.registration(page.person.user)).options)
 
 
-@pages.post("/account/passkeys/<passkey>/rename")
+@pages.post("/account/passkeys/<passkey>/<any(rename, remove):what>")
 @sudo(PASSKEYS, own=True)
-async def rename_passkey(page: PageContext) -> Response:
-    """Call a passkey something else."""
-    await page.dependencies.accounts.passkeys.rename(page.person.user, page.ids["passkey"], page.form["name"])
-    return page.redirect(PASSKEYS, "The passkey is renamed.")
-
-
-@pages.post("/account/passkeys/<passkey>/remove")
-@sudo(PASSKEYS, own=True)
-async def remove_passkey(page: PageContext) -> Response:
-    """Forget a passkey."""
-    await page.dependencies.accounts.passkeys.remove(page.person.user, page.ids["passkey"], page.visitor)
-    return page.redirect(PASSKEYS, "The passkey is removed.")
+async def change_passkey(page: PageContext) -> Response:
+    """Call a passkey something else, or forget it."""
+    service, user, passkey = page.dependencies.accounts.passkeys, page.person.user, page.ids["passkey"]
+    if page.ids["what"] == "rename":
+        await service.rename(user, passkey, page.form["name"])
+    else:
+        await service.remove(user, passkey, page.visitor)
+    return page.redirect(PASSKEYS, f"The passkey is {page.ids['what']}d.")
 
 
 @pages.form("/confirm")
 async def confirm(page: PageContext) -> Response:
     """Prove once more who one is, and go on."""
-    accounts, user, session = page.dependencies.accounts, page.person.user, page.person.session
-    form, target, refused = page.form, safe_target(page.form["next"] or page.query["next"]), None
-    if page.sent:
-        try:
-            if "answer" in form:
-                session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
-            else:
-                session = await accounts.passwords.prove(
-                    user, session, form["password"], form.get("code"), page.visitor
-                )
-            _, secret = await page.dependencies.sessions.renew(session, user, page.visitor)
-            return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.look()])
-        except DomainError as error:
-            refused = error
-    return _render(
-        page,
-        "confirm",
-        refused=refused,
+    accounts, user, session, form = page.dependencies.accounts, page.person.user, page.person.session, page.form
+    target = safe_target(form["next"] or page.query["next"])
+    if page.submitted:
+        if "answer" in form:
+            session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
+        else:
+            session = await accounts.passwords.prove(user, session, form["password"], form.get("code"), page.visitor)
+        _, secret = await page.dependencies.sessions.renew(session, user, page.visitor)
+        return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.look()])
+    return page.render(
+        "account/confirm.html",
         next=target,
         has_password=await accounts.passwords.has_one(user.id),
         asks_for_code=await accounts.factors.asks_for_code(user.id),

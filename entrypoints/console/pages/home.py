@@ -10,7 +10,6 @@ from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.http.exchange import Response
 
-Json = Mapping[str, Any]
 _SHOWN: Final = 10
 """Tasks of one kind, and sources, that are shown at once; the lists behind the links have all of them."""
 _FAILING: Final = ("degraded", "blocked", "disabled")
@@ -19,7 +18,7 @@ pages: Final = Pages(section="Home")
 
 
 class Task(NamedTuple):
-    """Something that needs a person: where it is done, and how much of it there is as words."""
+    """Something that needs a person, and where it is done."""
 
     title: str
     text: str
@@ -37,10 +36,9 @@ async def show_home(page: PageContext) -> Response:
     counts, pairs, endpoints, strips, usage = await asyncio.gather(
         _changed_today(page), _pair_tasks(page), _endpoint_tasks(page), run_strips(page, first), _usage(page)
     )
-    waiting = [task for source in sources if (task := _source_task(source)) is not None]
     kinds = (
         (pairs, "pair", "/console/matching"),
-        (waiting, "source that needs you", "/console/sources"),
+        ([task for source in sources for task in _source_tasks(source)], "source that needs you", "/console/sources"),
         (endpoints, "failing endpoint", "/console/developers/webhooks"),
     )
     return page.render(
@@ -58,48 +56,45 @@ async def show_home(page: PageContext) -> Response:
 async def _changed_today(page: PageContext) -> EventCounts | None:
     if not page.may("products:read"):
         return None
-    now = page.dependencies.clock.now().astimezone(UTC)
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = page.dependencies.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     found: EventCounts = await page.service("changes").changes.counts(page.principal.tenant, midnight)
     return found
 
 
-def _source_task(source: Json) -> Task | None:
+def _source_tasks(source: Mapping[str, Any]) -> list[Task]:
     reason, place = source.get("status_reason", {}), f"/console/sources/{source['id']}"
     if reason.get("code") == "mapping_required":
-        return Task(f"{source['name']}: what do its columns mean?", "A mapping waits for your word.", place, "warn")
+        return [Task(f"{source['name']}: what do its columns mean?", "A mapping waits for your word.", place, "warn")]
     if source["status"] not in _FAILING:
-        return None
+        return []
     text = reason.get("message") or "Its runs have been failing."
-    return Task(
-        f"{source['name']} is {source['status']}", text, place, "warn" if source["status"] == "degraded" else "bad"
-    )
+    tone = "warn" if source["status"] == "degraded" else "bad"
+    return [Task(f"{source['name']} is {source['status']}", text, place, tone)]
 
 
-async def _pair_tasks(page: PageContext) -> Sequence[Task]:
+async def _pair_tasks(page: PageContext) -> list[Task]:
     if not page.may("products:read"):
-        return ()
+        return []
     found = await page.api.get("/v1/match-pairs", status="open", limit=10)
-    if not (count := len(found["data"])):
-        return ()
+    count = len(found["data"])
     words = f"{count}{'+' if found['has_more'] else ''} {'pair' if count == 1 else 'pairs'} may be the same item"
-    return [Task(words, "Say of each whether it is.", "/console/matching", "info")]
+    return [Task(words, "Say of each whether it is.", "/console/matching", "info")] if count else []
 
 
-async def _endpoint_tasks(page: PageContext) -> Sequence[Task]:
+async def _endpoint_tasks(page: PageContext) -> list[Task]:
     if not page.may("webhooks:read"):
-        return ()
+        return []
     tasks = []
     for endpoint in (await page.api.get("/v1/webhook-endpoints", limit=20))["data"]:
-        place = f"/console/developers/webhooks/{endpoint['id']}"
+        url, place = endpoint["url"], f"/console/developers/webhooks/{endpoint['id']}"
         if endpoint["status"] == "disabled":
-            tasks.append(Task(f"{endpoint['url']} is disabled", "Nothing is delivered to it.", place, "bad"))
+            tasks.append(Task(f"{url} is disabled", "Nothing is delivered to it.", place, "bad"))
         elif endpoint.get("failing_since"):
-            tasks.append(Task(f"{endpoint['url']} fails", "Its deliveries have not succeeded lately.", place, "warn"))
+            tasks.append(Task(f"{url} fails", "Its deliveries have not succeeded lately.", place, "warn"))
     return tasks
 
 
-async def _usage(page: PageContext) -> Sequence[Json]:
+async def _usage(page: PageContext) -> Sequence[Mapping[str, Any]]:
     """Return the meters of which something is used or included."""
     found = (await page.api.get("/v1/usage"))["meters"] if page.may("usage:read") else ()
     return [one for one in found if one["used"] or one.get("included")]

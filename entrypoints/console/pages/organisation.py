@@ -6,7 +6,7 @@ from typing import Any, Final
 from domain.kernel.errors import PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.versions import SUPPORTED
-from domain.orgs.model import MANAGERS, OWNER, Invitation
+from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
 from domain.people.usecases.members import ROLES, MemberService
 from domain.people.usecases.organisations import OrgSettings
@@ -23,23 +23,20 @@ pages: Final = Pages(BASE, section="Organisation", scope="org:read")
 
 
 @members.get(title="Members")
-async def list_members(page: PageContext, refused: Refused | None = None) -> Response:
+async def list_members(page: PageContext) -> Response:
     """Show members, and to managers the invitations that wait."""
-    manages = page.principal.role in MANAGERS
     async with page.read() as tx:
         listed = await tx[OrgStore].members(PageRequest(limit=_LIMIT, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
-        if manages:
+        if page.manages:
             asked = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
             waiting = await tx[OrgStore].invitations(tx.now, asked)
     owns = page.principal.role == OWNER
     return page.render(
         "members/list.html",
-        refused=refused,
         members=listed,
         people=await page.dependencies.people.several([member.user for member in listed.items]),
         waiting=waiting,
-        manages=manages,
         owns=owns,
         roles=ROLES if owns else ROLES[1:],
         form=page.form,
@@ -81,26 +78,21 @@ async def change_role(page: PageContext) -> Response:
 @sudo(MEMBERS)
 async def remove_member(page: PageContext) -> Response:
     """Ask once more, then take a member away; oneself, to leave."""
-    user, refused = await page.dependencies.people.get(page.ids["member"]), None
+    user = await page.dependencies.people.get(page.ids["member"])
     async with page.read() as tx:
         member = await tx[OrgStore].member(user.email) if user is not None else None
     if user is None or member is None:
-        detail = "The organisation has no such member."
-        raise Refused({"status": 404, "code": "not_found", "title": "Not found", "detail": detail})
+        raise Refused({"status": 404, "title": "Not found", "detail": "The organisation has no such member."})
     leaves = user.id == page.person.user.id
-    if page.sent:
-        try:
-            async with page.transaction("members.remove", livemode=True) as tx:
-                removed = await (MemberService().leave(tx) if leaves else MemberService().remove(tx, user.id))
-        except Refused as error:
-            refused = error
-        else:
-            # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
-            await page.dependencies.sessions.end_tokens(removed.user, removed.org)
-            if leaves:
-                return page.redirect("/console/organisations", "You have left the organisation.", tone="info")
-            return page.redirect(MEMBERS, f"{removed.email} belongs to the organisation no more.")
-    return page.render("members/remove.html", refused=refused, user=user, member=member, leaves=leaves)
+    if not page.submitted:
+        return page.render("members/remove.html", user=user, member=member, leaves=leaves)
+    async with page.transaction("members.remove", livemode=True) as tx:
+        removed = await (MemberService().leave(tx) if leaves else MemberService().remove(tx, user.id))
+    # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
+    await page.dependencies.sessions.end_tokens(removed.user, removed.org)
+    if leaves:
+        return page.redirect("/console/organisations", "You have left the organisation.", tone="info")
+    return page.redirect(MEMBERS, f"{removed.email} belongs to the organisation no more.")
 
 
 @pages.get("/usage", scope="usage:read", title="Plan and usage")
@@ -120,16 +112,17 @@ async def show_usage(page: PageContext) -> Response:
     )
 
 
-@pages.get("/exports", scope="exports:read", title="Exports")
-async def list_exports(page: PageContext, refused: Refused | None = None) -> Response:
-    """Show all of them, newest first."""
-    found = await page.api.get("/v1/exports", limit=20, starting_after=page.cursor)
-    moving = any(one["status"] in ("pending", "running") for one in found["data"])
-    may_start = page.may("exports:write")
-    return page.render("organisation/exports.html", refused=refused, found=found, moving=moving, may_start=may_start)
+show_exports: Final = pages.show(
+    "/exports",
+    "organisation/exports.html",
+    limit=_LIMIT,
+    read={"found": "/v1/exports"},
+    scope="exports:read",
+    title="Exports",
+)
 
 
-@pages.post("/exports", scope="exports:write", again=list_exports)
+@pages.post("/exports", scope="exports:write", again=show_exports)
 async def start_export(page: PageContext) -> Response:
     """Start one."""
     body: dict[str, Any] = {"kind": page.form.get("kind", "products")}
@@ -139,24 +132,17 @@ async def start_export(page: PageContext) -> Response:
     return page.redirect(f"{BASE}/exports", "The export is being written. You can leave this page.", tone="info")
 
 
-@pages.get("/settings", title="Settings")
-async def show_settings(page: PageContext, refused: Refused | None = None) -> Response:
-    """Show what the organisation is called, and which API version requests get that name none."""
+@pages.form("/settings", title="Settings")
+async def change_settings(page: PageContext) -> Response:
+    """Show and change what the organisation is called, and which API version requests get that name none."""
+    if page.sent and not page.manages:
+        raise PermissionDenied("Only owners and admins change the organisation's settings.")
+    if page.submitted:
+        async with page.transaction("orgs.change", livemode=True) as tx:
+            version = page.form.get("api_version") or None
+            await OrgSettings(SUPPORTED.dates).change(tx, page.form.get("name"), version)
+        return page.redirect(f"{BASE}/settings", "Saved.")
     async with page.read() as tx:
         own = await tx[OrgStore].own()
     given = page.form if page.sent else {"name": own.name, "api_version": own.api_version or ""}
-    versions, manages = list(reversed(SUPPORTED.dates)), page.principal.role in MANAGERS
-    return page.render(
-        "organisation/settings.html", refused=refused, own=own, given=given, versions=versions, manages=manages
-    )
-
-
-@pages.post("/settings", again=show_settings)
-async def save_settings(page: PageContext) -> Response:
-    """Change them."""
-    if page.principal.role not in MANAGERS:
-        raise PermissionDenied("Only owners and admins change the organisation's settings.")
-    async with page.transaction("orgs.change", livemode=True) as tx:
-        version = page.form.get("api_version") or None
-        await OrgSettings(SUPPORTED.dates).change(tx, page.form.get("name"), version)
-    return page.redirect(f"{BASE}/settings", "Saved.")
+    return page.render("organisation/settings.html", own=own, given=given, versions=list(reversed(SUPPORTED.dates)))

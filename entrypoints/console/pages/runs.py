@@ -1,4 +1,4 @@
-"""Runs: a source's, one with moving progress, and its problems by kind and in the sheet's own cells."""
+"""Runs: one with moving progress, and its problems by kind and in the sheet's own cells."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,13 @@ from adapters.wire import runs as wire
 from domain.ingestion.reading import Excerpt
 from domain.kernel.errors import NotFound
 from domain.kernel.problems import Problem
-from domain.kernel.resource import View
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
 from domain.runs.usecases.excerpting import places_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from entrypoints.console.context import PageContext, Pages
-from entrypoints.console.pages.sources import READ, show_part
+from entrypoints.console.pages.sources import READ
 from entrypoints.console.rendering import Portion
 from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
@@ -32,12 +31,6 @@ _WIDEST: Final = 16
 """Columns of a sheet that are shown beside each other."""
 
 pages: Final = Pages("/console", section="Sources", scope=READ)
-
-
-@pages.get("/sources/<id>/runs")
-async def list_runs(page: PageContext) -> Response:
-    """Show all runs of a source."""
-    return await show_part(page, "runs", "sources/runs.html", 25)
 
 
 @pages.get("/runs/<id>")
@@ -72,16 +65,9 @@ def _state_of(run: Mapping[str, Any]) -> dict[str, Any]:
 @pages.get("/runs/<id>/progress")
 async def follow_run(page: PageContext) -> Response:
     """Stream the part of the run's page that moves."""
-    await page.api.get(f"/v1/runs/{page.ids['id']}")  # whoever may not read it, follows nothing
-
-    async def look() -> tuple[Mapping[str, Any], bool]:
-        async with page.read() as tx:
-            if (run := await tx[RunStore].get(page.ids["id"])) is None:
-                raise NotFound
-            state = _state_of(wire.RUN.render(run, View(page.principal.tenant, tx.now)))
-        return state, not state["open"]
-
-    return followed(page, "sources/run.html", "progress", look)
+    id = page.ids["id"]
+    await page.api.get(f"/v1/runs/{id}")  # whoever may not read it, follows nothing
+    return followed(page, "sources/run.html", lambda tx: tx[RunStore].get(id), wire.RUN, _state_of)
 
 
 @pages.get("/runs/<id>/sheet")

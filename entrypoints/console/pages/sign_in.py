@@ -36,41 +36,39 @@ async def _enter(page: PageContext, entered: Entered, target: str, notice: str |
 
 
 @pages.get(SIGN_IN)
-async def show_sign_in(page: PageContext, refused: DomainError | None = None) -> Response:
+async def show_sign_in(page: PageContext) -> Response:
     """Show the form for address and password."""
     target = safe_target(page.form["next"] or page.query["next"])
     if page.signed_in is not None and not page.sent:
         return page.redirect(target)
-    return page.render("sign_in/sign_in.html", refused=refused, next=target, email=page.form.get("email"))
+    return page.render("sign_in/sign_in.html", next=target, email=page.form.get("email"))
 
 
-@pages.post(SIGN_IN)
+@pages.post(SIGN_IN, again=show_sign_in)
 async def sign_in_by_password(page: PageContext) -> Response:
     """Sign in, or go on to the second step."""
     email, password = page.form.get("email"), page.form["password"]
-    try:
-        found = await page.dependencies.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
-    except DomainError as error:
-        return await show_sign_in(page, error)
+    found = await page.dependencies.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
     if isinstance(found, Entered):
         return await _enter(page, found, safe_target(page.form["next"]))
     return _show_code(page, found.token)
 
 
-def _show_code(page: PageContext, token: str, refused: DomainError | None = None) -> Response:
-    return page.render("sign_in/code.html", refused=refused, next=safe_target(page.form["next"]), token=token)
+def _show_code(page: PageContext, token: str) -> Response:
+    return page.render("sign_in/code.html", next=safe_target(page.form["next"]), token=token)
 
 
-@pages.post(f"{SIGN_IN}/code")
+@pages.post(f"{SIGN_IN}/code", again=show_sign_in)
 async def sign_in_by_code(page: PageContext) -> Response:
     """Take the second step."""
     token, code = page.form["token"], page.form["code"]
     try:
         found = await page.dependencies.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
-    except StepOver as error:
-        return await show_sign_in(page, error)
+    except StepOver:
+        raise
     except DomainError as error:
-        return _show_code(page, token, error)
+        page.refused = page.refusal(error)
+        return _show_code(page, token)
     return await _enter(page, found, safe_target(page.form["next"]))
 
 
@@ -80,14 +78,11 @@ async def passkey_options(page: PageContext) -> Response:
     return page.json((await page.dependencies.accounts.passkeys.sign_in(page.visitor)).options)
 
 
-@pages.post(f"{SIGN_IN}/passkey")
+@pages.post(f"{SIGN_IN}/passkey", again=show_sign_in)
 async def sign_in_by_passkey(page: PageContext) -> Response:
     """Sign in the person whose passkey has answered."""
     form, passkeys = page.form, page.dependencies.accounts.passkeys
-    try:
-        found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
-    except DomainError as error:
-        return await show_sign_in(page, error)
+    found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
     return await _enter(page, found, safe_target(form["next"]))
 
 
@@ -106,28 +101,22 @@ async def sign_in_by_link(page: PageContext) -> Response:
 @pages.form("/console/forgot")
 async def ask_for_link(page: PageContext) -> Response:
     """Ask for a link to set another password; the answer is the same whoever asks."""
-    email, refused = page.form.get("email") or page.query.get("email"), None
-    if page.sent:
-        try:
-            await page.dependencies.accounts.passwords.forgot(page.form.get("email"), page.visitor)
-        except DomainError as error:
-            refused = error
-    return page.render("sign_in/forgot.html", refused=refused, sent=page.sent and refused is None, email=email)
+    if page.submitted:
+        await page.dependencies.accounts.passwords.forgot(page.form.get("email"), page.visitor)
+    email = page.form.get("email") or page.query.get("email")
+    return page.render("sign_in/forgot.html", sent=page.submitted, email=email)
 
 
 @pages.form("/console/set-password/<secret>")
 async def set_password(page: PageContext) -> Response:
     """Set a password by a link from a mail."""
-    secret, passwords, refused = page.ids["secret"], page.dependencies.accounts.passwords, None
+    secret, passwords = page.ids["secret"], page.dependencies.accounts.passwords
     user = await passwords.of_link(secret)
-    if page.sent and user is not None:
-        try:
-            if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
-                return page.redirect(SIGN_IN, "Your password is set. Sign in with it.")
-            user = None
-        except DomainError as error:
-            refused = error
-    return page.render("sign_in/set_password.html", refused=refused, status=None if user else 410, user=user)
+    if page.submitted and user is not None:
+        if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
+            return page.redirect(SIGN_IN, "Your password is set. Sign in with it.")
+        user = None
+    return page.render("sign_in/set_password.html", status=None if user else 410, user=user)
 
 
 def _state(page: PageContext) -> str:
@@ -179,23 +168,18 @@ async def end_sso(page: PageContext) -> Response:
 @pages.form(f"{PAGE}<secret>")
 async def show_invitation(page: PageContext) -> Response:
     """Show who invites to what: to accept as whoever is signed in, to sign in first, or to set up an account."""
-    invitations, secret, refused = page.console.invitations, page.ids["secret"], None
-    if (offer := await invitations.look(secret)) is None:
-        raise NotFound(_OVER)
-    if page.sent:
-        try:
-            return await _accept(page, offer)
-        except DomainError as error:
-            # Somebody else may have been faster: what is there by now says what can be done yet.
-            refused, offer = error, await invitations.look(secret) or offer
-    me, place = page.signed_in.user if page.signed_in else None, f"{PAGE}{secret}"
+    secret = page.ids["secret"]
+    if (offer := await page.console.invitations.look(secret)) is None:
+        raise (page.refused or NotFound(_OVER))
+    if page.submitted:
+        return await _accept(page, offer)
+    me, place, wanted = page.signed_in.user if page.signed_in else None, f"{PAGE}{secret}", offer.invited.invitation
     return page.render(
         "invitations/one.html",
-        refused=refused,
         offer=offer,
-        wanted=offer.invited.invitation,
+        wanted=wanted,
         me=me,
-        fits=me is not None and me.email_key == offer.invited.invitation.email_key,
+        fits=me is not None and me.email_key == wanted.email_key,
         place=place,
         sign_in=sign_in_target(place),
         form=page.form,

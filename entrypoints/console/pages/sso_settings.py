@@ -2,18 +2,17 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import wraps
 from typing import Final
 
-from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
 from domain.orgs.usecases.service import confirm_role
 from domain.sso.model import JOINING
 from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
-from entrypoints.console.context import PageContext, Pages, Refused, View, sudo
-from entrypoints.console.formatting import LABELS
+from entrypoints.console.context import PageContext, Pages, View, sudo
+from entrypoints.console.rendering import LABELS
 from entrypoints.http.exchange import Response
 from ports.limits import Budget
 from ports.unit_of_work import Tx
@@ -25,13 +24,8 @@ _OWNERS: Final = "Only an owner sets up single sign-on: who is let in by it may 
 pages: Final = Pages(PLACE, section="Organisation")
 
 
-def _needs_owner(page: PageContext) -> None:
-    if page.principal.role != OWNER:
-        raise PermissionDenied(_OWNERS)
-
-
 @pages.get(title="Single sign-on", scope="org:read")
-async def show_settings(page: PageContext, refused: Refused | DomainError | None = None) -> Response:
+async def show_settings(page: PageContext) -> Response:
     """Show what is set up, and the next step."""
     _needs_owner(page)
     sso = page.dependencies.sso
@@ -45,7 +39,6 @@ async def show_settings(page: PageContext, refused: Refused | DomainError | None
         given = {name: getattr(connection, name) or "" for name in given}
     return page.render(
         "sso/settings.html",
-        refused=refused,
         connection=connection,
         domains=domains,
         proven=[one for one in domains if one.proven_at],
@@ -57,19 +50,19 @@ async def show_settings(page: PageContext, refused: Refused | DomainError | None
     )
 
 
-def _step(view: View) -> View:
-    """Guard a change that an owner makes; a refusal of it is shown on the page, beside what was typed."""
+def _needs_owner(page: PageContext) -> None:
+    if page.principal.role != OWNER:
+        raise PermissionDenied(_OWNERS)
 
-    @sudo(PLACE)
-    @wraps(view)
+
+def _step(rule: str, view: View) -> None:
+    """Register a change that an owner makes; a refusal of it is shown on the page, beside what was typed."""
+
     async def taken(page: PageContext) -> Response:
         _needs_owner(page)
-        try:
-            return await view(page)
-        except (Refused, DomainError) as error:
-            return await show_settings(page, error)
+        return await view(page)
 
-    return taken
+    pages.post(rule, again=show_settings)(sudo(PLACE)(taken))
 
 
 @asynccontextmanager
@@ -84,9 +77,7 @@ async def _take_turn(page: PageContext) -> None:
     await page.take_turn(Budget(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
 
 
-@pages.post("/save")
-@_step
-async def save(page: PageContext) -> Response:
+async def _save(page: PageContext) -> Response:
     """Set the provider up, once it answers as one does."""
     form, sso = page.form, page.dependencies.sso
     await _take_turn(page)
@@ -100,9 +91,7 @@ async def save(page: PageContext) -> Response:
     return page.redirect(PLACE, "The provider is set up.")
 
 
-@pages.post("/switch")
-@_step
-async def switch(page: PageContext) -> Response:
+async def _switch(page: PageContext) -> Response:
     """Enforce it, or not; turn it on or off; or forget it."""
     settings, act = page.dependencies.sso.settings, page.form["act"]
     if act not in LABELS["sso_acts"]:
@@ -126,18 +115,14 @@ async def _end_sessions(page: PageContext) -> None:
     await sso.rules.barred(page.principal.tenant.org, affected)
 
 
-@pages.post("/domains")
-@_step
-async def add_domain(page: PageContext) -> Response:
+async def _add_domain(page: PageContext) -> Response:
     """Name a domain, to prove it."""
     async with _transaction(page, "sso.add_domain") as tx:
         await page.dependencies.sso.settings.add_domain(tx, page.form.get("domain"))
     return page.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
-@pages.post("/domains/check")
-@_step
-async def check_domain(page: PageContext) -> Response:
+async def _check_domain(page: PageContext) -> Response:
     """Look for the domain's record now."""
     proofs, name = page.dependencies.sso.proofs, page.form["domain"]
     await _take_turn(page)
@@ -150,18 +135,23 @@ async def check_domain(page: PageContext) -> Response:
         async with _transaction(page, "sso.check_domain") as tx:
             await proofs.keep(tx, name, there)
         await _end_sessions(page)
-    notice = f"{name} has no such record yet. It may take an hour until name servers tell of it."
-    if there:
-        notice = f"{name} is proven."
-    elif there is None:
-        notice = f"The name servers of {name} did not answer. Try again in a while."
-    return page.redirect(f"{PLACE}#domains", notice, tone="good" if there else "bad")
+    notices = {
+        True: f"{name} is proven.",
+        False: f"{name} has no such record yet. It may take an hour until name servers tell of it.",
+        None: f"The name servers of {name} did not answer. Try again in a while.",
+    }
+    return page.redirect(f"{PLACE}#domains", notices[there], tone="good" if there else "bad")
 
 
-@pages.post("/domains/remove")
-@_step
-async def remove_domain(page: PageContext) -> Response:
+async def _remove_domain(page: PageContext) -> Response:
     """Name it no more."""
     async with _transaction(page, "sso.remove_domain") as tx:
         await page.dependencies.sso.settings.remove_domain(tx, page.form["domain"])
     return page.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
+
+
+_step("/save", _save)
+_step("/switch", _switch)
+_step("/domains", _add_domain)
+_step("/domains/check", _check_domain)
+_step("/domains/remove", _remove_domain)
