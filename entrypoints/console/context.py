@@ -51,6 +51,7 @@ encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 _FORWARDED: Final = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
 View: TypeAlias = Callable[["PageContext"], Awaitable[Response]]
 V = TypeVar("V", bound=View)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,24 +174,14 @@ class ConsoleApi:
         """POST under an Idempotency-Key of this form and body; `dry_run` is `true` or `explain`."""
         sent = b"" if body is None else encode(body)
         digest = blake2b(f"{self._once}\0{path}\0".encode() + sent, digest_size=16).hexdigest()
-        headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key")}
-        return await self._change("POST", path, sent, headers | ({"service-dry-run": dry_run} if dry_run else {}))
+        headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key"), "if-match": "*"}
+        headers |= {"service-dry-run": dry_run} if dry_run else {}
+        return msgspec.json.decode((await self._expect("POST", path, sent, headers)).body or b"null")
 
-    async def patch(self, path: str, body: Any, version: int | None = None) -> Any:
-        """PATCH what has that version; any, when none is given. Raises Refused (412) when it has changed since."""
-        return await self._change("PATCH", path, encode(body), {"if-match": f'"{version}"'} if version else {})
-
-    async def put(self, path: str, body: Any) -> Any:
-        """PUT, whatever the version."""
-        return await self._change("PUT", path, encode(body))
-
-    async def delete(self, path: str) -> Any:
-        """DELETE, whatever the version."""
-        return await self._change("DELETE", path)
-
-    async def _change(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> Any:
-        answered = (await self._expect(method, path, body, {"if-match": "*", **headers})).body
-        return msgspec.json.decode(answered) if answered else None
+    async def change(self, method: str, path: str, body: Any = None, version: int | None = None) -> None:
+        """PATCH, PUT or DELETE what has that version; any, when none is given. Raises Refused (412) when it has changed since."""
+        sent = b"" if body is None else encode(body)
+        await self._expect(method, path, sent, {"if-match": f'"{version}"' if version else "*"})
 
     async def _expect(self, *call: Any, **named: Any) -> Response:
         response = await self.send(*call, caller=self._caller, **named)
@@ -278,6 +269,8 @@ class PageContext:
     def __post_init__(self) -> None:
         """Offer what most views use under shorter names."""
         self.dependencies, self.cookies = self.console.dependencies, self.console.cookies
+        parts = self.dependencies
+        self.accounts, self.sessions, self.people, self.sso = parts.accounts, parts.sessions, parts.people, parts.sso
 
     @property
     def sent(self) -> bool:
@@ -337,6 +330,11 @@ class PageContext:
                 yield tx
         except DomainError as error:
             raise self.refusal(error) from error
+
+    async def run(self, operation: str, act: Callable[..., Awaitable[R]], *args: Any) -> R:
+        """Run a use case of the organisation, whatever the mode, in such a unit of work. Raises Refused."""
+        async with self.transaction(operation, livemode=True) as tx:
+            return await act(tx, *args)
 
     def transaction_of(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
         """Begin one of a person in an organisation which they may not look at, or not yet belong to."""
@@ -513,7 +511,7 @@ def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
     def guard(view: View) -> View:
         @wraps(view)
         async def proved(page: PageContext) -> Response:
-            session, accounts, user = page.person.session, page.dependencies.accounts, page.person.user.id
+            session, accounts, user = page.person.session, page.accounts, page.person.user.id
             if session.is_sudo(page.dependencies.clock.now()) and not (
                 own
                 and session.only_vouched_for

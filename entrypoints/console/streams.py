@@ -110,7 +110,7 @@ async def _changes(
 
 async def is_in_force(page: PageContext) -> bool:
     """Return whether the session still shows this organisation and mode to this person in this role."""
-    now = await page.dependencies.sessions.find(page.request.cookies.get(page.cookies.session, ""))
+    now = await page.sessions.find(page.request.cookies.get(page.cookies.session, ""))
     return now is not None and now.principal == page.principal
 
 

@@ -21,15 +21,15 @@ pages: Final = Pages("/console", who="person")
 @pages.get("/account")
 async def show_account(page: PageContext) -> Response:
     """Show all of it at a glance."""
-    user, parts, accounts = page.person.user.id, page.dependencies, page.dependencies.accounts
+    user, accounts = page.person.user.id, page.accounts
     return page.render(
         "account/account.html",
         has_password=await accounts.passwords.has_one(user),
         asks_for_code=await accounts.factors.asks_for_code(user),
         codes_left=await accounts.factors.codes_left(user),
         passkeys=await accounts.passkeys.of_user(user),
-        sessions=await parts.sessions.list_of(user),
-        events=await parts.people.events(user, 30),
+        sessions=await page.sessions.list_of(user),
+        events=await page.people.events(user, 30),
     )
 
 
@@ -37,25 +37,25 @@ async def show_account(page: PageContext) -> Response:
 async def rename(page: PageContext) -> Response:
     """Be called something else."""
     name = validate_name(page.form["name"]) if page.form["name"].strip() else ""
-    await page.dependencies.people.change(replace(page.person.user, name=name))
+    await page.people.change(replace(page.person.user, name=name))
     return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.look()])
 
 
 @pages.post("/account/sessions/end-others")
 async def end_others(page: PageContext) -> Response:
     """End all sessions but this one."""
-    parts, user = page.dependencies, page.person.user
-    ended = await parts.sessions.revoke_all(user.id, but=page.person.session.id)
-    await parts.accounts.notices.tell(user, "sessions_ended", page.visitor)
+    user = page.person.user
+    ended = await page.sessions.revoke_all(user.id, but=page.person.session.id)
+    await page.accounts.notices.tell(user, "sessions_ended", page.visitor)
     return page.redirect(ACCOUNT, f"Ended {ended} other session{'' if ended == 1 else 's'}.")
 
 
 @pages.post("/account/sessions/<session>/end")
 async def end_session(page: PageContext) -> Response:
     """End one session; the present one by signing out."""
-    parts, user = page.dependencies, page.person.user
-    await parts.sessions.revoke(user.id, page.ids["session"])
-    await parts.accounts.notices.tell(user, "session_ended", page.visitor)
+    user = page.person.user
+    await page.sessions.revoke(user.id, page.ids["session"])
+    await page.accounts.notices.tell(user, "session_ended", page.visitor)
     return page.redirect(ACCOUNT, "That session is ended.")
 
 
@@ -63,7 +63,7 @@ async def end_session(page: PageContext) -> Response:
 @sudo(PASSWORD, own=True)
 async def change_password(page: PageContext) -> Response:
     """Set another password, or a first one."""
-    user, passwords = page.person.user, page.dependencies.accounts.passwords
+    user, passwords = page.person.user, page.accounts.passwords
     if page.submitted:
         await passwords.change(user, page.form["password"], page.person.session, page.visitor)
         return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
@@ -74,7 +74,7 @@ async def change_password(page: PageContext) -> Response:
 @sudo(CODES, own=True)
 async def turn_codes_on(page: PageContext) -> Response:
     """Turn one-time codes on: the app reads the secret, then shows its first code."""
-    user, factors = page.person.user, page.dependencies.accounts.factors
+    user, factors = page.person.user, page.accounts.factors
     if page.submitted:
         made = await factors.confirm(user, page.form["code"], page.visitor)
         return page.render("account/recovery_codes.html", codes=made, first=True)
@@ -88,7 +88,7 @@ async def turn_codes_on(page: PageContext) -> Response:
 @sudo(CODES, own=True)
 async def turn_codes_off(page: PageContext) -> Response:
     """Turn one-time codes off."""
-    await page.dependencies.accounts.factors.disenrol(page.person.user, page.visitor)
+    await page.accounts.factors.disenrol(page.person.user, page.visitor)
     return page.redirect(ACCOUNT, "One-time codes are off.")
 
 
@@ -96,7 +96,7 @@ async def turn_codes_off(page: PageContext) -> Response:
 @sudo(CODES, own=True)
 async def renew_recovery_codes(page: PageContext) -> Response:
     """Make other recovery codes, shown this once."""
-    made = await page.dependencies.accounts.factors.renew_codes(page.person.user, page.visitor)
+    made = await page.accounts.factors.renew_codes(page.person.user, page.visitor)
     return page.render("account/recovery_codes.html", codes=made, first=False)
 
 
@@ -104,7 +104,7 @@ async def renew_recovery_codes(page: PageContext) -> Response:
 @sudo(PASSKEYS, own=True)
 async def add_passkey(page: PageContext) -> Response:
     """Show the person's passkeys; a form adds one that the browser has just made."""
-    user, service, form = page.person.user, page.dependencies.accounts.passkeys, page.form
+    user, service, form = page.person.user, page.accounts.passkeys, page.form
     if page.submitted:
         await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
         return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
@@ -115,14 +115,14 @@ async def add_passkey(page: PageContext) -> Response:
 @sudo(PASSKEYS, own=True)
 async def registration_options(page: PageContext) -> Response:
     """Answer what the browser is asked to make."""
-    return page.json((await page.dependencies.accounts.passkeys.registration(page.person.user)).options)
+    return page.json((await page.accounts.passkeys.registration(page.person.user)).options)
 
 
 @pages.post("/account/passkeys/<passkey>/<any(rename, remove):what>")
 @sudo(PASSKEYS, own=True)
 async def change_passkey(page: PageContext) -> Response:
     """Call a passkey something else, or forget it."""
-    service, user, passkey = page.dependencies.accounts.passkeys, page.person.user, page.ids["passkey"]
+    service, user, passkey = page.accounts.passkeys, page.person.user, page.ids["passkey"]
     if page.ids["what"] == "rename":
         await service.rename(user, passkey, page.form["name"])
     else:
@@ -133,14 +133,14 @@ async def change_passkey(page: PageContext) -> Response:
 @pages.form("/confirm")
 async def confirm(page: PageContext) -> Response:
     """Prove once more who one is, and go on."""
-    accounts, user, session, form = page.dependencies.accounts, page.person.user, page.person.session, page.form
+    accounts, user, session, form = page.accounts, page.person.user, page.person.session, page.form
     target = safe_target(form["next"] or page.query["next"])
     if page.submitted:
         if "answer" in form:
             session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
         else:
             session = await accounts.passwords.prove(user, session, form["password"], form.get("code"), page.visitor)
-        _, secret = await page.dependencies.sessions.renew(session, user, page.visitor)
+        _, secret = await page.sessions.renew(session, user, page.visitor)
         return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.look()])
     return page.render(
         "account/confirm.html",
@@ -154,7 +154,7 @@ async def confirm(page: PageContext) -> Response:
 @pages.post("/confirm/options")
 async def proof_options(page: PageContext) -> Response:
     """Answer what the browser is asked to sign, by one of the person's passkeys."""
-    return page.json((await page.dependencies.accounts.passkeys.proof(page.person.user)).options)
+    return page.json((await page.accounts.passkeys.proof(page.person.user)).options)
 
 
 @pages.get("/organisations")
@@ -167,7 +167,7 @@ async def list_organisations(page: PageContext) -> Response:
 @pages.post("/sign-out")
 async def sign_out(page: PageContext) -> Response:
     """End the session, here and on the server."""
-    await page.dependencies.sessions.revoke(page.person.user.id, page.person.session.id)
+    await page.sessions.revoke(page.person.user.id, page.person.session.id)
     ended = page.cookies.set(page.cookies.session, "", 0)
     response = page.redirect(SIGN_IN, "You are signed out.", tone="info", cookies=[ended])
     response.headers.append((b"clear-site-data", b'"cache", "storage"'))
@@ -180,7 +180,7 @@ async def look_at(page: PageContext) -> Response:
     session = page.person.session
     org = page.form.get("org", session.org or "")
     livemode = page.form.get("mode", "live" if session.livemode else "test") != "test"
-    await page.dependencies.sessions.look_at(session, org, livemode)
+    await page.sessions.look_at(session, org, livemode)
     target = "/console" if org != session.org else safe_target(page.form["next"])
     return page.redirect(target, cookies=[page.cookies.look()])
 

@@ -76,7 +76,7 @@ async def list_entries(page: PageContext) -> Response:
     found = await page.filtered("/v1/audit-events", _ENTRIES, asked | days)
     actors = [one["actor"] for one in found["data"]]
     ids = {one["id"] for one in actors if one["kind"] == "user"} | {one.get("on_behalf_of") for one in actors} - {None}
-    people = await page.dependencies.people.several(ids) if ids else {}
+    people = await page.people.several(ids) if ids else {}
     return page.render(
         "organisation/audit.html",
         found=found,

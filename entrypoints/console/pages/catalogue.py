@@ -1,7 +1,7 @@
 """The catalogue: the list of products, found as one types; one product with its offers and their history; pictures."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,7 @@ from entrypoints.console.charts import history_of
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.pages.sources import source_names
 from entrypoints.console.products import asked_of, offered, origins_of, pictures_of, title_of
-from entrypoints.console.rendering import Portion, words
+from entrypoints.console.rendering import Portion
 from entrypoints.http.exchange import Response
 
 Json = Mapping[str, Any]
@@ -38,7 +38,7 @@ async def list_products(page: PageContext) -> Response:
     q = given.get("q", "")
     if max(len(search.code(q)), len(q)) < 2:
         given.pop("q", None)
-    found, counts, further, choices = _NOTHING, None, list[str](), list[Json]()
+    found, counts, further, names = _NOTHING, None, list[str](), dict[str, str]()
     if partial != "filters":
         try:
             found, further = await _find(page, given)
@@ -48,7 +48,6 @@ async def list_products(page: PageContext) -> Response:
             page.refused = error
     if partial != "results":
         counts, names = await asyncio.gather(_counts(page, given), source_names(page))
-        choices = _choices(counts, given, names) if counts else []
     rows = []
     for product in found["data"]:
         offers = [offer for variant in product["variants"] for offer in variant["offers"]]
@@ -63,8 +62,9 @@ async def list_products(page: PageContext) -> Response:
         further=further,
         given=given,
         kept={name: value for name, value in given.items() if name != "cursor"},
-        choices=choices,
         counts=counts,
+        names=names,
+        categories=categories.everything(),
         filtered=any(name in given for name in ("q", *_FILTERS)),
     )
 
@@ -89,29 +89,6 @@ async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, list
             others = await page.api.get("/v1/products", limit=limit, **asked | other)
             kept |= {product["id"]: product for product in others["data"] if product["id"] not in kept}
     return {**_NOTHING, "data": list(kept.values())[:limit]}, queries
-
-
-def _choices(counts: FilterCounts, given: Mapping[str, str], names: Mapping[str, str]) -> list[Json]:
-    """Return what the list can be narrowed to: by filter each value, what it is called, its count, and whether it is chosen."""
-    known = categories.everything()
-    listed: Sequence[tuple[str, Sequence[tuple[str, int]], Callable[[str], str]]] = (
-        ("availability", counts.availabilities, words),
-        ("brand", counts.brands, str),
-        ("category", counts.categories, lambda key: known[key].name if key in known else key),
-        ("source", counts.sources, lambda source: names.get(source, source)),
-        ("status", counts.statuses, words),
-    )
-    choices: list[Json] = []
-    for name, found, called in listed:
-        chosen = given.get(name)
-        values: list[tuple[str, str, int | None, bool]] = [
-            (value, called(value), count, value == chosen) for value, count in found
-        ]
-        if chosen and chosen not in dict(found):
-            values.insert(0, (chosen, called(chosen), None, True))  # not counted
-        if values:
-            choices.append({"name": name, "options": values})
-    return choices
 
 
 async def _counts(page: PageContext, given: Mapping[str, str]) -> FilterCounts | None:

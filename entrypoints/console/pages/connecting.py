@@ -56,6 +56,9 @@ _NO_FILE: Final = "Choose a file with something in it."
 pages: Final = Pages("/console", section="Sources", scope=WRITE)
 
 
+show_address: Final = pages.show("/sources/new/address", "sources/new_address.html")
+
+
 class DraftFile(NamedTuple):
     """A file that lies in the object store until somebody decides about it."""
 
@@ -198,12 +201,6 @@ async def _pieces_of(upload: Upload) -> AsyncIterator[bytes]:
         yield piece
 
 
-@pages.get("/sources/new/address")
-async def show_address(page: PageContext) -> Response:
-    """Ask for an address to be looked at."""
-    return page.render("sources/new_address.html", url=_given(page).get("url"))
-
-
 @pages.post("/sources/new/address", again=show_address)
 async def probe_address(page: PageContext) -> Response:
     """Have it looked at."""
@@ -287,7 +284,7 @@ async def connect_shop(page: PageContext) -> Response:
     if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
         return await show_shop(page, preview=preview)
     source = await page.api.post("/v1/sources", body)
-    await page.api.put(f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
+    await page.api.change("PUT", f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
     return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
 
 

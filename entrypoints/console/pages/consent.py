@@ -39,7 +39,7 @@ async def authorize(page: PageContext) -> Response:
         if quiet:
             return _leave(page, consent.deny(call, known, "login_required"))
         return page.redirect(sign_in_target(page.request.target))
-    if not (orgs := await page.dependencies.sessions.open_to(page.person.session)):
+    if not (orgs := await page.sessions.open_to(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
     own = next((org for org in orgs if org.id == page.person.session.org), orgs[0])
     if quiet or len(orgs) == 1:
@@ -96,7 +96,7 @@ async def show_device(page: PageContext) -> Response:
     found = await _device(page, typed) if typed else None
     if found is None:
         return page.render("oauth/device.html", wrong=bool(typed))
-    if not (orgs := await page.dependencies.sessions.open_to(page.person.session)):
+    if not (orgs := await page.sessions.open_to(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
     wanted, app = found
     return page.render(
@@ -173,12 +173,12 @@ def _leave(page: PageContext, target: str) -> Response:
 async def _chosen(page: PageContext) -> Organisation:
     """Return the organisation that the form names. Raises InvalidRequest for one that the person is not let in to."""
     org = next(
-        (one for one in await page.dependencies.sessions.open_to(page.person.session) if one.id == page.form["org"]),
+        (one for one in await page.sessions.open_to(page.person.session) if one.id == page.form["org"]),
         None,
     )
     if org is None:
         raise InvalidRequest("Choose one of your organisations.")
-    await page.dependencies.sessions.let_in(page.person.session, org.id)
+    await page.sessions.let_in(page.person.session, org.id)
     return org
 
 

@@ -25,7 +25,7 @@ apps: Final = Pages(APPS, section="Developers", scope="webhooks:read")
 async def _names(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:
     """Return what to call people, by id."""
     ids = {id for id in users if id is not None}
-    found = await page.dependencies.people.several(ids) if ids else {}
+    found = await page.people.several(ids) if ids else {}
     return {id: found[id].called if id in found else "somebody who has left" for id in ids}
 
 
@@ -134,14 +134,12 @@ async def create_app(page: PageContext) -> Response:
     """Make it; the secret is on the page that follows alone."""
     kind = AppKind(page.form["kind"]) if page.form["kind"] in set(AppKind) else AppKind.WEB
     wanted = NewApp(page.form["name"], kind, *_app_given(page))
-    async with page.transaction("apps.create", livemode=True) as tx:
-        app, secret = await page.console.oauth.apps.create_app(tx, page.principal, wanted)
+    app, secret = await page.run("apps.create", page.console.oauth.apps.create_app, page.principal, wanted)
     return page.render("apps/secret.html", status=201, app=app, secret=secret, rotated=False)
 
 
 async def _app(page: PageContext) -> App:
-    async with page.transaction("apps.read", livemode=True) as tx:
-        return await page.console.oauth.apps.get_app(tx, page.ids["app"])
+    return await page.run("apps.read", page.console.oauth.apps.get_app, page.ids["app"])
 
 
 @apps.post("/<app>", again=show_app)
@@ -149,8 +147,7 @@ async def _app(page: PageContext) -> App:
 async def save_app(page: PageContext) -> Response:
     """Change where codes are sent, and what may be asked for."""
     app, change = await _app(page), AppChange(page.form["name"], *_app_given(page))
-    async with page.transaction("apps.update", livemode=True) as tx:
-        await page.console.oauth.apps.change_app(tx, page.principal, app.id, change)
+    await page.run("apps.update", page.console.oauth.apps.change_app, page.principal, app.id, change)
     return page.redirect(f"{APPS}/{app.id}", "Saved.")
 
 
@@ -162,17 +159,14 @@ async def end_secret(page: PageContext) -> Response:
     if not page.sent:
         return page.render(f"apps/{what}.html", app=app)
     if what == "delete":
-        async with page.transaction("apps.delete", livemode=True) as tx:
-            await service.delete_app(tx, page.principal, app.id)
+        await page.run("apps.delete", service.delete_app, page.principal, app.id)
         return page.redirect(APPS, f"{app.name} is deleted. Its tokens prove nothing any more.")
-    async with page.transaction("apps.rotate_secret", livemode=True) as tx:
-        changed, secret = await service.rotate_secret(tx, page.principal, app.id)
+    changed, secret = await page.run("apps.rotate_secret", service.rotate_secret, page.principal, app.id)
     return page.render("apps/secret.html", app=changed, secret=secret, rotated=True)
 
 
 @apps.post("/grants/<grant>/revoke")
 async def revoke_grant(page: PageContext) -> Response:
     """Take back what an app was let do."""
-    async with page.transaction("grants.revoke", livemode=True) as tx:
-        await page.console.oauth.grants.revoke_grant(tx, page.principal, page.ids["grant"])
+    await page.run("grants.revoke", page.console.oauth.grants.revoke_grant, page.principal, page.ids["grant"])
     return page.redirect(APPS, "It is taken back. Within a second the app can do nothing any more.")

@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
 from adapters.wire.changes import FEED_TYPES
+from domain.access.model import ApiKey
 from domain.access.ports import KeyStore
 from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
@@ -47,14 +48,11 @@ async def list_requests(page: PageContext) -> Response:
     found = await page.filtered("/v1/request-logs", _LIMIT, asked)
     if page.refused:
         page.refused.fields = {name.removeprefix("query."): text for name, text in page.refused.fields.items()}
-    callers = {"": "Anybody", page.person.user.id: "You, in the console"}
+    keys: Sequence[ApiKey] = ()
     if page.principal.role in KEY_MAKERS:
         async with page.read() as tx:
             keys = (await tx[KeyStore].page(PageRequest(limit=100))).items
-        callers |= {key.id: f"Key {key.name} (…{key.last4})" for key in keys}
-    chosen = filters.get("actor", "")
-    callers = callers if chosen in callers else {chosen: chosen} | callers
-    return page.render("request_logs/list.html", found=found, filters=filters | times, callers=callers.items())
+    return page.render("request_logs/list.html", found=found, filters=filters | times, keys=keys)
 
 
 requests.show("/<request>", "request_logs/one.html", read={"log": "/v1/request-logs/{request}"})

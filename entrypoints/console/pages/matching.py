@@ -154,5 +154,5 @@ async def save_judge(page: PageContext) -> Response:
         body[name] = float(share / 100) if isinstance(share, Decimal) else share
     budget = _number(form.get("daily_budget"))
     body["daily_budget_micros"] = int(budget * _MICROS) if isinstance(budget, Decimal) else budget
-    await page.api.patch(_JUDGE, body)
+    await page.api.change("PATCH", _JUDGE, body)
     return page.redirect("/console/judge", "Saved.")

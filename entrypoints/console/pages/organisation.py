@@ -1,6 +1,5 @@
 """The organisation: its plan and what was used of it, its exports, what it is called, and its members."""
 
-from datetime import date
 from typing import Any, Final
 
 from domain.kernel.errors import PermissionDenied
@@ -35,7 +34,7 @@ async def list_members(page: PageContext) -> Response:
     return page.render(
         "members/list.html",
         members=listed,
-        people=await page.dependencies.people.several([member.user for member in listed.items]),
+        people=await page.people.several([member.user for member in listed.items]),
         waiting=waiting,
         owns=owns,
         roles=ROLES if owns else ROLES[1:],
@@ -48,8 +47,8 @@ async def list_members(page: PageContext) -> Response:
 async def invite(page: PageContext) -> Response:
     """Invite somebody by mail."""
     service = page.console.invitations
-    async with page.transaction("invitations.create", livemode=True) as tx:
-        made, secret = await service.invite(tx, page.form["email"], page.form.get("role", "viewer"))
+    email, role = page.form["email"], page.form.get("role", "viewer")
+    made, secret = await page.run("invitations.create", service.invite, email, role)
     await service.send(made, secret, page.principal.organisation.name)
     sent = "is on its way" if page.dependencies.outgoing_mail.sends else "waits in the operator's outbox"
     return page.redirect(MEMBERS, f"The invitation for {made.email} {sent}. It is good for a week.")
@@ -58,8 +57,7 @@ async def invite(page: PageContext) -> Response:
 @members.post("/invitations/<invitation>/take-back")
 async def revoke_invitation(page: PageContext) -> Response:
     """End an invitation."""
-    async with page.transaction("invitations.revoke", livemode=True) as tx:
-        await page.console.invitations.take_back(tx, page.ids["invitation"])
+    await page.run("invitations.revoke", page.console.invitations.take_back, page.ids["invitation"])
     return page.redirect(MEMBERS, "The invitation is taken back; its link leads nowhere any more.")
 
 
@@ -67,10 +65,10 @@ async def revoke_invitation(page: PageContext) -> Response:
 @sudo(MEMBERS)
 async def change_role(page: PageContext) -> Response:
     """Give a member another role."""
-    async with page.transaction("members.change_role", livemode=True) as tx:
-        changed = await MemberService().change_role(tx, page.ids["member"], page.form["role"])
+    member, role = page.ids["member"], page.form["role"]
+    changed = await page.run("members.change_role", MemberService().change_role, member, role)
     # An owner may come in beside the provider; who is none any more may not.
-    await page.dependencies.sso.rules.barred(changed.org, (changed.user,))
+    await page.sso.rules.barred(changed.org, (changed.user,))
     return page.redirect(MEMBERS, f"{changed.email} is {changed.role} now.")
 
 
@@ -78,7 +76,7 @@ async def change_role(page: PageContext) -> Response:
 @sudo(MEMBERS)
 async def remove_member(page: PageContext) -> Response:
     """Ask once more, then take a member away; oneself, to leave."""
-    user = await page.dependencies.people.get(page.ids["member"])
+    user = await page.people.get(page.ids["member"])
     async with page.read() as tx:
         member = await tx[OrgStore].member(user.email) if user is not None else None
     if user is None or member is None:
@@ -86,10 +84,10 @@ async def remove_member(page: PageContext) -> Response:
     leaves = user.id == page.person.user.id
     if not page.submitted:
         return page.render("members/remove.html", user=user, member=member, leaves=leaves)
-    async with page.transaction("members.remove", livemode=True) as tx:
-        removed = await (MemberService().leave(tx) if leaves else MemberService().remove(tx, user.id))
+    service = MemberService()
+    removed = await page.run("members.remove", *((service.leave,) if leaves else (service.remove, user.id)))
     # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
-    await page.dependencies.sessions.end_tokens(removed.user, removed.org)
+    await page.sessions.end_tokens(removed.user, removed.org)
     if leaves:
         return page.redirect("/console/organisations", "You have left the organisation.", tone="info")
     return page.redirect(MEMBERS, f"{removed.email} belongs to the organisation no more.")
@@ -99,14 +97,10 @@ async def remove_member(page: PageContext) -> Response:
 async def show_usage(page: PageContext) -> Response:
     """Show each meter with its share of the plan, its last thirty days, and when thresholds were reached."""
     usage, series = await page.api.get("/v1/usage"), await page.api.get("/v1/usage/series")
-    days = {
-        one["meter"]: [(date.fromisoformat(day["day"]), day["used"]) for day in one["days"]] for one in series["series"]
-    }
     return page.render(
         "organisation/usage.html",
-        period=usage["period"],
-        meters=usage["meters"],
-        days=days,
+        **usage,
+        days={one["meter"]: [(day["day"], day["used"]) for day in one["days"]] for one in series["series"]},
         plan=page.principal.organisation.plan,
         plans=(await page.api.get("/v1/plans"))["data"] if page.may("org:read") else [],
     )
@@ -138,9 +132,8 @@ async def change_settings(page: PageContext) -> Response:
     if page.sent and not page.manages:
         raise PermissionDenied("Only owners and admins change the organisation's settings.")
     if page.submitted:
-        async with page.transaction("orgs.change", livemode=True) as tx:
-            version = page.form.get("api_version") or None
-            await OrgSettings(SUPPORTED.dates).change(tx, page.form.get("name"), version)
+        service, version = OrgSettings(SUPPORTED.dates), page.form.get("api_version") or None
+        await page.run("orgs.change", service.change, page.form.get("name"), version)
         return page.redirect(f"{BASE}/settings", "Saved.")
     async with page.read() as tx:
         own = await tx[OrgStore].own()

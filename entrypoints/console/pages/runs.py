@@ -20,7 +20,6 @@ from entrypoints.console.rendering import Portion
 from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
 
-_STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "done")
 _PROBLEMS: Final = 25
 _GROUPS: Final = 40
 _COLUMNS: Final = 40
@@ -57,9 +56,7 @@ async def show_run(page: PageContext) -> Response:
 
 def _state_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return what moves."""
-    stage, status = run["stage"], run["status"]
-    at = _STAGES.index(stage) if stage in _STAGES else 0
-    return {"run": run, "open": status in ("queued", "running", "waiting"), "stages": _STAGES, "at": at}
+    return {"run": run, "open": run["status"] in ("queued", "running", "waiting")}
 
 
 @pages.get("/runs/<id>/progress")

@@ -29,7 +29,7 @@ async def _enter(page: PageContext, entered: Entered, target: str, notice: str |
     if page.signed_in is not None:
         before = page.signed_in.session
         with suppress(NotFound):
-            await page.dependencies.sessions.revoke(before.user, before.id)
+            await page.sessions.revoke(before.user, before.id)
     device = page.cookies.set(f"{page.cookies.session}-device", entered.device, int(DEVICE_LASTS.total_seconds()))
     cookies = [page.session_cookie(entered.cookie), device, page.cookies.look()]
     return page.redirect(target, notice, cookies=cookies)
@@ -48,7 +48,7 @@ async def show_sign_in(page: PageContext) -> Response:
 async def sign_in_by_password(page: PageContext) -> Response:
     """Sign in, or go on to the second step."""
     email, password = page.form.get("email"), page.form["password"]
-    found = await page.dependencies.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
+    found = await page.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
     if isinstance(found, Entered):
         return await _enter(page, found, safe_target(page.form["next"]))
     return _show_code(page, found.token)
@@ -63,7 +63,7 @@ async def sign_in_by_code(page: PageContext) -> Response:
     """Take the second step."""
     token, code = page.form["token"], page.form["code"]
     try:
-        found = await page.dependencies.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
+        found = await page.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
     except StepOver:
         raise
     except DomainError as error:
@@ -75,13 +75,13 @@ async def sign_in_by_code(page: PageContext) -> Response:
 @pages.post(f"{SIGN_IN}/passkey/options")
 async def passkey_options(page: PageContext) -> Response:
     """Answer what the browser is asked to sign."""
-    return page.json((await page.dependencies.accounts.passkeys.sign_in(page.visitor)).options)
+    return page.json((await page.accounts.passkeys.sign_in(page.visitor)).options)
 
 
 @pages.post(f"{SIGN_IN}/passkey", again=show_sign_in)
 async def sign_in_by_passkey(page: PageContext) -> Response:
     """Sign in the person whose passkey has answered."""
-    form, passkeys = page.form, page.dependencies.accounts.passkeys
+    form, passkeys = page.form, page.accounts.passkeys
     found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
     return await _enter(page, found, safe_target(form["next"]))
 
@@ -91,7 +91,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
     """Take a link for one use: opening it uses nothing up, as mail scanners open links; its button does."""
     secret = page.ids["secret"]
     if page.sent:
-        found = await page.dependencies.accounts.sign_in.by_link(secret, page.visitor, _device(page))
+        found = await page.accounts.sign_in.by_link(secret, page.visitor, _device(page))
         if found is not None:
             return await _enter(page, found, safe_target(page.form["next"]))
     holds = await page.dependencies.links.look(secret, Purpose.SIGN_IN) is not None
@@ -102,7 +102,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
 async def ask_for_link(page: PageContext) -> Response:
     """Ask for a link to set another password; the answer is the same whoever asks."""
     if page.submitted:
-        await page.dependencies.accounts.passwords.forgot(page.form.get("email"), page.visitor)
+        await page.accounts.passwords.forgot(page.form.get("email"), page.visitor)
     email = page.form.get("email") or page.query.get("email")
     return page.render("sign_in/forgot.html", sent=page.submitted, email=email)
 
@@ -110,7 +110,7 @@ async def ask_for_link(page: PageContext) -> Response:
 @pages.form("/console/set-password/<secret>")
 async def set_password(page: PageContext) -> Response:
     """Set a password by a link from a mail."""
-    secret, passwords = page.ids["secret"], page.dependencies.accounts.passwords
+    secret, passwords = page.ids["secret"], page.accounts.passwords
     user = await passwords.of_link(secret)
     if page.submitted and user is not None:
         if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
@@ -139,7 +139,7 @@ async def begin_sso(page: PageContext) -> Response:
     if not email:
         return page.render("sso/start.html", place=target)
     await _take_sso_turn(page)
-    begun = await page.dependencies.sso.sign_in.begin(email, target, again=page.signed_in is not None)
+    begun = await page.sso.sign_in.begin(email, target, again=page.signed_in is not None)
     response = page.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
     response.headers.append(page.cookies.set(_state(page), begun.cookie, begun.seconds))
     if page.request.headers.get("sec-fetch-site") == "same-origin":
@@ -152,14 +152,13 @@ async def begin_sso(page: PageContext) -> Response:
 async def end_sso(page: PageContext) -> Response:
     """Take what the provider sends the browser back with; whoever it names is signed in."""
     await _take_sso_turn(page)
-    parts, query = page.dependencies, page.query
-    answer = {name: query[name] for name in ("code", "state", "iss", "error") if name in query}
+    answer = {name: page.query[name] for name in ("code", "state", "iss", "error") if name in page.query}
     state = page.request.cookies.get(_state(page), "")
-    vouched = await parts.sso.sign_in.answered(page.ids["org"], state, answer)
-    org, user = vouched.connection.org, await parts.sso.sign_in.person(vouched)
+    vouched = await page.sso.sign_in.answered(page.ids["org"], state, answer)
+    org, user = vouched.connection.org, await page.sso.sign_in.person(vouched)
     async with page.transaction_of(org, user.id, "sso.sign_in") as tx:
-        await parts.sso.sign_in.admit(tx, vouched, user)
-    entered = await parts.accounts.sign_in.enter(user, [Method.SSO], page.visitor, _device(page), org)
+        await page.sso.sign_in.admit(tx, vouched, user)
+    entered = await page.accounts.sign_in.enter(user, [Method.SSO], page.visitor, _device(page), org)
     response = await _enter(page, entered, safe_target(vouched.place))
     response.headers.append(page.cookies.set(_state(page), "", 0))
     return response
@@ -188,17 +187,17 @@ async def show_invitation(page: PageContext) -> Response:
 
 async def _accept(page: PageContext, offer: Offer) -> Response:
     """Make whoever is signed in a member; or else set an account up with name and password, and sign in."""
-    parts, wanted, organisation = page.dependencies, offer.invited.invitation, offer.invited.organisation
+    wanted, organisation = offer.invited.invitation, offer.invited.organisation
     welcome = f"Welcome. You are {wanted.role} at {organisation.name} now."
     if page.signed_in is not None:
         await _join(page, offer, page.person.user)
-        await parts.sessions.look_at(page.person.session, organisation.id, livemode=True)
+        await page.sessions.look_at(page.person.session, organisation.id, livemode=True)
         return page.redirect("/console", welcome, cookies=[page.cookies.look()])
     user = await page.console.invitations.newcomer(wanted, page.form["name"])
-    await parts.accounts.passwords.set_up(user, page.form["password"])
+    await page.accounts.passwords.set_up(user, page.form["password"])
     user = await _join(page, offer, user)
     methods = (Method.PASSWORD,)
-    entered = await parts.accounts.sign_in.enter(user, methods, page.visitor, _device(page), organisation.id)
+    entered = await page.accounts.sign_in.enter(user, methods, page.visitor, _device(page), organisation.id)
     return await _enter(page, entered, "/console", welcome)
 
 

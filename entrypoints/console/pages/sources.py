@@ -9,7 +9,6 @@ from domain.catalogue import categories
 from domain.runs.ports import RunStore
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.rendering import label
 from entrypoints.console.request import FormData
 from entrypoints.console.source_forms import (
     credentials_given,
@@ -59,21 +58,7 @@ async def list_sources(page: PageContext) -> Response:
         found=found,
         strips=await run_strips(page, sources),
         last={run.source: run for run in runs},
-        wrong={source["id"]: _wrong_with(source) for source in sources},
     )
-
-
-def _wrong_with(source: Mapping[str, Any]) -> str:
-    """Say what is wrong with a source; nothing when nothing is."""
-    if reason := source.get("status_reason"):
-        return f"{label(reason['code'], 'source_faults')}: {reason['message']}"
-    if source["status"] == "paused":
-        return "Somebody paused it: nothing is read."
-    for stream in ("catalogue", "stock"):
-        fresh = source["freshness"][stream]
-        if fresh and fresh["state"] != "fresh" and source["kind"] in ("url", "api"):
-            return f"Its {stream} is {fresh['state']}: it should have been read again by now."
-    return ""
 
 
 @pages.get("/<id>")
@@ -89,7 +74,6 @@ async def _show(page: PageContext, tested: Any = None) -> Response:
         source=source,
         runs=(await page.api.get(f"{_path(page)}/runs", limit=5))["data"],
         days=(await run_strips(page, [source]))[source["id"]],
-        wrong=_wrong_with(source),
         tested=tested,
     )
 
@@ -102,7 +86,7 @@ async def act(page: PageContext) -> Response:
         return await _show(page, await page.api.post(f"{path}/test"))
     if what in ("pause", "resume"):
         status = "paused" if what == "pause" else "active"
-        await page.api.patch(path, {"status": status}, form.number("version"))
+        await page.api.change("PATCH", path, {"status": status}, form.number("version"))
         notice = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
         return page.redirect(f"/console/sources/{page.ids['id']}", notice)
     body = {"stream": form.get("stream", "catalogue")} | ({"accept_shrink": True} if form.get("accept_shrink") else {})
@@ -143,7 +127,7 @@ async def save_settings(page: PageContext) -> Response:
         changes["config"] = with_senders(config, form) if "senders" in form else config
     if "interval_minutes" in form:
         changes["schedule"] = schedule_given(form)
-    await page.api.patch(_path(page), changes, form.number("version"))
+    await page.api.change("PATCH", _path(page), changes, form.number("version"))
     return page.redirect(f"/console/sources/{source['id']}", "Saved.")
 
 
@@ -152,12 +136,12 @@ async def save_credentials(page: PageContext) -> Response:
     """Store what it signs in with, or forget it; credentials are never shown again."""
     path, place = _path(page), f"/console/sources/{page.ids['id']}"
     if page.form.get("forget"):
-        await page.api.delete(f"{path}/credentials")
+        await page.api.change("DELETE", f"{path}/credentials")
         return page.redirect(f"{place}/settings", "The credentials are forgotten.")
     source = await page.api.get(path)
     info = page.dependencies.connectors.info(source["connector"])
     credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
-    await page.api.put(f"{path}/credentials", {"credentials": credentials})
+    await page.api.change("PUT", f"{path}/credentials", {"credentials": credentials})
     return page.redirect(place, "The credentials are sealed and stored.")
 
 

@@ -1,8 +1,7 @@
 """Setting single sign-on up, step by step: the provider, a domain, a sign-in that works, and then for everybody."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
@@ -15,7 +14,6 @@ from entrypoints.console.context import PageContext, Pages, View, sudo
 from entrypoints.console.rendering import LABELS
 from entrypoints.http.exchange import Response
 from ports.limits import Budget
-from ports.unit_of_work import Tx
 
 PLACE: Final = "/console/organisation/single-sign-on"
 _ROLES: Final = ("viewer", "editor", "developer", "billing", "admin")
@@ -28,7 +26,7 @@ pages: Final = Pages(PLACE, section="Organisation")
 async def show_settings(page: PageContext) -> Response:
     """Show what is set up, and the next step."""
     _needs_owner(page)
-    sso = page.dependencies.sso
+    sso = page.sso
     async with page.read(livemode=True) as tx:
         connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         affected = len(await sso.settings.affected(tx)) if connection else 0
@@ -41,11 +39,9 @@ async def show_settings(page: PageContext) -> Response:
         "sso/settings.html",
         connection=connection,
         domains=domains,
-        proven=[one for one in domains if one.proven_at],
         affected=affected,
         roles=[role for role in _ROLES if role in JOINING],
         redirect_uri=sso.sign_in.redirect_uri(page.principal.tenant.org),
-        place=PLACE,
         given=given,
     )
 
@@ -65,11 +61,11 @@ def _step(rule: str, view: View) -> None:
     pages.post(rule, again=show_settings)(sudo(PLACE)(taken))
 
 
-@asynccontextmanager
-async def _transaction(page: PageContext, operation: str) -> AsyncIterator[Tx]:
+async def _change(page: PageContext, operation: str, act: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    """Run a use case for an owner, who still is one then."""
     async with page.transaction(operation, livemode=True) as tx:
         await confirm_role(tx, {OWNER}, _OWNERS)
-        yield tx
+        await act(tx, *args)
 
 
 async def _take_turn(page: PageContext) -> None:
@@ -79,37 +75,37 @@ async def _take_turn(page: PageContext) -> None:
 
 async def _save(page: PageContext) -> Response:
     """Set the provider up, once it answers as one does."""
-    form, sso = page.form, page.dependencies.sso
+    form, sso = page.form, page.sso
     await _take_turn(page)
     try:
         issuer = await sso.providers.issuer(form.get("issuer"))
     except ProviderFault as error:
         raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
     wanted = Wanted(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
-    async with _transaction(page, "sso.set") as tx:
-        await sso.settings.set(tx, wanted)
+    await _change(page, "sso.set", sso.settings.set, wanted)
     return page.redirect(PLACE, "The provider is set up.")
 
 
 async def _switch(page: PageContext) -> Response:
     """Enforce it, or not; turn it on or off; or forget it."""
-    settings, act = page.dependencies.sso.settings, page.form["act"]
-    if act not in LABELS["sso_acts"]:
+    settings, act = page.sso.settings, page.form["act"]
+    acts: Mapping[str, tuple[Any, ...]] = {
+        "enforce": (settings.enforce, True),
+        "relax": (settings.enforce, False),
+        "enable": (settings.enable, True),
+        "disable": (settings.enable, False),
+        "remove": (settings.remove,),
+    }
+    if act not in acts:
         raise InvalidRequest
-    async with _transaction(page, f"sso.{act}") as tx:
-        if act == "remove":
-            await settings.remove(tx)
-        elif act in ("enable", "disable"):
-            await settings.enable(tx, act == "enable")
-        else:
-            await settings.enforce(tx, act == "enforce")
+    await _change(page, f"sso.{act}", *acts[act])
     await _end_sessions(page)
     return page.redirect(PLACE, LABELS["sso_acts"][act])
 
 
 async def _end_sessions(page: PageContext) -> None:
     """End the sessions of whoever has to come in by single sign-on from now on."""
-    sso = page.dependencies.sso
+    sso = page.sso
     async with page.read(livemode=True) as tx:
         affected = await sso.settings.obliged(tx)
     await sso.rules.barred(page.principal.tenant.org, affected)
@@ -117,14 +113,13 @@ async def _end_sessions(page: PageContext) -> None:
 
 async def _add_domain(page: PageContext) -> Response:
     """Name a domain, to prove it."""
-    async with _transaction(page, "sso.add_domain") as tx:
-        await page.dependencies.sso.settings.add_domain(tx, page.form.get("domain"))
+    await _change(page, "sso.add_domain", page.sso.settings.add_domain, page.form.get("domain"))
     return page.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
 async def _check_domain(page: PageContext) -> Response:
     """Look for the domain's record now."""
-    proofs, name = page.dependencies.sso.proofs, page.form["domain"]
+    proofs, name = page.sso.proofs, page.form["domain"]
     await _take_turn(page)
     async with page.read(livemode=True) as tx:
         domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
@@ -132,8 +127,7 @@ async def _check_domain(page: PageContext) -> Response:
         raise NotFound
     there = await proofs.is_there(domain)
     if seen(domain, there, page.dependencies.clock.now()) != domain:
-        async with _transaction(page, "sso.check_domain") as tx:
-            await proofs.keep(tx, name, there)
+        await _change(page, "sso.check_domain", proofs.keep, name, there)
         await _end_sessions(page)
     notices = {
         True: f"{name} is proven.",
@@ -145,8 +139,7 @@ async def _check_domain(page: PageContext) -> Response:
 
 async def _remove_domain(page: PageContext) -> Response:
     """Name it no more."""
-    async with _transaction(page, "sso.remove_domain") as tx:
-        await page.dependencies.sso.settings.remove_domain(tx, page.form["domain"])
+    await _change(page, "sso.remove_domain", page.sso.settings.remove_domain, page.form["domain"])
     return page.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
 
 

@@ -1,6 +1,5 @@
 """Webhook endpoints: made, changed, tried, and brought back to life; each delivery with its body and what was answered."""
 
-from collections import Counter
 from typing import Any, Final
 
 from domain.webhooks.model import EVERY_TYPE, SUBSCRIBABLE
@@ -56,7 +55,7 @@ async def create_endpoint(page: PageContext) -> Response:
 async def save_endpoint(page: PageContext) -> Response:
     """Change what an endpoint is sent."""
     endpoint = await page.api.get(_path(page))
-    await page.api.patch(_path(page), _given(page), page.form.number("version") or endpoint["version"])
+    await page.api.change("PATCH", _path(page), _given(page), page.form.number("version") or endpoint["version"])
     return page.redirect(f"{PLACE}/{endpoint['id']}", "Saved.")
 
 
@@ -82,10 +81,7 @@ async def show_endpoint(page: PageContext) -> Response:
     """Show one endpoint with its deliveries."""
     endpoint, filters = await page.api.get(_path(page)), page.query.given("status", "type", "event")
     found = await page.filtered(f"{_path(page)}/deliveries", 20, filters)
-    newest = [] if filters else found["data"]
-    counts = Counter(one["status"] for one in newest)
-    values = {"endpoint": endpoint, "found": found, "newest": newest, "counts": counts, "filters": filters}
-    return page.render("webhooks/endpoint.html", status=200, **values)
+    return page.render("webhooks/endpoint.html", status=200, endpoint=endpoint, found=found, filters=filters)
 
 
 @pages.form("/<endpoint>/rotate", scope=WRITE)
@@ -124,5 +120,5 @@ async def recover(page: PageContext) -> Response:
 @pages.post("/<endpoint>/delete", scope=WRITE)
 async def delete_endpoint(page: PageContext) -> Response:
     """Delete it."""
-    await page.api.delete(_path(page))
+    await page.api.change("DELETE", _path(page))
     return page.redirect(PLACE, "The endpoint is deleted.")
