@@ -17,12 +17,13 @@ from domain.people.model import SignedIn
 from entrypoints.console.context import ConsoleServices, Page, PageContext, Refused
 from entrypoints.console.rendering import STATIC, static_files
 from entrypoints.console.request import ANONYMOUS, LONGEST, ConsoleRequest
-from entrypoints.console.security import LOOK, MOST_FILES, MOST_FILES_OF_ONE, SAFE, sign_in_target
+from entrypoints.console.security import MOST_FILES, MOST_FILES_OF_ONE, SAFE, VIEW, sign_in_target
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.credentials import TtlCache
 from entrypoints.http.exchange import Response
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.representations import is_packed, packed, put
+from entrypoints.operations.codes import CODES
 
 log = logging.getLogger("joinery.console")
 _NO_PAGE: Final = "There is no such page. The menu leads to every page there is."
@@ -31,7 +32,7 @@ _FAILED: Final = (
 )
 _NO_METHOD: Final = {
     "status": 405,
-    "title": "Not that way",
+    "title": "Method not allowed",
     "detail": "This page does not take that; go back and try again.",
 }
 
@@ -88,7 +89,8 @@ class Console:
             response = page.refuse(error)
         except Exception:
             log.exception("a page failed", extra={"request_id": page.request_id})
-            response = page.refuse(DomainError(_FAILED))
+            failed = {"status": 500, "title": CODES[DomainError.code].title, "detail": _FAILED}
+            response = page.refuse(Refused(failed | {"request_id": page.request_id}))
         response.headers.append((b"request-id", page.request_id.encode()))
         return response
 
@@ -97,8 +99,8 @@ class Console:
         secret = request.cookies.get(self.services.cookies.session, "")
         if not is_secret(secret, (SESSION_PREFIX,)):
             return None
-        look = request.cookies.get(LOOK, "")[:64]
-        digest = blake2b(f"{secret}\0{look}".encode(), digest_size=16).digest()
+        view = request.cookies.get(VIEW, "")[:64]
+        digest = blake2b(f"{secret}\0{view}".encode(), digest_size=16).digest()
         entry = self._sessions.get(digest)
         if entry is not None:
             return entry[0]

@@ -318,7 +318,7 @@ class PageContext:
         return self.console.pipeline.services[area]
 
     def read(self, *, livemode: bool | None = None) -> AbstractAsyncContextManager[Tx]:
-        """Read the tenant's stores, in the mode that is looked at unless another is named."""
+        """Read the tenant's stores, in the session's mode unless another is named."""
         return self.dependencies.uow.read(self._tenant(livemode))
 
     @asynccontextmanager
@@ -337,7 +337,7 @@ class PageContext:
             return await act(tx, *args)
 
     def transaction_of(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
-        """Begin one of a person in an organisation which they may not look at, or not yet belong to."""
+        """Begin one of a person in an organisation that is not their session's."""
         context = AuditContext(Actor("user", user), operation, self.request_id)
         return self.dependencies.uow.begin(Tenant(org, True), context)
 
@@ -352,7 +352,7 @@ class PageContext:
 
     @property
     def layout(self) -> str:
-        """The template with the menu, or without one for whoever has no organisation."""
+        """The template with the menu, or without one for a person without an organisation."""
         return "layout.html" if self.signed_in and self.signed_in.principal else "plain.html"
 
     def may(self, scope: str | None) -> bool:
@@ -500,11 +500,11 @@ class PageContext:
 
 
 def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
-    """Guard a view that touches security: whoever has not proved who they are just now is led to prove it, and back.
+    """Guard a view that touches security: a person who has not just proved who they are is led to prove it, and back.
 
     Args:
         back: The page with its form, which one comes back to when a form was sent too late.
-        own: A provider's word does not count as a proof where the person has another.
+        own: A provider's assertion does not count as a proof where the person has another.
 
     """
 

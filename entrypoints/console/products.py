@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """What some offers ask, from the lowest to the highest, and what of them can be had."""
+    """The lowest and highest price of some offers, and their availability."""
 
     price: tuple[Json, Json] | None
     availability: str | None
@@ -55,15 +55,15 @@ def price_path(offer: Json) -> str | None:
     return None
 
 
-def asked_of(offer: Json) -> Json | None:
-    """Return what an offer asks, as the API's money."""
+def amount_of(offer: Json) -> Json | None:
+    """Return an offer's price, as the API's money."""
     path, currency = price_path(offer), offer.get("currency")
     return {"amount": offer[path], "currency": currency} if path and currency else None
 
 
 def price_of(offers: Iterable[Json]) -> tuple[Json, Json] | None:
-    """Return the lowest and highest amounts that are asked; of several currencies, those of the most frequent."""
-    known = [amount for offer in offers if (amount := asked_of(offer)) is not None]
+    """Return the lowest and highest prices; of several currencies, those of the most frequent."""
+    known = [amount for offer in offers if (amount := amount_of(offer)) is not None]
     if not known:
         return None
     [(code, _)] = Counter([amount["currency"] for amount in known]).most_common(1)

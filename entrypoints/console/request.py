@@ -19,7 +19,7 @@ from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.http.body import FILE_PACE, Gone, IncomingBody, TooSlow, too_large
 
 LONGEST_COOKIES: Final = 8192
-"""Characters of a Cookie header that is looked at."""
+"""Characters of a Cookie header that are read."""
 LONGEST_COOKIE: Final = 4096
 """Characters of one name and value: the least that browsers must store (RFC 6265 §6.1)."""
 LONGEST: Final = 256 << 10
@@ -131,7 +131,7 @@ class ConsoleRequest:
 
     @property
     def partial(self) -> str | None:
-        """The id of the element that htmx wants new contents for; None when a whole page is asked for."""
+        """The id of the element that htmx wants new contents for; None for a whole page."""
         if not self.by_script or self.headers.get("hx-history-restore-request") == "true":
             return None
         return self.headers.get("hx-target") or None

@@ -26,7 +26,7 @@ class FormField(NamedTuple):
 
 
 class SignInMethod(NamedTuple):
-    """One way to sign in, with its fields."""
+    """One method of signing in, with its fields."""
 
     key: str
     title: str
@@ -45,7 +45,7 @@ def settings_fields(schema: Mapping[str, Any], given: Mapping[str, Any], only: I
 
 
 def sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
-    """Return the ways to sign in that the connector's schema has, if any."""
+    """Return the methods of signing in that the connector's schema has, if any."""
     found = []
     for key, one in enumerate(schema.get("oneOf", (schema,)) if schema else ()):
         properties, required = one.get("properties", {}), one.get("required", ())
@@ -94,7 +94,7 @@ def _typed(field: FormField, text: str) -> Any:
 
 
 def credentials_given(methods: Sequence[SignInMethod], form: FormData) -> dict[str, Any]:
-    """Return the credentials as a form sends them, by the way that was chosen; empty when none were typed."""
+    """Return the credentials as a form sends them, by the method that was chosen; empty when none were typed."""
     method = next((one for one in methods if one.key == form.get("way", "0")), methods[0] if methods else None)
     fields = method.fields if method else ()
     return {field.name.rpartition(".")[2]: form[field.name] for field in fields if form[field.name]}

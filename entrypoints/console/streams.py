@@ -56,7 +56,7 @@ def is_full(page: PageContext) -> bool:
 
 
 def stream_of(page: PageContext, events: AsyncGenerator[bytes, None]) -> Response:
-    """Answer with the events; 204 tells the browser of a session that has MOST streams to ask no more."""
+    """Answer with the events; 204 stops the browser of a session that has MOST streams."""
     if is_full(page):
         return Response(204, list(GUARDED))
     headers = [

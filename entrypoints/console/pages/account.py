@@ -38,7 +38,7 @@ async def rename(page: PageContext) -> Response:
     """Be called something else."""
     name = validate_name(page.form["name"]) if page.form["name"].strip() else ""
     await page.people.change(replace(page.person.user, name=name))
-    return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.look()])
+    return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.view()])
 
 
 @pages.post("/account/sessions/end-others")
@@ -114,7 +114,7 @@ async def add_passkey(page: PageContext) -> Response:
 @pages.post("/account/passkeys/options")
 @sudo(PASSKEYS, own=True)
 async def registration_options(page: PageContext) -> Response:
-    """Answer what the browser is asked to make."""
+    """Answer with the options for a new passkey."""
     return page.json((await page.accounts.passkeys.registration(page.person.user)).options)
 
 
@@ -141,7 +141,7 @@ async def confirm(page: PageContext) -> Response:
         else:
             session = await accounts.passwords.prove(user, session, form["password"], form.get("code"), page.visitor)
         _, secret = await page.sessions.renew(session, user, page.visitor)
-        return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.look()])
+        return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.view()])
     return page.render(
         "account/confirm.html",
         next=target,
@@ -153,7 +153,7 @@ async def confirm(page: PageContext) -> Response:
 
 @pages.post("/confirm/options")
 async def proof_options(page: PageContext) -> Response:
-    """Answer what the browser is asked to sign, by one of the person's passkeys."""
+    """Answer with the options for a proof by one of the person's passkeys."""
     return page.json((await page.accounts.passkeys.proof(page.person.user)).options)
 
 
@@ -182,7 +182,7 @@ async def look_at(page: PageContext) -> Response:
     livemode = page.form.get("mode", "live" if session.livemode else "test") != "test"
     await page.sessions.look_at(session, org, livemode)
     target = "/console" if org != session.org else safe_target(page.form["next"])
-    return page.redirect(target, cookies=[page.cookies.look()])
+    return page.redirect(target, cookies=[page.cookies.view()])
 
 
 @pages.post("/theme", who="anybody")

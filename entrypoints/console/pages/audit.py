@@ -1,4 +1,4 @@
-"""The audit log as people read it: who did what, the fields before and after, and taking it back with a look first."""
+"""The audit log as people read it: who did what, the fields before and after, and undoing it after a preview."""
 
 import json
 from collections.abc import Mapping
@@ -70,10 +70,10 @@ def _shown(before: Mapping[str, Any], after: Mapping[str, Any]) -> Portion[Diffe
 @pages.get(title="Audit log")
 async def list_entries(page: PageContext) -> Response:
     """Show the entries that pass the filters; days are whole days (UTC), the last one included."""
-    asked = page.query.given("object", "action", "target", "actor", "undoable")
-    given = asked | page.query.given("since", "until", "cursor")
+    filters = page.query.given("object", "action", "target", "actor", "undoable")
+    given = filters | page.query.given("since", "until", "cursor")
     days = {name: beginning_of_day(given[name], int(name == "until")) for name in ("since", "until") if name in given}
-    found = await page.filtered("/v1/audit-events", _ENTRIES, asked | days)
+    found = await page.filtered("/v1/audit-events", _ENTRIES, filters | days)
     actors = [one["actor"] for one in found["data"]]
     ids = {one["id"] for one in actors if one["kind"] == "user"} | {one.get("on_behalf_of") for one in actors} - {None}
     people = await page.people.several(ids) if ids else {}

@@ -14,7 +14,7 @@ from domain.kernel.errors import DomainError, Unprocessable
 from entrypoints.console.charts import history_of
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.pages.sources import source_names
-from entrypoints.console.products import asked_of, offered, origins_of, pictures_of, title_of
+from entrypoints.console.products import amount_of, offered, origins_of, pictures_of, title_of
 from entrypoints.console.rendering import Portion
 from entrypoints.http.exchange import Response
 
@@ -71,10 +71,10 @@ async def list_products(page: PageContext) -> Response:
 
 async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, list[str]]:
     """Find products; behind less than a page of them, those of what the last word of the query may grow into."""
-    asked = {name: value for name, value in given.items() if name != "cursor"}
+    filters = {name: value for name, value in given.items() if name != "cursor"}
     cursor, q = given.get("cursor"), given.get("q", "")
     limit = _TYPED if page.request.partial == "results" and not cursor else 2 * _TYPED
-    found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **asked)
+    found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **filters)
     if not q or found["has_more"] or cursor:
         return found, []
     async with page.read() as tx:
@@ -86,20 +86,20 @@ async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, list
     kept = {product["id"]: product for product in found["data"]}
     for other in more:
         if len(kept) < limit:
-            others = await page.api.get("/v1/products", limit=limit, **asked | other)
+            others = await page.api.get("/v1/products", limit=limit, **filters | other)
             kept |= {product["id"]: product for product in others["data"] if product["id"] not in kept}
     return {**_NOTHING, "data": list(kept.values())[:limit]}, queries
 
 
 async def _counts(page: PageContext, given: Mapping[str, str]) -> FilterCounts | None:
-    asked: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
+    filters: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
     catalogue = page.service("catalogue")
     try:
         async with page.read() as tx:
-            found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**asked))
-            q = asked.get("q", "")
+            found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**filters))
+            q = filters.get("q", "")
             if not found.looked and (queries := grown(q, await catalogue.completions(tx, q))):
-                found = await catalogue.filter_counts(tx, ProductFilter(**asked | {"q": queries[0]}))
+                found = await catalogue.filter_counts(tx, ProductFilter(**filters | {"q": queries[0]}))
     except DomainError:
         return None  # the list itself says what is wrong with the query
     return found
@@ -138,7 +138,7 @@ async def show_product(page: PageContext) -> Response:
         beside=beside,
         columns=sorted(beside.items, key=lambda one: (names.get(one["source"], one["source"]), one["location"])),
         alone=bool(alone),
-        best={offer["id"] for offer in beside.items if lowest and asked_of(offer) == lowest[0]},
+        best={offer["id"] for offer in beside.items if lowest and amount_of(offer) == lowest[0]},
         names=names,
         # An unmerged product comes from the source of its offers.
         own_source=next(iter((*own, *(offer["source"] for offer in offers))), ""),

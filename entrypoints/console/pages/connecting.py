@@ -69,7 +69,7 @@ class DraftFile(NamedTuple):
 
 @pages.get("/sources/new", title="Connect a source")
 async def choose(page: PageContext) -> Response:
-    """Show the ways there are."""
+    """Show what can be connected."""
     return page.render("sources/new.html", mail=page.dependencies.settings.mail_domain is not None)
 
 
@@ -97,7 +97,7 @@ async def show_file(page: PageContext) -> Response:
 
 @pages.post("/sources/new/file", most=BYTES + LONGEST)
 async def send_file(page: PageContext) -> Response:
-    """Keep the file for a while, to be looked into."""
+    """Keep the file for a while, to be previewed."""
     upload = page.files.get("file")
     if upload is None or upload.size == 0:
         page.refused = page.refusal(InvalidRequest.of("file", "required", _NO_FILE))
@@ -203,7 +203,7 @@ async def _pieces_of(upload: Upload) -> AsyncIterator[bytes]:
 
 @pages.post("/sources/new/address", again=show_address)
 async def probe_address(page: PageContext) -> Response:
-    """Have it looked at."""
+    """Start a probe of it."""
     url = page.form.get("url")
     probe = await page.api.post("/v1/source-probes", {"url": f"https://{url}" if url and "://" not in url else url})
     return page.redirect(f"/console/probes/{probe['id']}")
@@ -229,7 +229,7 @@ def _state_of(probe: Mapping[str, Any]) -> dict[str, Any]:
 async def follow_probe(page: PageContext) -> Response:
     """Stream how far it is."""
     id = page.ids["id"]
-    await page.api.get(f"/v1/source-probes/{id}")  # whoever may not read it, follows nothing
+    await page.api.get(f"/v1/source-probes/{id}")  # nobody follows what they may not read
     return followed(page, "sources/probe.html", lambda tx: tx.store(Probe).get(id), probes_wire.PROBE, _state_of)
 
 
@@ -259,12 +259,12 @@ async def show_shop(page: PageContext, preview: Any = None) -> Response:
     given, shops = _given(page), _shops(page)
     if (info := shops.get(given.get("connector"))) is None:
         return page.render("sources/new_shop.html", shops=shops.values())
-    asked = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
+    settings = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
     methods = sign_in_methods(info.credentials_schema)
     return page.render(
         "sources/new_shop_form.html",
         info=info,
-        fields=filled(asked, given),
+        fields=filled(settings, given),
         methods=[method._replace(fields=filled(method.fields, given)) for method in methods],
         given=given,
         preview=preview,

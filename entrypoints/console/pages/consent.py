@@ -1,4 +1,4 @@
-"""A person is asked by an app: what it may do, where, and who it is; and by a device that shows a code."""
+"""Consent to an app, and to a device that shows a code: who it is, what it may do, and where."""
 
 from dataclasses import replace
 from typing import Final
@@ -29,7 +29,7 @@ pages: Final = Pages(who="person")
 
 @pages.get(AUTHORIZE, who="anybody")
 async def authorize(page: PageContext) -> Response:
-    """Show what an app asks for; whoever agreed to all of it before is led back at once."""
+    """Show what an app asks for; lead back at once a person who agreed to all of it before."""
     consent, call = page.console.oauth.consent, _call(page.request.query)
     wish, known = await _wish(page, call)
     if isinstance(wish, str):
@@ -63,7 +63,7 @@ async def authorize(page: PageContext) -> Response:
 
 @pages.post(AUTHORIZE, who="anybody", most=64 * 1024)
 async def decide(page: PageContext) -> Response:
-    """Take the person's word. What the app asked for is vetted anew: a form may say anything."""
+    """Take the person's decision. The app's request is vetted anew: a form may hold anything."""
     consent, query = page.console.oauth.consent, page.form["request"]
     call = _call(query)
     wish, known = await _wish(page, call)
@@ -80,7 +80,7 @@ async def decide(page: PageContext) -> Response:
 
 
 async def _agreed_before(page: PageContext, call: Call, wish: Wish, known: Known, org: Organisation) -> str | None:
-    """Return where the browser goes when the person agreed to all of it before, there; None when they must be asked."""
+    """Return where the browser goes when the person agreed to all of it before, there; None when consent is still needed."""
     consent, user = page.console.oauth.consent, page.person.user.id
     async with page.transaction_of(org.id, user, _OPERATION) as tx:
         if not await consent.agreed_before(tx, wish, user):
@@ -112,14 +112,14 @@ async def show_device(page: PageContext) -> Response:
 
 @pages.post(f"{DEVICE}/decision")
 async def decide_device(page: PageContext) -> Response:
-    """Take the person's word on a device."""
+    """Take the person's decision on a device."""
     approved, consent = page.form["decision"] == "allow", page.console.oauth.consent
     if found := await _device(page, page.form["user_code"]):
-        org, user, word = await _chosen(page), page.person.user.id, replace(found[0], approved=False)
+        org, user, decision = await _chosen(page), page.person.user.id, replace(found[0], approved=False)
         if approved:
             async with page.transaction_of(org.id, user, _OPERATION) as tx:
-                word = await consent.agree_to_device(tx, found, user)
-        if await consent.decide(word):
+                decision = await consent.agree_to_device(tx, found, user)
+        if await consent.decide(decision):
             return page.render("oauth/device_done.html", app=found[1], approved=approved, org=org)
     return page.render("oauth/device.html", wrong=True)
 
@@ -134,7 +134,7 @@ def _call(query: str) -> Call:
 
 
 async def _wish(page: PageContext, call: Call) -> tuple[Wish | str, Known]:
-    """Return what is asked for, or where the browser is sent with the refusal. Raises Refused where no address was vetted."""
+    """Return the app's request, or where the browser is sent with the refusal. Raises Refused where no address was vetted."""
     try:
         return await page.console.oauth.consent.wish(call, network_of(page.visitor.address))
     except OAuthError as error:
@@ -151,7 +151,7 @@ async def _device(page: PageContext, typed: str) -> tuple[Device, App] | None:
 
 
 def _refused(error: OAuthError) -> Refused:
-    """Return what the person is shown, as no address was vetted that could be told."""
+    """Return the refusal to show, as no address was vetted that it could be sent to."""
     if error.status == 429:
         problem = {"status": 429, "title": "Too many requests", "detail": "Wait a moment, then try again."}
         return Refused(problem, str(error.retry_after))
@@ -163,7 +163,7 @@ def _refused(error: OAuthError) -> Refused:
 
 
 def _leave(page: PageContext, target: str) -> Response:
-    """Lead on to the app. No page that the code passes tells another about it."""
+    """Lead on to the app. No page that the code passes learns of another."""
     response = page.redirect(target)
     response.headers = [(name, value) for name, value in response.headers if name != b"referrer-policy"]
     response.headers.append((b"referrer-policy", b"no-referrer"))

@@ -17,7 +17,7 @@ from entrypoints.operations.scopes import permissions
 KEYS: Final = "/console/developers/keys"
 APPS: Final = "/console/developers/apps"
 
-# The scopes are held by the very roles that make keys, and by whoever sees what developers see.
+# These scopes are held by the roles that make keys, and by those that see what developers see.
 keys: Final = Pages(KEYS, section="Developers", scope="webhooks:write")
 apps: Final = Pages(APPS, section="Developers", scope="webhooks:read")
 
@@ -145,7 +145,7 @@ async def _app(page: PageContext) -> App:
 @apps.post("/<app>", again=show_app)
 @sudo(APPS)
 async def save_app(page: PageContext) -> Response:
-    """Change where codes are sent, and what may be asked for."""
+    """Change where codes are sent, and which scopes the app may request."""
     app, change = await _app(page), AppChange(page.form["name"], *_app_given(page))
     await page.run("apps.update", page.console.oauth.apps.change_app, page.principal, app.id, change)
     return page.redirect(f"{APPS}/{app.id}", "Saved.")

@@ -32,7 +32,7 @@ _PAUSE: Final = 0.5
 _LIFETIME: Final = 3600.0
 """Seconds after which a stream ends; browsers come again by themselves."""
 _LATEST: Final = 200
-"""Events of one subject among which one is looked for."""
+"""Events of one subject among which one is searched."""
 _decode: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 requests: Final = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")
@@ -44,8 +44,8 @@ async def list_requests(page: PageContext) -> Response:
     """Show the requests that pass the filters."""
     filters = page.query.given("status", "method", "route", "actor", "error_code")
     times = page.query.given("since", "until")
-    asked = filters | {name: moment_of(text) for name, text in times.items()}
-    found = await page.filtered("/v1/request-logs", _LIMIT, asked)
+    query = filters | {name: moment_of(text) for name, text in times.items()}
+    found = await page.filtered("/v1/request-logs", _LIMIT, query)
     if page.refused:
         page.refused.fields = {name.removeprefix("query."): text for name, text in page.refused.fields.items()}
     keys: Sequence[ApiKey] = ()

@@ -80,10 +80,10 @@ async def show_mapping(page: PageContext) -> Response:
     """Show the columns of one, for review; with what a form chose of them, which confirms nothing yet."""
     mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
     stored, context = await _stored(page)
-    asked = page.form if page.sent else page.query
-    every, column = range(len(mapping["headers"])), asked.number("column")
+    values = page.form if page.sent else page.query
+    every, column = range(len(mapping["headers"])), values.number("column")
     alone = column is not None and column in every
-    start = column if alone else asked.number("to" if "to" in asked else "from")
+    start = column if alone else values.number("to" if "to" in values else "from")
     shown = Portion.of(every, start, 1 if alone else AT_ONCE)
     choices = _choices(mapping, page.form)
     reasons = {one["position"]: one["reason"] for one in mapping["unmapped"]}

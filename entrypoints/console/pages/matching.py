@@ -32,17 +32,17 @@ async def review(page: PageContext) -> Response:
 async def list_pairs(page: PageContext) -> Response:
     """Show the list."""
     status, given = page.query.get("status", "open"), page.query.given("product", "variant")
-    asked = status if status in _STATUSES else None
-    found = await page.api.get("/v1/match-pairs", limit=25, status=asked, starting_after=page.cursor, **given)
+    known = status if status in _STATUSES else None
+    found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **given)
     kept = {"status": status, "cursor": page.cursor or ""} | given
     return page.render("matching/pairs.html", found=found, chosen=status, statuses=_STATUSES, kept=kept)
 
 
 async def _beside(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
     """Return the open pair next to that one in the list's order; the first without one."""
-    asked = PageRequest(limit=1, key=pair, backwards=backwards)
+    request = PageRequest(limit=1, key=pair, backwards=backwards)
     async with page.read() as tx:
-        found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), asked)).items
+        found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), request)).items
     return found[-1].id if found else None
 
 
@@ -122,7 +122,7 @@ async def undo_merge(page: PageContext) -> Response:
 
 @pages.get("/judge", title="Judge")
 async def show_judge(page: PageContext) -> Response:
-    """Show whether a model is asked about pairs, what it may do by itself, and what it may cost."""
+    """Show whether a model judges pairs, what it may decide alone, and what it may cost."""
     now = await page.api.get(_JUDGE)
     values: Mapping[str, Any] = {
         "enabled": now["enabled"],

@@ -28,8 +28,8 @@ async def list_members(page: PageContext) -> Response:
         listed = await tx[OrgStore].members(PageRequest(limit=_LIMIT, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
         if page.manages:
-            asked = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
-            waiting = await tx[OrgStore].invitations(tx.now, asked)
+            request = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
+            waiting = await tx[OrgStore].invitations(tx.now, request)
     owns = page.principal.role == OWNER
     return page.render(
         "members/list.html",

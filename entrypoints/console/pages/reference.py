@@ -48,10 +48,10 @@ class Input(NamedTuple):
 
 @pages.get(title="API reference")
 async def list_operations(page: PageContext) -> Response:
-    """Show every operation, by what it is about, or those that a word leads to."""
-    word = page.query.get("q").casefold()
+    """Show every operation, by what it is about, or those that match a search."""
+    sought = page.query.get("q").casefold()
     areas = [
-        (area.title, [row for row in area.operations if word in f"{row.summary} {row.path} {row.id} {row.method}".casefold()])
+        (area.title, [row for row in area.operations if sought in f"{row.summary} {row.path} {row.id} {row.method}".casefold()])
         for area in page.console.pipeline.table.areas
     ]  # fmt: skip
     return page.render("reference/list.html", areas=[area for area in areas if area[1]], q=page.query.get("q"))

@@ -34,21 +34,21 @@ pages: Final = Pages("/console", section="Sources", scope=READ)
 
 @pages.get("/runs/<id>")
 async def show_run(page: PageContext) -> Response:
-    """Show a run: its problems by kind and field, those of one of them word by word, and its columns."""
+    """Show a run: its problems by kind and field, each problem of one of them, and its columns."""
     run, query = await page.api.get(f"/v1/runs/{page.ids['id']}"), page.query
     groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for problem in run["problems"]:
         groups[problem["problem"], problem["field"]].append(problem)
     largest = sorted(groups, key=lambda group: -len(groups[group]))
-    asked = query.get("kind"), query.get("field")
-    chosen = asked if asked in groups else next(iter(largest), None)
+    named = query.get("kind"), query.get("field")
+    chosen = named if named in groups else next(iter(largest), None)
     return page.render(
         "sources/run.html",
         source=await page.api.get(f"/v1/sources/{run['source']}"),
         counts={group: len(found) for group, found in groups.items()},
         groups=Portion.of(largest, query.number("groups"), _GROUPS),
         chosen=chosen,
-        told=Portion.of(groups[chosen] if chosen else [], query.number("from"), _PROBLEMS),
+        problems=Portion.of(groups[chosen] if chosen else [], query.number("from"), _PROBLEMS),
         columns=Portion.of(run.get("columns") or [], query.number("columns"), _COLUMNS),
         **_state_of(run),
     )
@@ -63,7 +63,7 @@ def _state_of(run: Mapping[str, Any]) -> dict[str, Any]:
 async def follow_run(page: PageContext) -> Response:
     """Stream the part of the run's page that moves."""
     id = page.ids["id"]
-    await page.api.get(f"/v1/runs/{id}")  # whoever may not read it, follows nothing
+    await page.api.get(f"/v1/runs/{id}")  # nobody follows what they may not read
     return followed(page, "sources/run.html", lambda tx: tx[RunStore].get(id), wire.RUN, _state_of)
 
 
@@ -115,9 +115,9 @@ def _with_problems(table: Excerpt, problems: Sequence[Problem]) -> dict[str, Any
                 cells[problem.line, place][problem.detail] = None
     on_page = {line for line, _ in table.rows}
     shown = _columns({place for line, place in cells if line in on_page}, len(table.headers))
-    for (line, place), said in cells.items():
+    for (line, place), details in cells.items():
         if place not in shown:
-            lines[line][f"{table.headers[place]}: {' '.join(said)}"] = None
+            lines[line][f"{table.headers[place]}: {' '.join(details)}"] = None
     rows = [
         (
             line,

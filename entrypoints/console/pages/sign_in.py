@@ -31,7 +31,7 @@ async def _enter(page: PageContext, entered: Entered, target: str, notice: str |
         with suppress(NotFound):
             await page.sessions.revoke(before.user, before.id)
     device = page.cookies.set(f"{page.cookies.session}-device", entered.device, int(DEVICE_LASTS.total_seconds()))
-    cookies = [page.session_cookie(entered.cookie), device, page.cookies.look()]
+    cookies = [page.session_cookie(entered.cookie), device, page.cookies.view()]
     return page.redirect(target, notice, cookies=cookies)
 
 
@@ -74,7 +74,7 @@ async def sign_in_by_code(page: PageContext) -> Response:
 
 @pages.post(f"{SIGN_IN}/passkey/options")
 async def passkey_options(page: PageContext) -> Response:
-    """Answer what the browser is asked to sign."""
+    """Answer with the options for signing in by a passkey."""
     return page.json((await page.accounts.passkeys.sign_in(page.visitor)).options)
 
 
@@ -100,7 +100,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
 
 @pages.form("/console/forgot")
 async def ask_for_link(page: PageContext) -> Response:
-    """Ask for a link to set another password; the answer is the same whoever asks."""
+    """Ask for a link to set another password; the answer does not depend on whether the address is known."""
     if page.submitted:
         await page.accounts.passwords.forgot(page.form.get("email"), page.visitor)
     email = page.form.get("email") or page.query.get("email")
@@ -131,7 +131,7 @@ async def _take_sso_turn(page: PageContext) -> None:
 
 @pages.get("/console/sso")
 async def begin_sso(page: PageContext) -> Response:
-    """Ask for the address, or lead to the provider of whoever has it.
+    """Show the form for the address, or lead to the provider of its organisation.
 
     There is a page between, for browsers let no form lead to another site, and so that one sees where one is led.
     """
@@ -150,7 +150,7 @@ async def begin_sso(page: PageContext) -> Response:
 
 @pages.get("/console/sso/callback/<org>")
 async def end_sso(page: PageContext) -> Response:
-    """Take what the provider sends the browser back with; whoever it names is signed in."""
+    """Take what the provider sends the browser back with; sign in the person that it names."""
     await _take_sso_turn(page)
     answer = {name: page.query[name] for name in ("code", "state", "iss", "error") if name in page.query}
     state = page.request.cookies.get(_state(page), "")
@@ -166,7 +166,7 @@ async def end_sso(page: PageContext) -> Response:
 
 @pages.form(f"{PAGE}<secret>")
 async def show_invitation(page: PageContext) -> Response:
-    """Show who invites to what: to accept as whoever is signed in, to sign in first, or to set up an account."""
+    """Show who invites to what: to accept when signed in, to sign in first, or to set up an account."""
     secret = page.ids["secret"]
     if (offer := await page.console.invitations.look(secret)) is None:
         raise (page.refused or NotFound(_OVER))
@@ -186,13 +186,13 @@ async def show_invitation(page: PageContext) -> Response:
 
 
 async def _accept(page: PageContext, offer: Offer) -> Response:
-    """Make whoever is signed in a member; or else set an account up with name and password, and sign in."""
+    """Make the person who is signed in a member; or else set an account up with name and password, and sign in."""
     wanted, organisation = offer.invited.invitation, offer.invited.organisation
     welcome = f"Welcome. You are {wanted.role} at {organisation.name} now."
     if page.signed_in is not None:
         await _join(page, offer, page.person.user)
         await page.sessions.look_at(page.person.session, organisation.id, livemode=True)
-        return page.redirect("/console", welcome, cookies=[page.cookies.look()])
+        return page.redirect("/console", welcome, cookies=[page.cookies.view()])
     user = await page.console.invitations.newcomer(wanted, page.form["name"])
     await page.accounts.passwords.set_up(user, page.form["password"])
     user = await _join(page, offer, user)

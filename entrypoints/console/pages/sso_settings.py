@@ -69,7 +69,7 @@ async def _change(page: PageContext, operation: str, act: Callable[..., Awaitabl
 
 
 async def _take_turn(page: PageContext) -> None:
-    """Let an organisation look at providers and name servers ten times at once, then every six seconds. Raises RateLimited."""
+    """Let an organisation query providers and name servers ten times at once, then every six seconds. Raises RateLimited."""
     await page.take_turn(Budget(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
 
 
@@ -104,7 +104,7 @@ async def _switch(page: PageContext) -> Response:
 
 
 async def _end_sessions(page: PageContext) -> None:
-    """End the sessions of whoever has to come in by single sign-on from now on."""
+    """End the sessions of members who have to use single sign-on from now on."""
     sso = page.sso
     async with page.read(livemode=True) as tx:
         affected = await sso.settings.obliged(tx)

@@ -35,7 +35,7 @@ async def show_form(page: PageContext) -> Response:
     wanted |= (endpoint or {}) | (_given(page) if page.sent else {})
     return page.render(
         "webhooks/form.html",
-        asked=wanted,
+        values=wanted,
         endpoint=endpoint,
         sources=(await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else [],
         types=sorted(SUBSCRIBABLE),
