@@ -124,6 +124,17 @@ async def test_a_person_chooses_organisation_and_mode(world: World) -> None:
     assert "Test mode" in (await browser.follow(tested)).text
 
 
+async def test_a_page_that_fails_names_its_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise ValueError("broken")
+
+    browser = await world.browser()
+    monkeypatch.setattr(type(world.dependencies.memberships), "of_user", broken)
+    page = await browser.get("/console/organisations")
+    assert page.status == 500 and "tell the operator the number below" in page.text
+    assert (page.header("request-id") or "none") in page.text
+
+
 async def test_who_belongs_nowhere_is_told_so(world: World) -> None:
     browser = await world.browser(None)
     page = await browser.get("/console")
