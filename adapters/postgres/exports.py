@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.nodes.pool import Pool, reading
-from adapters.postgres.session import lock_number
 from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import CoordinatorStore
 from adapters.postgres.table import Table, TableStore
 from domain.exports.model import OPEN, Export, ExportStatus
 from domain.kernel.tenancy import Tenant
@@ -18,30 +17,26 @@ SQL = statements("exports", columns=EXPORTS.columns())
 class PostgresExportStore(TableStore[Export]):
     """The tenant's exports."""
 
+    _sql, _table = SQL, EXPORTS
+
     async def take_turns(self) -> None:
-        tenant = self.session.tenant
-        await self.session.run(SQL["take_turns"], lock=lock_number("exports", tenant.org, tenant.livemode))
+        await self._session.take_turn("exports")
 
     async def open(self) -> int:
-        row = await self.session.one(SQL["open"], open=sorted(OPEN))
-        return int(row[0]) if row else 0
+        return int(await self._value("open", open=sorted(OPEN)))
 
     async def kept(self) -> Sequence[Export]:
-        found = await self.session.all(SQL["kept"], status=ExportStatus.SUCCEEDED)
-        return [self.table.row_of(row) for row in found]
+        return await self._selected("kept", status=ExportStatus.SUCCEEDED)
 
 
-class PostgresExportUpkeep:
+class PostgresExportUpkeep(CoordinatorStore):
     """Across tenants, for the scheduler."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        found = await self._pool.scatter_best_effort(reading(SQL["due"], now=now, limit=limit))
-        due = sorted(row for rows in found for row in rows)[:limit]
+        due = await self._gather_due("due", now=now, limit=limit)
         return [(Tenant(org, livemode), id) for _, org, livemode, id in due]
 
     async def waiting_since(self) -> datetime | None:
-        found = await self._pool.scatter_best_effort(reading(SQL["waiting_since"]))
-        return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
+        return await self._earliest("waiting_since")

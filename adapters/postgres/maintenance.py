@@ -58,7 +58,7 @@ class PostgresPurgeGuard:
 
     async def claim(self) -> bool:
         """Record a purge and return True, or refuse it."""
-        async with self._pool.system() as link:
+        async with self._pool.coordinator() as link:
             return await self.claim_on(link.connection)
 
     async def claim_on(self, connection: Connection) -> bool:
@@ -74,13 +74,13 @@ class PostgresPurgeGuard:
 
     async def state(self) -> PurgeState:
         """Return the current state."""
-        async with self._pool.system() as link:
+        async with self._pool.coordinator() as link:
             [state] = await fetch(link.connection, _STATE)
         return PurgeState(*state)
 
     async def confirm(self) -> None:
         """Accept the database's clock, so that purges resume."""
-        async with self._pool.system() as link:
+        async with self._pool.coordinator() as link:
             await link.connection.execute("UPDATE purges SET last_at = now()")
 
 

@@ -320,7 +320,7 @@ class PostgresSchemaCheck:
 
     async def _check(self) -> str | None:
         try:
-            async with self._pool.system() as link:
+            async with self._pool.coordinator() as link:
                 [(names, oldest)] = await fetch(link.connection, _STATEMENT)
             fault = Compatibility.recorded(names or [], oldest or 0).fault()
         except _NOT_MIGRATED as error:

@@ -9,39 +9,33 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.postgres.listing import EVER, LOOKED, page_names, page_of, page_params
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.session import Fetched, Session
+from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered, statements
+from adapters.postgres.stores import EVER, LOOKED, TenantStore, page_names, page_of, page_params, tenant_values
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest
-from domain.kernel.tenancy import Actor, Tenant
+from domain.kernel.tenancy import Actor
 from domain.request_logs.model import RequestLog, RequestLogFilter
 
 SQL = statements("request_logs", looked=str(LOOKED))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """What PostgreSQL holds in no text: NUL, and what is no character."""
+_FROM_OUTSIDE: Final = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
 _ENCODE = msgspec.json.Encoder().encode
 
 
-def _log(row: Fetched, tenant: Tenant) -> RequestLog:
-    id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
-    return RequestLog(id_, tenant, method, path, route, query, status, error_code, duration_ms, Actor(**actor), *rest)
-
-
-class PostgresRequestLogStore:
+class PostgresRequestLogStore(TenantStore):
     """The tenant's request logs. An item's key is its position: time-ordered and unique.
 
     A day is a partition, so a page looks at the days next to it first, and at further ones only while it is not full.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _sql = SQL
 
     async def get(self, id: str) -> RequestLog | None:
-        row = await self._session.one(SQL["by_id"], id=id)
-        return _log(row, self._session.tenant) if row else None
+        return await self._first(self._log, "by_id", id=id)
 
     async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
         names, values = _asked(page_request, wanted)
@@ -61,8 +55,12 @@ class PostgresRequestLogStore:
                 end = last if page_request.backwards else first
                 break
         page = page_of(rows, page_request, _place, end)
-        tenant = self._session.tenant
-        return Page(tuple(_log(row, tenant) for row in page.items), page.has_more, page.next_key)
+        return Page(tuple(map(self._log, page.items)), page.has_more, page.next_key)
+
+    def _log(self, row: Fetched) -> RequestLog:
+        id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
+        logged = (method, path, route, query, status, error_code, duration_ms, Actor(**actor))
+        return RequestLog(id_, self._session.tenant, *logged, *rest)
 
 
 def _place(row: Fetched) -> str:
@@ -128,26 +126,10 @@ def _text(given: str | None) -> str | None:
 
 
 def _json(log: RequestLog, process: str) -> dict[str, Any]:
-    return {
-        "org": log.tenant.org,
-        "livemode": log.tenant.livemode,
-        "position": _position(log, process),
-        "id": log.id,
-        "method": _text(log.method),
-        "path": _text(log.path),
-        "route": log.route,
-        "query": _text(log.query),
-        "status": log.status,
-        "error_code": log.error_code,
-        "duration_ms": log.duration_ms,
-        "actor": {"kind": log.actor.kind, "id": log.actor.id, "on_behalf_of": log.actor.on_behalf_of},
-        "via": log.via,
-        "api_version": log.api_version,
-        "idempotency_key": _text(log.idempotency_key),
-        "ip": _text(log.ip),
-        "user_agent": _text(log.user_agent),
-        "created_at": log.created_at,
-    }
+    outside = {name: _text(getattr(log, name)) for name in _FROM_OUTSIDE}
+    values = log._asdict() | outside | tenant_values(log.tenant) | {"position": _position(log, process)}
+    del values["tenant"]
+    return values
 
 
 _USED_EVERY: Final = timedelta(minutes=1)
@@ -197,9 +179,4 @@ class PostgresRequestLogSink:
 
 
 def _use(log: RequestLog) -> dict[str, Any]:
-    return {
-        "org": log.tenant.org,
-        "livemode": log.tenant.livemode,
-        "key": log.actor.id,
-        "used_at": log.created_at,
-    }
+    return tenant_values(log.tenant) | {"key": log.actor.id, "used_at": log.created_at}

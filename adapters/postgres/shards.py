@@ -43,7 +43,7 @@ class PostgresShards:
 
     async def _opened(self) -> PooledConnection:
         if self._link is None:
-            self._link = await self._pool.dedicated(await self.node())
+            self._link = await self._pool.pool_of(await self.node()).dedicated(None)
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 

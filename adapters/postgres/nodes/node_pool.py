@@ -10,7 +10,7 @@ import psycopg
 
 from adapters.postgres.errors import translate, translated
 from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, fetch_value, set_clock
-from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
+from adapters.postgres.nodes.router import COORDINATOR, LOG, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
 from adapters.postgres.sqlfile import here
 from domain.kernel.clock import CLOCK
@@ -110,13 +110,21 @@ class NodePool:
         self._away_until = 0.0
         self._closed = False
         self._waiting = 0
-        self.missed = False
+        self._missed = False
         """Whether it was logged that the node is out of reach."""
 
     @property
     def waiting(self) -> int:
         """How many tasks wait for a connection; a node that is away is not counted, since waiting for it is no load."""
         return 0 if self._away_until else self._waiting
+
+    def log_reach(self, missed: Unavailable | None) -> None:
+        """Log once that the node is out of reach, by the error, and once that it is back."""
+        if missed and not self._missed:
+            LOG.warning("%s is out of reach, and left out: %s", self.node.name, missed)
+        elif self._missed and not missed:
+            LOG.info("%s is back", self.node.name)
+        self._missed = bool(missed)
 
     async def take(self, scope: Tenant | None) -> PooledConnection:
         """Take a connection of that scope. Raises Unavailable."""

@@ -1,6 +1,3 @@
--- take_turns --
-SELECT pg_advisory_xact_lock(%(lock)s)
-
 -- open --
 SELECT count(*) FROM exports WHERE org = %(org)s AND livemode = %(livemode)s AND status = ANY(%(open)s)
 
