@@ -18,9 +18,9 @@ from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import connect
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.events import PostgresNetworkLog
-from adapters.postgres.exports import PostgresExportUpkeep
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
+from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard, PostgresScheduleRepair
 from adapters.postgres.matching import PostgresMatchBacklog
 from adapters.postgres.migrate import PostgresSchemaCheck
@@ -42,8 +42,8 @@ from adapters.postgres.platform import (
     PostgresWorkload,
 )
 from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.runs import PostgresExportUpkeep
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
-from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresInboundAddresses, PostgresSourceSchedule
 from adapters.postgres.storage import PostgresStorageUpkeep

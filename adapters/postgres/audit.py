@@ -11,8 +11,17 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
 from adapters.postgres.session import Fetched, Session, jsonb
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import EVER, LOOKED, TenantStore, of, page_names, page_of, page_params
+from adapters.postgres.stores import (
+    EVER,
+    LOOKED,
+    TenantStore,
+    of,
+    page_names,
+    page_of,
+    page_params,
+    rendered,
+    statements,
+)
 from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
 from domain.audit.model import AuditEntry, AuditFilter, Change, id_at
 from domain.audit.ports import Chain

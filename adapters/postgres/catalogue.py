@@ -1,19 +1,23 @@
 """Products, variants and offers in PostgreSQL: read as documents, loaded whole and compared by fingerprint."""
 
+import asyncio
+import select
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from psycopg import pq
+from psycopg.errors import error_from_result
+
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import BatchWriter, load, stage_fingerprints
-from adapters.postgres.catalogue_lines import lines
 from adapters.postgres.catalogue_overlay import SQL as OVERLAY
 from adapters.postgres.catalogue_overlay import OverlayWriter
 from adapters.postgres.catalogue_query import NO_BODY, SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.session import Fetched, Session, texts
-from adapters.postgres.stores import TenantStore, of, page_of, values_of
+from adapters.postgres.stores import TenantStore, of, page_of, rendered, values_of
 from adapters.postgres.table import Table
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
@@ -42,6 +46,17 @@ from domain.kernel.paging import Page, PageRequest
 
 _STATEMENTS: Final = {**SQL, **BATCH, **OVERLAY}
 CATEGORY_RULES: Final = Table(CategoryRules, "category_rules")
+
+
+PORTION: Final = 1 << 21
+"""Bytes after which a portion ends: with the document that reaches them."""
+_SIGNATURE: Final = 19
+"""Before the first row: eleven bytes of signature, flags, and the length of an extension that there never is."""
+_ROW: Final = 6
+"""Before each document: how many fields the row has (two bytes), and the field's length (four). Source: PostgreSQL
+documentation, COPY, "Binary Format"."""
+_GLANCE: Final = 200
+"""Milliseconds after which who waits for the server looks whether it is still wanted."""
 
 
 class PostgresCatalogueStore(TenantStore):
@@ -90,8 +105,17 @@ class PostgresCatalogueStore(TenantStore):
         following = found[len(page) : len(page) + 1]
         return page + following, replace(page_request, limit=max(1, len(page)))
 
-    def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
-        return lines(self._session, updated_since)
+    async def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
+        """Copy documents as they are stored: COPY in binary, of which only the lengths are decoded; a portion at a time."""
+        names = frozenset({"updated_since"} if updated_since is not None else ())
+        statement = f"COPY ({rendered(SQL['products_copied'], names)}) TO STDOUT (FORMAT binary)"
+        link = self._session.link
+        async with link.cursor.copy(statement, self._session.params(updated_since=updated_since)):
+            reading = _Reading(link.connection.pgconn)
+            while not reading.over:
+                portion = await reading.portion()
+                if portion.rows:
+                    yield portion
 
     async def product(self, id: str) -> Document | None:
         return await self._first(of(Document), "product", id=id) or await self._first(of(Document), "survivor", id=id)
@@ -292,3 +316,61 @@ def _line(row: Fetched, titles: Mapping[str, str]) -> OfferLine:
     """An offer's line; `titles` are those of the products whose data was too large to be read with it."""
     title = titles.get(row[2]) if row[21] is None else rows.plain(row[21]).get("title")
     return OfferLine(rows.offer_of(row[:20]), row[20], title, rows.plain(row[22]).get("sku"), row[23], row[24])
+
+
+class _Reading:
+    """Reads the rows of a COPY on a thread: the server sends them in pieces of 8 KB, and a turn of the event loop for each would cost as much as packing them."""
+
+    def __init__(self, pgconn: pq.abc.PGconn) -> None:
+        self._pgconn = pgconn
+        self._begins = _SIGNATURE + _ROW
+        self._wanted = True
+        self.over = False
+
+    async def portion(self) -> Lines:
+        """The next documents. Whoever is cancelled waits until the thread lets go of the connection."""
+        reading = asyncio.ensure_future(asyncio.to_thread(self._read))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            self._wanted = False
+            await asyncio.wait((reading,))
+            raise
+
+    def _read(self) -> Lines:
+        held: list[bytes | memoryview] = []
+        weight, begins, get, hold = 0, self._begins, self._pgconn.get_copy_data, held.append
+        while weight < PORTION:
+            size, row = get(1)
+            if size > begins:  # a row is a message; what ends them is shorter
+                hold(row[begins:])
+                weight += size
+                begins = self._begins = _ROW
+            elif size < 0:
+                self._end()
+                break
+            elif size == 0 and not self._waited():
+                break
+        rows = len(held)
+        hold(b"")
+        return Lines(rows, b"\n".join(held) if rows else b"")
+
+    def _waited(self) -> bool:
+        """Wait for what the server sends next; False when nobody wants it any more."""
+        poll = select.poll()
+        poll.register(self._pgconn.socket, select.POLLIN)
+        while self._wanted:
+            if poll.poll(_GLANCE):
+                self._pgconn.consume_input()
+                return True
+        return False
+
+    def _end(self) -> None:
+        """Raises what the server ended the rows with, if it was an error."""
+        self.over = True
+        failed: pq.abc.PGresult | None = None
+        while (result := self._pgconn.get_result()) is not None:
+            if result.status != pq.ExecStatus.COMMAND_OK:
+                failed = failed or result
+        if failed is not None:
+            raise error_from_result(failed)

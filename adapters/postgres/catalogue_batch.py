@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.session import Fetched, Session, records, texts
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import TenantStore
+from adapters.postgres.stores import TenantStore, statements
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS
 from domain.catalogue.batch import Batch, KeyRange, RowFingerprint

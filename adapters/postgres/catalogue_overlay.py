@@ -7,8 +7,7 @@ from typing import Any
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import save_documents, stage
 from adapters.postgres.session import Session, records, texts
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import TenantStore
+from adapters.postgres.stores import TenantStore, statements
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Product, Variant

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
 from adapters.postgres.session import jsonb, texts
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import LOOKED, page_names, page_params
+from adapters.postgres.stores import LOOKED, page_names, page_params, rendered, statements
 from domain.catalogue import search
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.bounds import LIST_BYTES

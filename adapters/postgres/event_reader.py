@@ -11,8 +11,7 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.events import BLOCK, SQL, bounds_of, confirmed, new_epoch
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import Fetched
-from adapters.postgres.sqlfile import rendered
-from adapters.postgres.stores import ReplicatedStore, tenant_values
+from adapters.postgres.stores import ReplicatedStore, rendered, tenant_values
 from domain.changes.model import NETWORK, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, View
 from domain.changes.ports import Grant, Recent, Splice
 from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition, weight_of, within

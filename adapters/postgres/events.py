@@ -14,8 +14,7 @@ from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reached, reading, settled
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore, of, tenant_values
+from adapters.postgres.stores import CoordinatorStore, TenantStore, of, rendered, statements, tenant_values
 from domain.changes.model import NETWORK, LogBounds, network_of
 from domain.changes.ports import EventRendering, Published
 from domain.events.model import Event, LoggedEvent, LogPosition

@@ -2,8 +2,7 @@
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import Fetched, jsonb, lock_number
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore, values_of
+from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, values_of
 from domain.kernel.clock import now
 from domain.kernel.errors import RequestInProgress
 from domain.kernel.retention import IDEMPOTENT_ANSWERS

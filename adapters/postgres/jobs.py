@@ -10,8 +10,7 @@ from psycopg import AsyncClientCursor
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Fetched, jsonb, lock_number
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore, tenant_values
+from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, tenant_values
 from domain.jobs.model import (
     LANES_OF_ONE,
     Backlog,

@@ -11,8 +11,7 @@ import msgspec
 
 from adapters.postgres.catalogue_rows import plain
 from adapters.postgres.session import Fetched, jsonb, texts
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore, id_of, of
+from adapters.postgres.stores import CoordinatorStore, TenantStore, id_of, of, statements
 from adapters.postgres.table import Column, R, Table, TableStore
 from domain.kernel.paging import Page, PageRequest
 from domain.matching.features import MatchFeatures, StoredVariant, going_price

@@ -8,8 +8,7 @@ import msgspec
 
 from adapters.postgres.catalogue_batch import etag_of, images_of
 from adapters.postgres.session import Session, jsonb, texts
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import TenantStore, of
+from adapters.postgres.stores import TenantStore, of, statements
 from adapters.postgres.table import Record
 from domain.catalogue.ports import Rendering
 from domain.media.model import Address, Image, NamedMedia

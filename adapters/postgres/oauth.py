@@ -7,8 +7,7 @@ from typing import Any, Final
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.session import Fetched
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore
+from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
 from adapters.postgres.table import Record, Spread
 from domain.access.model import Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant

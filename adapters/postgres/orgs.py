@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.session import Fetched
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, of, values_of
+from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, of, statements, values_of
 from adapters.postgres.table import Record, Spread
 from domain.access.model import ApiKey, Principal, effective_scopes
 from domain.kernel.errors import Unavailable

@@ -6,8 +6,7 @@ from datetime import datetime
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.session import Fetched
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, of, values_of
+from adapters.postgres.stores import CoordinatorStore, of, statements, values_of
 from domain.access.model import ROLES, Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
 from domain.outbox.model import OutgoingMessage

@@ -8,8 +8,7 @@ from psycopg.errors import QueryCanceled
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import Fetched
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, of
+from adapters.postgres.stores import CoordinatorStore, of, statements
 from adapters.postgres.table import Record
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import encode, uuid7

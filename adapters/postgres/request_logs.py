@@ -11,8 +11,17 @@ import msgspec
 
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import EVER, LOOKED, TenantStore, page_names, page_of, page_params, tenant_values
+from adapters.postgres.stores import (
+    EVER,
+    LOOKED,
+    TenantStore,
+    page_names,
+    page_of,
+    page_params,
+    rendered,
+    statements,
+    tenant_values,
+)
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest

@@ -1,13 +1,15 @@
-"""Runs in PostgreSQL, and the parts of pushed batches."""
+"""Runs in PostgreSQL, the parts of pushed batches, and exports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import TenantStore, of
+from adapters.postgres.stores import CoordinatorStore, TenantStore, of, rendered, statements
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.catalogue.model import Stream
+from domain.exports.model import OPEN as OPEN_EXPORTS
+from domain.exports.model import Export, ExportStatus
+from domain.kernel.tenancy import Tenant
 from domain.runs.days import MOST_RUNS, RunDay
 from domain.runs.model import (
     CONCLUDED,
@@ -37,7 +39,8 @@ RUNS: Final = Table(
     beside={"trace": None},
     conflicts={"runs_open": "The source already has an open run of this stream; wait for it to end."},
 )
-SQL = statements("runs", run=RUNS.columns())
+EXPORTS: Final = Table(Export, "exports")
+SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
 
 
 class PostgresRunStore(TableStore[Run]):
@@ -117,3 +120,31 @@ class PostgresPushStore(TenantStore):
 
     async def forget(self, run: str) -> None:
         await self._run("forget_parts", run=run, key=push_key(self._session.tenant, run))
+
+
+class PostgresExportStore(TableStore[Export]):
+    """The tenant's exports."""
+
+    _sql, _table = SQL, EXPORTS
+
+    async def take_turns(self) -> None:
+        await self._session.take_turn("exports")
+
+    async def open(self) -> int:
+        return int(await self._value("open_exports", open=sorted(OPEN_EXPORTS)))
+
+    async def kept(self) -> Sequence[Export]:
+        return await self._selected("kept_exports", status=ExportStatus.SUCCEEDED)
+
+
+class PostgresExportUpkeep(CoordinatorStore):
+    """Across tenants, for the scheduler."""
+
+    _sql = SQL
+
+    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        due = await self._gather_due("due_exports", now=now, limit=limit)
+        return [(Tenant(org, livemode), id) for _, org, livemode, id in due]
+
+    async def waiting_since(self) -> datetime | None:
+        return await self._earliest("waiting_since")

@@ -6,8 +6,7 @@ from typing import Final
 
 from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import reading
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, of, tenant_values
+from adapters.postgres.stores import CoordinatorStore, of, statements, tenant_values
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
 from domain.secrets.ports import StoredRing

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import CoordinatorStore
+from adapters.postgres.stores import CoordinatorStore, rendered, statements
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.kernel.tenancy import Tenant

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore, tenant_values
+from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, tenant_values
 from adapters.postgres.table import Record
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant

@@ -1,24 +1,64 @@
-"""Bases of stores: named statements, and pages, for a tenant's session, at the coordinator, and on every node."""
+"""Bases of stores: named statements, and pages, for a tenant's session, at the coordinator, and on every node.
 
+The statements of an area are in sql/<area>.sql, each under a line `-- name --`.
+"""
+
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import chain
-from typing import Any, ClassVar, Final, LiteralString, Protocol, TypeVar
+from typing import Any, ClassVar, Final, LiteralString, Protocol, TypeVar, cast
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import rendered
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
 T = TypeVar("T")
+_HEADING: Final = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
+_OPTION: Final = re.compile(r"\s*--\? ([a-z0-9_ ]+)$")
 EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 """The bounds of every creation time; filters may name moments beyond, which not all arithmetic can represent."""
 LOOKED: Final = 2_000
 """Rows that a page of a list with several filters looks at before it ends although it is not full."""
+
+
+@cache
+def statements(area: str, **columns: str) -> dict[str, LiteralString]:
+    """Return the statements of sql/<area>.sql by name. They ship with the package, so they count as literal.
+
+    `columns` replace names in braces by lists of columns: those of a Table.
+    """
+    text = files(__package__).joinpath("sql", f"{area}.sql").read_text("utf-8")
+    for name, listed in columns.items():
+        text = text.replace("{" + name + "}", listed)
+    parts = _HEADING.split(text)
+    return {name: cast(LiteralString, body.strip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def rendered(statement: LiteralString, names: frozenset[str], limit: int | None = None) -> LiteralString:
+    """Return the statement with those optional lines, which end in `--? name name`, whose names are all given.
+
+    `{limit}` is written out: as a parameter it would make PostgreSQL plan every page anew (measured: 55 µs of 140).
+    """
+    return _chosen(statement, names).replace("{limit}", str(limit))
+
+
+@lru_cache(maxsize=256)  # clients choose the names: all choices of the longest statement would take megabytes
+def _chosen(statement: LiteralString, names: frozenset[str]) -> LiteralString:
+    lines = []
+    for line in statement.splitlines():
+        option = _OPTION.search(line)
+        if option is None and not line.startswith("--"):
+            lines.append(line)
+        elif option and names.issuperset(option[1].split()):
+            lines.append(line[: option.start()])
+    return "\n".join(lines)
 
 
 def page_names(page_request: PageRequest) -> frozenset[str]:

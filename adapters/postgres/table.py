@@ -17,8 +17,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
 from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import rendered
-from adapters.postgres.stores import TenantStore, page_names, page_of, page_params
+from adapters.postgres.stores import TenantStore, page_names, page_of, page_params, rendered
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.plain import plain

@@ -11,7 +11,6 @@ from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
 from adapters.postgres.errors import StaleRoute, translated
 from adapters.postgres.events import PostgresEventLog
-from adapters.postgres.exports import EXPORTS, PostgresExportStore
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.matching import JUDGE_SETTINGS, PostgresMatchIndex, PostgresMergeStore, PostgresPairStore
@@ -21,7 +20,7 @@ from adapters.postgres.nodes.pool import Pool, TenantLease
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
-from adapters.postgres.runs import RUNS, PostgresPushStore, PostgresRunStore
+from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sources import MAPPINGS, SOURCES, PostgresMappingStore, PostgresSourceStore
 from adapters.postgres.storage import PostgresStorageLedger

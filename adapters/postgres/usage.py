@@ -6,8 +6,7 @@ from random import sample
 from typing import Any, Final
 
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, TenantStore, of
+from adapters.postgres.stores import CoordinatorStore, TenantStore, of, statements
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import MONTHLY, DayUsage, Threshold, month_of, next_month
 from ports.clock import Clock

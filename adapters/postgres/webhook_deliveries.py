@@ -10,13 +10,12 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import StaleRoute, is_stale
+from adapters.postgres.locks import PostgresShards, members_at
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Fetched
-from adapters.postgres.shards import PostgresShards, members_at
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.stores import CoordinatorStore, tenant_values
+from adapters.postgres.stores import CoordinatorStore, statements, tenant_values
 from adapters.postgres.webhooks import ENDPOINTS, attempts_json
 from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
 from domain.catalogue.search import category_term

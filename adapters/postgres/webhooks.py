@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.session import Session
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.stores import LOOKED, TenantStore, of, page_of, values_of
+from adapters.postgres.stores import LOOKED, TenantStore, of, page_of, rendered, statements, values_of
 from adapters.postgres.table import Spread, Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition

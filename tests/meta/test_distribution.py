@@ -18,7 +18,8 @@ import pytest
 import adapters.postgres
 from adapters.postgres.catalogue_query import FILTERS, list_sql
 from adapters.postgres.cluster import REFERENCE
-from adapters.postgres.sqlfile import here, rendered, statements
+from adapters.postgres.nodes.node_pool import here
+from adapters.postgres.stores import rendered, statements
 from adapters.postgres.unit_of_work import TABLES
 from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
@@ -31,8 +32,8 @@ SCATTERS: Final[Mapping[str, str]] = {
     "events.bounds": "one listener asks how far all logs go that are followed; each is named",
     "events.publishers": "the relay reads every publisher's log",
     "events.publishers_among": "the relay asks of those that wrote; each is named",
-    "exports.due": "the scheduler serves every organisation; each export expires in its name",
-    "exports.waiting_since": "the operator's look at how long exports wait",
+    "runs.due_exports": "the scheduler serves every organisation; each export expires in its name",
+    "runs.waiting_since": "the operator's look at how long exports wait",
     "idempotency.expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named",
     "jobs.backlog": "operators look at what waits of all",

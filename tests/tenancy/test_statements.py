@@ -8,7 +8,7 @@ import pytest
 
 import adapters.postgres
 from adapters.postgres.migrate import available
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import statements
 
 FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
@@ -44,8 +44,8 @@ ACROSS = {
     "secrets.has_api_keys": "the first process ever asks whether there are any",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
-    "exports.due": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
-    "exports.waiting_since": "the operator's look at how long exports wait",
+    "runs.due_exports": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
+    "runs.waiting_since": "the operator's look at how long exports wait",
     "orgs.of_domain": "whose a domain is, before anybody is known",
     "orgs.due_domains": "the scheduler looks at every organisation's domains; each is named, and kept in its name",
     "storage.batches": "the operator looks at every organisation's; each is named",

@@ -1,6 +1,7 @@
 """Connections to one node that remember their tenant, so that a tenant's next request needs no round trip to set its session (ADR 82)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
@@ -12,7 +13,6 @@ from adapters.postgres.errors import translate, translated
 from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, fetch_value, set_clock
 from adapters.postgres.nodes.router import COORDINATOR, LOG, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
-from adapters.postgres.sqlfile import here
 from domain.kernel.clock import CLOCK
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
@@ -31,12 +31,25 @@ _TENANT: Final = (
     "set_config('joinery.livemode', %b, false)"
 ).encode()
 _SYSTEM: Final = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
+_HERE: Final = re.compile(r"\bhere\.([a-z_]+)")
 _KNOWN: Final = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
 def key_lock(key: str) -> int:
     """Return the number of the lock that all connections of processes share which know the secret of that id."""
     return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
+
+
+def here(statement: LiteralString, parts: Parts | None) -> LiteralString:
+    """Return the statement with each `here.<table>` replaced by the shards of the table on a node.
+
+    Shards are read by name, past the router of the database, so they are for reading only.
+    """
+
+    def shards(table: str) -> str:
+        return table if parts is None else f"({' UNION ALL '.join(f'SELECT * FROM {part}' for part in parts[table])})"
+
+    return _HERE.sub(lambda found: shards(found[1]), statement)
 
 
 class PooledConnection:
