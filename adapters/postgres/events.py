@@ -11,13 +11,14 @@ from typing import Any, Final, LiteralString
 import psycopg
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Pool, reached, reading, settled
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.stores import CoordinatorStore, TenantStore, of, rendered, statements, tenant_values
 from domain.changes.model import NETWORK, LogBounds, network_of
 from domain.changes.ports import EventRendering, Published
 from domain.events.model import Event, LoggedEvent, LogPosition
+from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from ports.clock import Clock
 from ports.signals import Signal
@@ -154,20 +155,21 @@ async def bounds_of(
 
     Logs on a node out of reach are left out. Raises Unavailable when all are.
     """
+    homes = await pool.homes(logs)
 
-    async def of_node(node: Node, own: Sequence[Tenant]) -> Mapping[Tenant, LogBounds]:
-        """Query one node. Of several, one that finds nothing of a log may no longer hold it."""
-        read = reading(statement, orgs=[log.org for log in own], livemodes=[log.livemode for log in own])
-        found = _by_log(await pool.on(node, read))
-        if missing is not None:
-            alone = len(await pool.holding()) == 1
-            for log in [log for log in own if log not in found]:
-                found[log] = missing if alone else await confirmed(pool, log)
-        return found
+    async def read(link: PooledConnection) -> tuple[Node, list[Fetched]]:
+        own = homes[link.node]
+        orgs, livemodes = [log.org for log in own], [log.livemode for log in own]
+        return link.node, await reading(statement, orgs=orgs, livemodes=livemodes)(link)
 
     found: dict[Tenant, LogBounds] = {}
-    for bounds in reached(await settled(of_node(node, own) for node, own in (await pool.homes(logs)).items())):
-        found |= bounds
+    alone = len(await pool.holding()) == 1  # of several nodes, one that finds nothing of a log may no longer hold it
+    for node, rows in await pool.scatter_best_effort(read, homes) if homes else ():
+        found |= _by_log(rows)
+        with contextlib.suppress(Unavailable):
+            for log in homes[node]:
+                if missing is not None and log not in found:
+                    found[log] = missing if alone else await confirmed(pool, log)
     return found
 
 

@@ -90,7 +90,7 @@ def _area(made: Mapping[str, str]) -> str:
 AREAS: Final = [
     entry.name.removesuffix(".sql")
     for entry in files("adapters.postgres").joinpath("sql").iterdir()
-    if ".sql" in entry.name
+    if ".sql" in entry.name and entry.name != "cluster.sql"  # those ask Citus itself, and are run by tests/citus
 ]
 LOADED: Final = _loaded()
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, LiteralString, TypeVar, cast
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -38,15 +38,6 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...
     return read
 
 
-async def settled(work: Iterable[Awaitable[T]]) -> list[T | Unavailable]:
-    """Await all at once; what a node out of reach raises is returned in its place."""
-    outcomes = await asyncio.gather(*work, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, Unavailable):
-            raise outcome
-    return cast("list[T | Unavailable]", outcomes)
-
-
 async def executed(
     link: PooledConnection,
     execute: Callable[[PooledConnection], Awaitable[T]],
@@ -60,14 +51,6 @@ async def executed(
             raise
         link = await again(error)
     return await execute(link)
-
-
-def reached(outcomes: Sequence[T | Unavailable]) -> list[T]:
-    """Leave out what was out of reach. Raises Unavailable when everything was."""
-    found = [outcome for outcome in outcomes if not isinstance(outcome, Unavailable)]
-    if outcomes and not found:
-        raise cast("Unavailable", outcomes[0])
-    return found
 
 
 class _Divided(Exception):
@@ -259,13 +242,19 @@ class Pool:
             found.setdefault(homes[tenant.org], []).append(tenant)
         return found
 
-    async def scatter_best_effort(self, work: Work[T]) -> list[T]:
-        """Run work on all nodes that hold tenants at once, and leave out those out of reach, unless all are."""
-        nodes = await self.holding()
-        outcomes = await settled(self.on(node, work) for node in nodes)
+    async def scatter_best_effort(self, work: Work[T], nodes: Iterable[Node] = ()) -> list[T]:
+        """Run work on these nodes at once, by default on all that hold tenants; leave out those out of reach, unless all are."""
+        nodes = list(nodes) or await self.holding()
+        outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
+        missed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        for error in missed:
+            if not isinstance(error, Unavailable):
+                raise error
         for node, outcome in zip(nodes, outcomes, strict=True):
             self.pool_of(node).log_reach(outcome if isinstance(outcome, Unavailable) else None)
-        return reached(outcomes)
+        if missed and len(missed) == len(outcomes):
+            raise missed[0]
+        return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def scatter_all(self, work: Work[T]) -> list[T]:
         """Run work on all nodes that hold tenants, one after the other."""
