@@ -1,12 +1,11 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.session import Session
-from adapters.postgres.stores import LOOKED, TenantStore, of, page_of, rendered, statements, values_of
+from adapters.postgres.stores import LOOKED, TenantStore, of, page_of, rendered, statements
 from adapters.postgres.table import Spread, Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
@@ -14,7 +13,6 @@ from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     EVERY_TYPE,
-    Attempt,
     Delivery,
     DeliveryFilter,
     DeliveryStatus,
@@ -66,12 +64,6 @@ _CLOSE: Final[LiteralString] = (
     ", near AS (SELECT *, coalesce(time - lag(time) OVER same < %(window)s OR lead(time) OVER same - time < %(window)s,"
     " false) AS close FROM wanted WINDOW same AS (PARTITION BY subject ORDER BY position)) "
 )
-
-
-def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Return attempts as the JSON that is kept of them."""
-    kept = ({**values_of(attempt), "at": attempt.at.isoformat()} for attempt in attempts)
-    return [{name: value for name, value in one.items() if value not in (None, {})} for one in kept]
 
 
 def kept_of(checkpoint: FeedPosition) -> dict[str, int]:
