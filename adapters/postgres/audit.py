@@ -10,7 +10,8 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.session import Fetched, Session, jsonb
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.session import Session, jsonb
 from adapters.postgres.stores import (
     EVER,
     LOOKED,

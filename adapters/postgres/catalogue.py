@@ -16,7 +16,8 @@ from adapters.postgres.catalogue_batch import BatchWriter, load, stage_fingerpri
 from adapters.postgres.catalogue_overlay import SQL as OVERLAY
 from adapters.postgres.catalogue_overlay import OverlayWriter
 from adapters.postgres.catalogue_query import NO_BODY, SQL, ListQuery, offers_query, products_query, walked_along
-from adapters.postgres.session import Fetched, Session, texts
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.session import Session, texts
 from adapters.postgres.stores import TenantStore, of, page_of, rendered, values_of
 from adapters.postgres.table import Table
 from domain.catalogue import search

@@ -8,7 +8,8 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from adapters.postgres import catalogue_rows as rows
-from adapters.postgres.session import Fetched, Session, records, texts
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.session import Session, records, texts
 from adapters.postgres.stores import TenantStore, statements
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS
@@ -38,7 +39,7 @@ def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
     return list({thing.id: thing for thing in changed if thing.id not in fresh}.values())
 
 
-async def stage(session: Session, name: str, content: Iterable[tuple[Any, ...]], types: Sequence[str]) -> None:
+async def stage(session: Session, name: str, content: Iterable[Fetched], types: Sequence[str]) -> None:
     """Fill the temporary table `new_<name>` with these rows alone."""
     await session.run(("DELETE FROM new_" + name).encode())
     await session.copy(SQL["copy_" + name], content, types)
@@ -190,10 +191,10 @@ class BatchWriter(TenantStore):
             span = {"low": key_range.low, "high": key_range.high, "keys": texts(batch.absent)}
             await self._run("save_absent", **where, **span, now=now, missed_runs=MISSED_RUNS)
 
-    def _product_row(self, product: Product) -> tuple[Any, ...]:
+    def _product_row(self, product: Product) -> Fetched:
         packed = self._packed[product.id] = self._rendering.pack(product.data)
         return rows.product_row(product, bytes(packed))
 
-    def _variant_row(self, variant: Variant) -> tuple[Any, ...]:
+    def _variant_row(self, variant: Variant) -> Fetched:
         packed = self._packed[variant.id] = self._rendering.pack(variant.data)
         return rows.variant_row(variant, bytes(packed))

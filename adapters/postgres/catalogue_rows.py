@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from adapters.postgres.session import Fetched
+from adapters.postgres.nodes.connecting import Fetched
 from domain.catalogue import search
 from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
 
@@ -70,7 +70,7 @@ def offer_of(row: Fetched) -> Offer:
     return Offer(row[0], row[1], row[2], row[3], row[4], data, *row[15:20])
 
 
-def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
+def product_row(product: Product, packed: bytes) -> Fetched:
     """The columns of PRODUCT_TYPES; the product's data is plain, and packed beside it."""
     brand = product.data.get("brand")
     return (
@@ -79,7 +79,7 @@ def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def variant_row(variant: Variant, packed: bytes) -> tuple[Any, ...]:
+def variant_row(variant: Variant, packed: bytes) -> Fetched:
     """The columns of VARIANT_TYPES; the variant's data is plain, and packed beside it."""
     data = variant.data
     sku = search.code(data["sku"]) if "sku" in data else None
@@ -90,7 +90,7 @@ def variant_row(variant: Variant, packed: bytes) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def offer_row(offer: Offer) -> tuple[Any, ...]:
+def offer_row(offer: Offer) -> Fetched:
     """The columns of OFFER_TYPES."""
     get = offer.data.get
     incoming = get("incoming")

@@ -17,10 +17,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value
+from adapters.postgres.nodes.connecting import Connection, Fetched, connect, fetch, fetch_value
 from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import statements
 
 _SESSION: Final = (

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.events import BLOCK, SQL, bounds_of, confirmed, new_epoch
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import ReplicatedStore, rendered, tenant_values
 from domain.changes.model import NETWORK, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, View
 from domain.changes.ports import Grant, Recent, Splice

@@ -10,10 +10,11 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.nodes.router import Node
-from adapters.postgres.session import Fetched, Session
+from adapters.postgres.session import Session
 from adapters.postgres.stores import CoordinatorStore, TenantStore, of, rendered, statements, tenant_values
 from domain.changes.model import NETWORK, LogBounds, network_of
 from domain.changes.ports import EventRendering, Published
@@ -109,8 +110,8 @@ class PostgresEventLog(TenantStore):
     async def network_end(self) -> LogPosition:
         values = {"org": NETWORK, "livemode": self._session.tenant.livemode}
         async with self._session.owning():  # its row is no tenant's, and may lie on another node
-            row = await (await self._session.link.cursor.execute(SQL["confirmed"], values)).fetchone()
-        return (LogBounds(*row) if row else LogBounds()).end
+            rows = await self._session.link.rows(SQL["confirmed"], values)
+        return (LogBounds(*rows[0]) if rows else LogBounds()).end
 
     async def _stage(self, events: Sequence[Event]) -> None:
         session, render = self._session, self._rendering.event
@@ -218,7 +219,7 @@ class PostgresNetworkLog(CoordinatorStore):
                     await self._append(link, log, published)
             except _Overtaken:
                 return False
-            await link.cursor.execute(SQL["notify"], {"payload": Signal(log).payload})
+            await link.run(SQL["notify"], {"payload": Signal(log).payload})
         return True
 
     async def _append(self, link: PooledConnection, log: Tenant, published: Sequence[Published]) -> None:
@@ -226,13 +227,13 @@ class PostgresNetworkLog(CoordinatorStore):
         events = [event for one in published for event in one.events]
         owners = [one.owner.org for one in published for _ in one.events]
         raising = {"epoch": new_epoch(), "count": len(events), "now": self._clock.now(), "publishes": False}
-        [(last, time)] = await (await link.cursor.execute(SQL["raise"], tenant_values(log) | raising)).fetchall()
+        [(last, time)] = await link.rows(SQL["raise"], tenant_values(log) | raising)
         await self._move(link, log, [one for one in published if one.was is None], "first_checkpoints")
         await self._move(link, log, [one for one in published if one.was is not None], "move_checkpoints")
         # dated anew: within the log, time goes with positions; the body has the event's own
         before = {"before": last - len(events), "time": time}
         rows = _columns_of(events, [event.body for event in events], [False] * len(events), owners)
-        await link.cursor.execute(SQL["insert"], tenant_values(log) | before | rows)
+        await link.run(SQL["insert"], tenant_values(log) | before | rows)
 
     @staticmethod
     async def _move(link: PooledConnection, log: Tenant, published: Sequence[Published], statement: str) -> None:
@@ -245,7 +246,7 @@ class PostgresNetworkLog(CoordinatorStore):
             "epochs": [one.reached.epoch for one in published], "positions": [one.reached.position for one in published],
             "were_epochs": [was.epoch for was in were], "were_positions": [was.position for was in were],
         }  # fmt: skip
-        moved = await (await link.cursor.execute(SQL[statement], tenant_values(log) | params)).fetchall()
+        moved = await link.rows(SQL[statement], tenant_values(log) | params)
         if len(moved) != len(published):
             raise _Overtaken
 

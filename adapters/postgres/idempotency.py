@@ -1,7 +1,8 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.session import Fetched, jsonb, lock_number
+from adapters.postgres.session import jsonb, lock_number
 from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, values_of
 from domain.kernel.clock import now
 from domain.kernel.errors import RequestInProgress
@@ -50,9 +51,7 @@ class PostgresIdempotencyMaintenance(CoordinatorStore):
         since = now() - IDEMPOTENT_ANSWERS
 
         async def purge(link: PooledConnection) -> int:
-            cursor = await link.cursor.execute(link.here(SQL["expired"]), {"since": since})
-            orgs = [org for (org,) in await cursor.fetchall()]
-            cursor = await link.cursor.execute(SQL["purge_expired"], {"orgs": orgs, "since": since})
-            return cursor.rowcount
+            orgs = [org for (org,) in await link.rows(link.here(SQL["expired"]), {"since": since})]
+            return await link.run(SQL["purge_expired"], {"orgs": orgs, "since": since})
 
         return sum(await self._pool.scatter_best_effort(purge))

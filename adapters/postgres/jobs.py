@@ -7,9 +7,10 @@ from typing import Any
 
 from psycopg import AsyncClientCursor
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.router import Node
-from adapters.postgres.session import Fetched, jsonb, lock_number
+from adapters.postgres.session import jsonb, lock_number
 from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, tenant_values
 from domain.jobs.model import (
     LANES_OF_ONE,
@@ -96,8 +97,10 @@ class PostgresDispatch(CoordinatorStore):
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
         async def find(link: PooledConnection) -> list[_Due]:
-            cursor = await link.cursor.execute(link.here(SQL["lanes_due"]), {"limit": limit, "most": LANES_OF_ONE})
-            return [_Due(link.node, *row) for row in await cursor.fetchall()]
+            return [
+                _Due(link.node, *row)
+                for row in await link.rows(link.here(SQL["lanes_due"]), {"limit": limit, "most": LANES_OF_ONE})
+            ]
 
         found = await self._pool.scatter_best_effort(find)
         chosen = sorted((due for dues in found for due in dues), key=lambda due: (due.turn, due.at))[:limit]
@@ -111,8 +114,7 @@ class PostgresDispatch(CoordinatorStore):
         """Mark the jobs of these lanes as dispatched; return those lanes that no other process has marked before."""
         values = {"orgs": [due.org for due in lanes], "lanes": [due.lane for due in lanes]}
         async with self._pool.at(node) as link:
-            cursor = await link.cursor.execute(SQL["mark_dispatched"], values)
-            return {(org, lane) for org, lane in await cursor.fetchall()}
+            return {(org, lane) for org, lane in await link.rows(SQL["mark_dispatched"], values)}
 
     async def next_due(self) -> datetime | None:
         return await self._earliest("next_due")
@@ -170,6 +172,5 @@ def _claimed(row: Fetched) -> ClaimedJob:
 
 
 async def _reset(link: PooledConnection) -> None:
-    cursor = await link.cursor.execute(link.here(SQL["dispatched"]))
-    if orgs := [org for (org,) in await cursor.fetchall()]:
-        await link.cursor.execute(SQL["reset_dispatched"], {"orgs": orgs})
+    if orgs := [org for (org,) in await link.rows(link.here(SQL["dispatched"]))]:
+        await link.run(SQL["reset_dispatched"], {"orgs": orgs})

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import psycopg
 
-from adapters.postgres.nodes.connecting import Connection, connect, fetch_value
+from adapters.postgres.nodes.connecting import Connection, Fetched, connect, fetch_value
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.nodes.router import Node
@@ -185,6 +185,6 @@ async def members_at(link: PooledConnection) -> int:
 
 async def _standing(link: PooledConnection) -> tuple[set[int], int]:
     """Return the shards that any worker holds, and how many workers take part."""
-    rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
+    rows: list[Fetched] = await link.rows(_STANDING, (_SPACE,))
     members = sum(mode == "ShareLock" for _, mode in rows)
     return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members

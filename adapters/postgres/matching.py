@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from adapters.postgres.catalogue_rows import plain
-from adapters.postgres.session import Fetched, jsonb, texts
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.session import jsonb, texts
 from adapters.postgres.stores import CoordinatorStore, TenantStore, id_of, of, statements
 from adapters.postgres.table import Column, R, Table, TableStore
 from domain.kernel.paging import Page, PageRequest
@@ -202,11 +203,11 @@ def _item(row: Fetched) -> Item:
     return Item(variant, product, source, stamp, _DECODE(facts), number)
 
 
-def _row(item: Item) -> tuple[Any, ...]:
+def _row(item: Item) -> Fetched:
     return item.variant, item.number, item.product, item.source, item.stamp, _ENCODE(item.facts)
 
 
-def _key_rows(changes: Mapping[tuple[str, str], KeyChange]) -> list[tuple[Any, ...]]:
+def _key_rows(changes: Mapping[tuple[str, str], KeyChange]) -> list[Fetched]:
     """Rows of new_match_keys, in the order in which they are locked."""
     return [
         (

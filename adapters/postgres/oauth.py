@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
 from adapters.postgres.table import Record, Spread
 from domain.access.model import Credential, Principal
@@ -78,10 +78,10 @@ class PostgresTokenStore(CoordinatorStore):
     async def rotate(self, held: HeldToken, tokens: Collection[Token], now: datetime) -> bool:
         values = {"digest": held.token.digest, "used_at": held.token.used_at, "family": held.family.id, "now": now}
         async with self._transaction() as link:
-            await link.cursor.execute(SQL["lock_family"], values)
-            if (await link.cursor.execute(SQL["use_token"], values)).rowcount != 1:
+            await link.run(SQL["lock_family"], values)
+            if await link.run(SQL["use_token"], values) != 1:
                 return False
-            await link.cursor.execute(SQL["replace_heirs"], values)
+            await link.run(SQL["replace_heirs"], values)
             await _add_tokens(link, tokens)
         return True
 
@@ -127,17 +127,17 @@ class PostgresTokenStore(CoordinatorStore):
     ) -> bool:
         """Issue tokens in exchange for what the statement `used_up` uses up, if anything; return whether that was there."""
         async with self._transaction() as link:
-            if used_up and (await link.cursor.execute(SQL[used_up], values)).rowcount != 1:
+            if used_up and await link.run(SQL[used_up], values) != 1:
                 return False
             of_family = {"organisation": family.org, "grant_id": family.grant}
-            await link.cursor.execute(SQL["add_family"], _FAMILIES.values(family) | of_family)
+            await link.run(SQL["add_family"], _FAMILIES.values(family) | of_family)
             await _add_tokens(link, tokens)
         return True
 
 
 async def _add_tokens(link: PooledConnection, tokens: Collection[Token]) -> None:
     for token in tokens:
-        await link.cursor.execute(SQL["add_token"], _TOKENS.values(token))
+        await link.run(SQL["add_token"], _TOKENS.values(token))
 
 
 def _held(row: Fetched) -> HeldToken:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.session import Fetched
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, of, statements, values_of
 from adapters.postgres.table import Record, Spread
 from domain.access.model import ApiKey, Principal, effective_scopes
@@ -181,7 +181,8 @@ class PostgresMemberships(ReplicatedStore):
         )
 
     async def forget_invitations(self, before: datetime) -> int:
-        return (await self._owning("forget_invitations", before=before))[0]
+        async with self._owning() as link:
+            return await link.run(SQL["forget_invitations"], {"before": before})
 
 
 class PostgresCredentials(ReplicatedStore):
@@ -199,10 +200,11 @@ class PostgresCredentials(ReplicatedStore):
     async def pin_version(self, org: str, version: str) -> str:
         """While a node is out of reach nothing that lies on all of them can be changed: a later request pins it."""
         try:
-            _, row = await self._owning("pin", org=org, version=version)
+            async with self._owning() as link:
+                rows = await link.rows(SQL["pin"], {"org": org, "version": version})
         except Unavailable:
             return version
-        return str(row[0]) if row else version
+        return str(rows[0][0]) if rows else version
 
 
 class PostgresSsoDirectory(ReplicatedStore):
@@ -226,7 +228,7 @@ class PostgresOrgRegistry(ReplicatedStore):
         live, test = organisation.catalogues
         values = values_of(organisation) | {"plan": organisation.plan.code, "live": live, "test": test}
         async with self._pool.owner() as link:  # processes may not make organisations, nor choose their plans
-            await link.cursor.execute(SQL["add"], values)
+            await link.run(SQL["add"], values)
 
     async def find(self, id_or_name: str) -> Organisation | None:
         if (own := await self._first(organisation_of, "own", id=id_or_name)) is not None:
@@ -239,7 +241,7 @@ class PostgresOrgRegistry(ReplicatedStore):
 
     async def change_plan(self, id: str, plan: Plan) -> None:
         async with self._pool.owner() as link:
-            await link.cursor.execute(SQL["change_plan"], {"id": id, "plan": plan.code})
+            await link.run(SQL["change_plan"], {"id": id, "plan": plan.code})
 
     async def plan(self, code: str) -> Plan | None:
         return await self._first(plan_of, "plan", code=code)

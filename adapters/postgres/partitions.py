@@ -15,7 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
-from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed, repeat
 from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
@@ -159,10 +159,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
     name, days = partition_name(table, day), PARTITIONED[table]
     if day in await days_of(connection, table):
         return
-    strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
-        default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
-    )
-    if await fetch_value(connection, strays) > MOST_MOVED:
+    if await _count(connection, default_of(table), days.within(day), MOST_MOVED + 1) > MOST_MOVED:
         LOG.warning("%s: the default partition has too many rows of that day, which stays there", name)
         return
     async with _alone(connection):
@@ -252,20 +249,22 @@ async def _raise_low_watermarks(
 async def _first_with_events(connection: Connection, day: date) -> sql.Identifier | None:
     """Return the partition of that day, or of the next that has any events; None without one."""
     for later, name in (await days_of(connection, "events")).items():
-        if later >= day:
-            found = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
-            if await fetch_value(connection, found):
-                return sql.Identifier(name)
+        if later >= day and await _count(connection, sql.Identifier(name), sql.SQL("true"), 1):
+            return sql.Identifier(name)
     return None
+
+
+async def _count(connection: Connection, partition: sql.Identifier, rows: sql.Composable, most: int) -> int:
+    """Count rows of a partition, up to so many."""
+    counting = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS found")
+    found: int = await fetch_value(connection, counting.format(partition, rows, sql.Literal(most)))
+    return found
 
 
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete rows of earlier days from the default partition; of events only those below the log's beginning."""
     aged = PARTITIONED[table].before(before)
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
-        default_of(table), aged
-    )
-    if not await fetch_value(connection, any_aged):
+    if not await _count(connection, default_of(table), aged, 1):
         return
     if table == "events":
         await _raise_low_watermarks(connection, default_of(table), aged, before)
@@ -275,8 +274,7 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
         batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
             default_of(table), aged
         )
-    while await fetch_value(connection, batch) == BATCH:
-        pass
+    await repeat(connection, batch, BATCH)
 
 
 def deletion(table: sql.Identifier, rows: sql.Composed) -> sql.Composed:

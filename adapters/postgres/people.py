@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import CoordinatorStore, of, statements, values_of
 from domain.access.model import ROLES, Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
@@ -144,7 +144,7 @@ class PostgresFactors(CoordinatorStore):
     async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
         async with self._transaction() as link:
             values = values_of(authenticator) | {"step": step, "now": now}
-            if (await link.cursor.execute(SQL["confirm"], values)).rowcount != 1:
+            if await link.run(SQL["confirm"], values) != 1:
                 return False
             await _replace_codes(link, authenticator.user, digests)
         return True
@@ -154,13 +154,13 @@ class PostgresFactors(CoordinatorStore):
 
     async def disenrol(self, user: str) -> bool:
         async with self._transaction() as link:
-            ended = (await link.cursor.execute(SQL["disenrol"], {"user": user})).rowcount == 1
-            await link.cursor.execute(SQL["drop_codes"], {"user": user})
+            ended = await link.run(SQL["disenrol"], {"user": user}) == 1
+            await link.run(SQL["drop_codes"], {"user": user})
         return ended
 
     async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
         async with self._transaction() as link:
-            if (await link.cursor.execute(SQL["hold"], {"user": user})).rowcount != 1:
+            if await link.run(SQL["hold"], {"user": user}) != 1:
                 return False
             await _replace_codes(link, user, digests)
         return True
@@ -173,8 +173,8 @@ class PostgresFactors(CoordinatorStore):
 
 
 async def _replace_codes(link: PooledConnection, user: str, digests: Sequence[bytes]) -> None:
-    await link.cursor.execute(SQL["drop_codes"], {"user": user})
-    await link.cursor.execute(SQL["add_codes"], {"user": user, "digests": list(digests)})
+    await link.run(SQL["drop_codes"], {"user": user})
+    await link.run(SQL["add_codes"], {"user": user, "digests": list(digests)})
 
 
 class PostgresPasskeys(CoordinatorStore):

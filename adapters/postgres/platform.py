@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from psycopg.errors import QueryCanceled
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import CoordinatorStore, of, statements
 from adapters.postgres.table import Record
 from domain.kernel.errors import Unavailable
@@ -42,7 +42,7 @@ class PostgresPlatformChecks(CoordinatorStore):
             for check in checks:
                 passed = {"passed": int(check.passed), "failed": int(not check.passed)}
                 values = {**_CHECKS.values(check), "day": check.at.date(), **passed}
-                await link.cursor.execute(SQL["record"], values)
+                await link.run(SQL["record"], values)
 
     async def latest(self) -> Sequence[Check]:
         return await self._every(_CHECKS.row_of, "latest")
@@ -95,8 +95,8 @@ class PostgresOperatingFigures(CoordinatorStore):
 async def _bounded(link: PooledConnection, statement: str, **values: Any) -> list[Fetched]:
     """Return the rows of a statement about the tenants on a node, which may take three seconds."""
     async with link.connection.transaction():
-        await link.cursor.execute(_BOUNDED)
-        return await (await link.cursor.execute(link.here(SQL[statement]), values)).fetchall()
+        await link.run(_BOUNDED)
+        return await link.rows(link.here(SQL[statement]), values)
 
 
 async def _figures(link: PooledConnection) -> Fetched:
@@ -138,8 +138,10 @@ class PostgresWorkload(CoordinatorStore):
         )  # fmt: skip
         first = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.TENANTS]
         async with self._pool.any_node() as link:
-            cursor = await link.cursor.execute(SQL["names"], {"orgs": sorted({row[0] for row in first})})
-            names = {id_: (name, plan) for id_, name, plan in await cursor.fetchall()}
+            names = {
+                id_: (name, plan)
+                for id_, name, plan in await link.rows(SQL["names"], {"orgs": sorted({row[0] for row in first})})
+            }
         return [
             TenantLoad(org, livemode, *names[org], int(records), int(stored), requests, deliveries)
             for org, livemode, records, stored, requests, deliveries in first

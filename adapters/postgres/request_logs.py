@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import (
     EVER,
     LOOKED,
@@ -169,9 +169,9 @@ class PostgresRequestLogSink:
                 async with self._pool.at(node) as link:
                     if uses := self._uses(theirs):  # ahead of the rows, which a second attempt would write twice
                         noted = [_use(log) for log in uses.values()]
-                        await link.cursor.execute(SQL["note_uses"], {"uses": _ENCODE(noted).decode()})
+                        await link.run(SQL["note_uses"], {"uses": _ENCODE(noted).decode()})
                         self._noted |= {key: log.created_at for key, log in uses.items()}
-                    await link.cursor.execute(SQL["write"], {"logs": body})
+                    await link.run(SQL["write"], {"logs": body})
             except Unavailable:
                 missed += theirs
                 if len(missed) == len(logs):

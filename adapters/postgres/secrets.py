@@ -61,7 +61,8 @@ class PostgresSealedValues(CoordinatorStore):
             return await self._run(statement, **values) == 1
         values |= tenant_values(value.tenant)
         if value.kind in EVERYWHERE:
-            return (await self._owning(statement, **values))[0] == 1
+            async with self._owning() as link:
+                return await link.run(SQL[statement], values) == 1
         return await self._pool.run(value.tenant, SQL[statement], values) == 1
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:

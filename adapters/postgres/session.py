@@ -14,13 +14,13 @@ import msgspec
 import psycopg
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import executed
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
 T = TypeVar("T")
-Fetched = tuple[Any, ...]
 _TAKE_TURN: Final = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _SHARE_TURN: Final = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _AT_ONCE: Final = 200

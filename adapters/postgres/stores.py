@@ -13,9 +13,10 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, ClassVar, Final, LiteralString, Protocol, TypeVar, cast
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
-from adapters.postgres.session import Fetched, Session
+from adapters.postgres.session import Session
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
@@ -190,7 +191,7 @@ class _Autocommit:
 
     async def run(self, sql: Any, **values: Any) -> int:
         async with self._lease() as link:
-            return (await link.cursor.execute(sql, values)).rowcount
+            return await link.run(sql, values)
 
     async def one(self, sql: Any, **values: Any) -> Fetched | None:
         async with self._lease() as link:
@@ -198,7 +199,7 @@ class _Autocommit:
 
     async def all(self, sql: Any, **values: Any) -> list[Fetched]:
         async with self._lease() as link:
-            return await (await link.cursor.execute(sql, values)).fetchall()
+            return await link.rows(sql, values)
 
 
 class CoordinatorStore(NamedStatements):
@@ -213,11 +214,11 @@ class CoordinatorStore(NamedStatements):
         async with self._pool.coordinator() as link, link.connection.transaction():
             yield link
 
-    async def _owning(self, statement: str, /, **values: Any) -> tuple[int, Fetched | None]:
-        """Change tables that lie on every node; return how many rows were touched, and the first that is returned."""
+    @asynccontextmanager
+    async def _owning(self) -> AsyncIterator[PooledConnection]:
+        """Begin a transaction at the coordinator that changes tables that lie on every node."""
         async with self._transaction() as link, link.owning():
-            cursor = await link.cursor.execute(self._sql[statement], values)
-            return cursor.rowcount, await cursor.fetchone() if cursor.description else None
+            yield link
 
     async def _gather(self, statement: str, /, **values: Any) -> list[Fetched]:
         """Return the rows of all nodes within reach."""

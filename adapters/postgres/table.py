@@ -16,7 +16,8 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.session import Fetched, Session
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.session import Session
 from adapters.postgres.stores import TenantStore, page_names, page_of, page_params, rendered
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest

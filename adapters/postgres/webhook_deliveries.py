@@ -9,10 +9,10 @@ import psycopg
 
 from adapters.postgres.errors import StaleRoute, is_stale
 from adapters.postgres.locks import PostgresShards, members_at
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.nodes.router import Node
-from adapters.postgres.session import Fetched
 from adapters.postgres.stores import CoordinatorStore, statements, tenant_values
 from adapters.postgres.webhooks import DELIVERIES, ENDPOINTS
 from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
@@ -144,11 +144,11 @@ class PostgresDeliveryLog(CoordinatorStore):
                     if succeeded := outcome.succeeded(statuses):
                         counted = {"meter": METER, "subject": self._counter, "day": now.date(), "ids": succeeded}
                         bounds = {"first": min(succeeded), "last": max(succeeded)}
-                        await link.cursor.execute(SQL["succeeded"], of | counted | bounds)
-                    await link.cursor.execute(SQL["record"], of | values)
+                        await link.run(SQL["succeeded"], of | counted | bounds)
+                    await link.run(SQL["record"], of | values)
                 if outcome.health:
                     health = zip(_HEALTH, map(list, zip(*outcome.health, strict=True)), strict=True)
-                    await link.cursor.execute(SQL["progress"], of | dict(health))
+                    await link.run(SQL["progress"], of | dict(health))
 
 
 async def _stage(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> None:
@@ -180,7 +180,7 @@ class _Outcomes:
     """A tenant's deliveries, and the values of _HEALTH for each endpoint."""
 
     deliveries: list[Delivery] = field(default_factory=list)
-    health: list[tuple[Any, ...]] = field(default_factory=list)
+    health: list[Fetched] = field(default_factory=list)
 
     def succeeded(self, known: Collection[str]) -> list[str]:
         """Return the deliveries to known endpoints that have succeeded."""

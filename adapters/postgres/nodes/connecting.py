@@ -17,6 +17,8 @@ from psycopg.rows import TupleRow
 from domain.kernel.clock import CLOCK
 
 Connection = AsyncConnection[TupleRow]
+Fetched = tuple[Any, ...]
+"""A row, as it was fetched."""
 Statement = str | bytes | sql.SQL | sql.Composed
 LOG: Final = logging.getLogger("joinery.changes")
 
@@ -71,7 +73,7 @@ async def connect(conninfo: str, application: str) -> Connection:
     return connection
 
 
-async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[tuple[Any, ...]]:
+async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[Fetched]:
     """Return every row of a statement."""
     return await (await connection.execute(statement, values)).fetchall()
 
@@ -80,6 +82,16 @@ async def fetch_value(connection: Connection, statement: Statement, values: Para
     """Return the first column of a statement's first row, or None without a row."""
     row = await (await connection.execute(statement, values)).fetchone()
     return row[0] if row else None
+
+
+async def repeat(connection: Connection, batch: Statement, most: int) -> int:
+    """Repeat a statement that changes at most so many rows and selects their number, until there are fewer; return how many there were."""
+    total = 0
+    while True:
+        done: int = await fetch_value(connection, batch)
+        total += done
+        if done < most:
+            return total
 
 
 async def set_clock(connection: Connection) -> None:

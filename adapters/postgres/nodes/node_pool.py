@@ -5,12 +5,13 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 import psycopg
+from psycopg.abc import Params
 
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, fetch_value, set_clock
+from adapters.postgres.nodes.connecting import Connection, Fetched, confirm_server, connect, fetch_value, set_clock
 from adapters.postgres.nodes.router import COORDINATOR, LOG, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
 from domain.kernel.clock import CLOCK
@@ -76,6 +77,14 @@ class PooledConnection:
     def here(self, statement: LiteralString) -> LiteralString:
         """Return the statement with each `here.<table>` replaced by the shards of the table on this node."""
         return here(statement, self.parts)
+
+    async def rows(self, statement: Any, values: Params | None = None) -> list[Fetched]:
+        """Return every row of a statement."""
+        return await (await self.cursor.execute(statement, values)).fetchall()
+
+    async def run(self, statement: Any, values: Params | None = None) -> int:
+        """Execute a statement; return how many rows it touched."""
+        return (await self.cursor.execute(statement, values)).rowcount
 
     @asynccontextmanager
     async def owning(self) -> AsyncIterator[None]:

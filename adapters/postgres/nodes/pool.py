@@ -12,14 +12,14 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
-from adapters.postgres.nodes.connecting import connect, fetch, fetch_value, set_clock
+from adapters.postgres.nodes.connecting import Fetched, connect, fetch, fetch_value, set_clock
 from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
 from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node, Placement, Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 T = TypeVar("T")
-Cursor = psycopg.AsyncCursor[tuple[Any, ...]]
+Cursor = psycopg.AsyncCursor[Fetched]
 Work = Callable[[PooledConnection], Awaitable[T]]
 LOG: Final = logging.getLogger("joinery.nodes")
 _LOCAL_SHARDS: Final = """
@@ -29,11 +29,11 @@ WHERE s.logicalrelid = 'public.jobs'::regclass
 """
 
 
-def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...]]]:
+def reading(statement: LiteralString, **values: Any) -> Work[list[Fetched]]:
     """Return work for the `scatter` methods: read the rows of the tenants on a node."""
 
-    async def read(link: PooledConnection) -> list[tuple[Any, ...]]:
-        return await (await link.cursor.execute(link.here(statement), values)).fetchall()
+    async def read(link: PooledConnection) -> list[Fetched]:
+        return await link.rows(link.here(statement), values)
 
     return read
 
@@ -202,7 +202,7 @@ class Pool:
 
     # One statement of a tenant, executed at its new node when it has just been moved.
 
-    async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[Fetched]:
         """Return the rows of the statement."""
         async with self._execute(tenant, statement, values) as cursor:
             return await cursor.fetchall()
@@ -283,7 +283,7 @@ class Pool:
                 raise _Divided
             return await work(link)
 
-    async def _query_catalogue(self, statement: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+    async def _query_catalogue(self, statement: str, values: Mapping[str, Any]) -> Sequence[Fetched]:
         """Query whichever node answers; before the first time only the coordinator is known."""
         async with self.at(*(self.router.known_nodes or (self._coordinator,))) as link:
             return await fetch(link.connection, statement.encode(), values)
