@@ -4,7 +4,6 @@ A session that reads a table for long (a dump, a report) holds locks that creati
 queue behind whoever waits. So each attempt gives up soon, and a later one does the rest.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
-from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed, repeat
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed, repeat, retry
 from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
@@ -122,27 +121,14 @@ async def _each(connection: Connection, steps: Mapping[str, Callable[[], Awaitab
     """Run the steps of one table, by their partition. When one is blocked, the others would be, too."""
     for name, step in steps.items():
         try:
-            if not await _in_time(name, step):
-                return
+            await retry(step, TRIES, PAUSE, _BUSY)
+        except _BUSY as error:
+            LOG.warning("%s is in use, and left for the next time: %s", name, error.diag.message_primary)
+            return
         except Exception:
             if connection.closed:
                 raise
             LOG.exception("%s could not be made or dropped", name)
-
-
-async def _in_time(name: str, step: Callable[[], Awaitable[None]]) -> bool:
-    """Run one step, and repeat it while other sessions block it; return whether it was done."""
-    for left in reversed(range(TRIES)):
-        try:
-            await step()
-        except _BUSY as error:
-            if left:
-                await asyncio.sleep(PAUSE)
-            else:
-                LOG.warning("%s is in use, and left for the next time: %s", name, error.diag.message_primary)
-        else:
-            return True
-    return False
 
 
 @asynccontextmanager
