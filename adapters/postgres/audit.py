@@ -10,13 +10,11 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import Session, jsonb
 from adapters.postgres.stores import (
     EVER,
     LOOKED,
     TenantStore,
-    of,
     page_names,
     page_of,
     page_params,
@@ -74,7 +72,7 @@ class PostgresAuditLog(TenantStore):
         self._kept.add(entry)
 
     async def kept(self, entry: str) -> bytes | None:
-        sealed: bytes | None = await self._value("kept", entry=entry, now=self._session.now)
+        sealed: bytes | None = await self._value("kept", entry=entry)
         return sealed
 
     async def take_back(self, act: Sequence[AuditEntry]) -> None:
@@ -116,10 +114,10 @@ class PostgresAuditLog(TenantStore):
             await self._run("append", **given)
 
     async def _append_all(self, entries: Sequence[AuditEntry]) -> None:
-        head = await self._first(of(ChainHead), "lock_head")
+        head = await self._first(ChainHead, "lock_head")
         if head is None:
             await self._run("begin", genesis=GENESIS)
-            head = await self._first(of(ChainHead), "lock_head")
+            head = await self._first(ChainHead, "lock_head")
         assert head is not None, "a chain without a head"
         links = list(linked(self._session.tenant, head, entries))
         rows = [
@@ -165,19 +163,19 @@ class PostgresAuditLog(TenantStore):
         walked = next((name for name in _WALKED if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
             rows = await self._session.all(rendered(SQL["list"], names, request.limit + 1), **values)
-            return page_of([_entry(row) for row in rows], request)
+            return page_of([_entry(*row) for row in rows], request)
         names = (names | {f"walk_{walked}"}) - {walked}
         rows = await self._session.all(rendered(SQL["walked"], names, request.limit + 1), **values)
         end = None
         if len(rows) <= request.limit:
             last = await self._session.one(rendered(SQL["walked_end"], names), **values)
             end = last[0] if last else None
-        return page_of([_entry(row) for row in rows], request, end=end)
+        return page_of([_entry(*row) for row in rows], request, end=end)
 
     @asynccontextmanager
     async def chain(self) -> AsyncIterator[Chain]:
         async with self._session.snapshot():
-            yield await self._first(of(ChainHead), "head"), self._walk()
+            yield await self._first(ChainHead, "head"), self._walk()
 
     async def _walk(self) -> AsyncIterator[Sequence[AuditEntry]]:
         after = -1
@@ -211,7 +209,7 @@ def _row(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _entry(row: Fetched) -> AuditEntry:
+def _entry(*row: Any) -> AuditEntry:
     id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
     act, undoes, undone, kept, sequence, hash = rest
     context = AuditContext(Actor(**actor), action, request_id, reversible)

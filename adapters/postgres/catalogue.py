@@ -18,7 +18,7 @@ from adapters.postgres.catalogue_overlay import OverlayWriter
 from adapters.postgres.catalogue_query import NO_BODY, SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import Session, texts
-from adapters.postgres.stores import TenantStore, of, page_of, rendered, values_of
+from adapters.postgres.stores import TenantStore, page_of, rendered, values_of
 from adapters.postgres.table import Table
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
@@ -119,7 +119,7 @@ class PostgresCatalogueStore(TenantStore):
                     yield portion
 
     async def product(self, id: str) -> Document | None:
-        return await self._first(of(Document), "product", id=id) or await self._first(of(Document), "survivor", id=id)
+        return await self._first(Document, "product", id=id) or await self._first(Document, "survivor", id=id)
 
     async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
@@ -316,7 +316,7 @@ def _by_variant(
 def _line(row: Fetched, titles: Mapping[str, str]) -> OfferLine:
     """An offer's line; `titles` are those of the products whose data was too large to be read with it."""
     title = titles.get(row[2]) if row[21] is None else rows.plain(row[21]).get("title")
-    return OfferLine(rows.offer_of(row[:20]), row[20], title, rows.plain(row[22]).get("sku"), row[23], row[24])
+    return OfferLine(rows.offer_of(*row[:20]), row[20], title, rows.plain(row[22]).get("sku"), row[23], row[24])
 
 
 class _Reading:

@@ -81,7 +81,7 @@ def _fill(
         variant = variants[row[0]] = rows.variant_of(row, read)
         products[variant.product].variants.append(variant)
     for row in of_offers:
-        offer = rows.offer_of(row)
+        offer = rows.offer_of(*row)
         variants[offer.variant].offers.append(offer)
 
 

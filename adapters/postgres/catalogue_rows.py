@@ -62,7 +62,7 @@ def variant_of(row: Fetched, read: Any) -> Variant:
     return Variant(id_, product, source, key, _STATUSES[status], version, read(data), updated_at, [], stated_at)
 
 
-def offer_of(row: Fetched) -> Offer:
+def offer_of(*row: Any) -> Offer:
     """An offer from its twenty columns in the order of the table."""
     data: dict[str, Any] = {name: value for name, value in zip(_FACTS, row[5:15], strict=True) if value is not None}
     if "incoming" in data:

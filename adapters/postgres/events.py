@@ -15,7 +15,7 @@ from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Session
-from adapters.postgres.stores import CoordinatorStore, TenantStore, of, rendered, statements, tenant_values
+from adapters.postgres.stores import CoordinatorStore, TenantStore, rendered, statements, tenant_values
 from domain.changes.model import NETWORK, LogBounds, network_of
 from domain.changes.ports import EventRendering, Published
 from domain.events.model import Event, LoggedEvent, LogPosition
@@ -58,12 +58,11 @@ class PostgresEventLog(TenantStore):
         events = self._session.recorded.events[self._written :]
         if not events:
             return
-        session = self._session
         if staged := len(events) > _SMALL:
             await self._stage(events)
         rows = {} if staged else self._columns(events)
         publishes = any(event.network for event in events)
-        values = {"epoch": new_epoch(), "count": len(events), "now": session.now, "publishes": publishes}
+        values = {"epoch": new_epoch(), "count": len(events), "publishes": publishes}
         [(last, time)] = await self._rows("raise", **values)
         await self._run("insert_staged" if staged else "insert", before=last - len(events), time=time, **rows)
         await self._note_terms(events, last)
@@ -105,7 +104,7 @@ class PostgresEventLog(TenantStore):
         return int(await self._value("high_watermark", 0))
 
     async def end(self) -> LogPosition:
-        return (await self._first(of(LogBounds), "confirmed") or LogBounds()).end
+        return (await self._first(LogBounds, "confirmed") or LogBounds()).end
 
     async def network_end(self) -> LogPosition:
         values = {"org": NETWORK, "livemode": self._session.tenant.livemode}

@@ -1,6 +1,5 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
-from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import jsonb, lock_number
 from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, values_of
@@ -33,14 +32,13 @@ class PostgresIdempotencyStore(TenantStore):
 
     async def keep(self, key: str, answer: StoredAnswer) -> None:
         values = values_of(answer) | {"headers": jsonb([list(pair) for pair in answer.headers])}
-        await self._run("keep", key=key, now=self._session.now, **values)
+        await self._run("keep", key=key, **values)
 
     async def revise(self, key: str, body: bytes) -> None:
         await self._run("revise", key=key, body=body)
 
 
-def _answer(row: Fetched) -> StoredAnswer:
-    fingerprint, status, headers, body = row
+def _answer(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredAnswer:
     return StoredAnswer(fingerprint, status, tuple((name, value) for name, value in headers), body)
 
 

@@ -52,7 +52,6 @@ class PostgresJobStore(TenantStore):
             key=job.key,
             args=jsonb(with_trace(job.args, session.trace)),
             run_at=bounded_run_at(job.run_at or session.now, session.now),
-            now=session.now,
         )
         if added:
             await session.run("NOTIFY " + CHANNEL)

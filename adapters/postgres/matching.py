@@ -12,7 +12,7 @@ import msgspec
 from adapters.postgres.catalogue_rows import plain
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import jsonb, texts
-from adapters.postgres.stores import CoordinatorStore, TenantStore, id_of, of, statements
+from adapters.postgres.stores import CoordinatorStore, TenantStore, id_of, statements
 from adapters.postgres.table import Column, R, Table, TableStore
 from domain.kernel.paging import Page, PageRequest
 from domain.matching.features import MatchFeatures, StoredVariant, going_price
@@ -99,10 +99,10 @@ class PostgresMatchIndex(TenantStore):
     _sql = SQL
 
     async def stale(self, after: str, limit: int) -> Sequence[Queued]:
-        return await self._every(of(Queued), "stale", after=after, limit=limit)
+        return await self._every(Queued, "stale", after=after, limit=limit)
 
     async def waiting(self, after: str, limit: int) -> Sequence[Queued]:
-        return await self._every(of(Queued), "waiting", after=after, limit=limit)
+        return await self._every(Queued, "waiting", after=after, limit=limit)
 
     async def idle(self) -> bool:
         return not await self._rows("any")
@@ -170,7 +170,9 @@ class PostgresMatchIndex(TenantStore):
         return await self._run("requeue_all")
 
     async def model(self) -> MatchModel | None:
-        made = await self._first(lambda row: MatchModel(row[0], msgspec.convert(row[1], Weights), row[2]), "model")
+        made = await self._first(
+            lambda items, weights, at: MatchModel(items, msgspec.convert(weights, Weights), at), "model"
+        )
         return made if made is not None and made.weights.fits else None
 
     async def keep_model(self, model: MatchModel) -> None:

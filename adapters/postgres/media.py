@@ -8,7 +8,7 @@ import msgspec
 
 from adapters.postgres.catalogue_batch import etag_of, images_of
 from adapters.postgres.session import Session, jsonb, texts
-from adapters.postgres.stores import TenantStore, of, statements
+from adapters.postgres.stores import TenantStore, statements
 from adapters.postgres.table import Record
 from domain.catalogue.ports import Rendering
 from domain.media.model import Address, Image, NamedMedia
@@ -52,11 +52,10 @@ class PostgresMediaStore(TenantStore):
     async def register(
         self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
     ) -> Sequence[str]:
-        now = self._session.now
         pairs = jsonb([{"product": product, "address": one} for product, own in uses.items() for one in own])
         if addresses:
             rows = jsonb([{"address": one.address, "url": one.url, "host": one.host} for one in addresses])
-            await self._run("add_addresses", rows=rows, run=addresses[0].run, now=now, stale=stale)
+            await self._run("add_addresses", rows=rows, run=addresses[0].run, stale=stale)
         there = await self._rows("found_of", addresses=texts(one.address for one in addresses))
         dropped = await self._rows("drop_uses", products=texts(uses), uses=pairs)
         await self._run("add_uses", uses=pairs, found=texts(address for (address,) in there))
@@ -81,7 +80,7 @@ class PostgresMediaStore(TenantStore):
         return [key for own, renditions in dropped for key in (own, *(one["key"] for one in renditions))]
 
     async def due(self, host: str, limit: int) -> Sequence[Address]:
-        return await self._every(of(Address), "due", host=host, limit=limit, now=self._session.now)
+        return await self._every(Address, "due", host=host, limit=limit)
 
     async def next_due(self, host: str) -> datetime | None:
         due: datetime | None = await self._value("next_due", host=host)
@@ -98,7 +97,7 @@ class PostgresMediaStore(TenantStore):
         if not known:
             return await self._unneeded({image})
         before = known[0][0]
-        values = {"etag": address.etag, "last_modified": address.last_modified, "now": self._session.now}
+        values = {"etag": address.etag, "last_modified": address.last_modified}
         await self._run("found", address=address.address, image=image, **values)
         if before != image:
             await self._run("outdate", address=address.address)
@@ -108,17 +107,17 @@ class PostgresMediaStore(TenantStore):
         return bool(await self._rows("knows", address=address))
 
     async def unchanged(self, address: str) -> None:
-        await self._run("unchanged", address=address, now=self._session.now)
+        await self._run("unchanged", address=address)
 
     async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
-        values = {"tries": tries, "failure": failure, "again": again, "now": self._session.now}
+        values = {"tries": tries, "failure": failure, "again": again}
         await self._run("failed", address=address, **values)
 
     async def origin_failed(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
         now = self._session.now
-        values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays], "now": now}
+        values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays]}
         return dict(await self._rows("origin_failed", host=host, **values))
 
     async def postpone(self, host: str, until: datetime) -> None:

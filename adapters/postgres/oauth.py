@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
@@ -120,7 +119,7 @@ class PostgresTokenStore(CoordinatorStore):
         return sum([await self._run(f"purge_{kind}", now=now, unused_since=unused_since) for kind in kinds])
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        return {row[0]: _proof(row) for row in await self._rows("proofs", digests=list(digests))}
+        return {row[0]: _proof(*row) for row in await self._rows("proofs", digests=list(digests))}
 
     async def _issue(
         self, family: Family, tokens: Collection[Token], used_up: str | None = None, /, **values: Any
@@ -140,13 +139,13 @@ async def _add_tokens(link: PooledConnection, tokens: Collection[Token]) -> None
         await link.run(SQL["add_token"], _TOKENS.values(token))
 
 
-def _held(row: Fetched) -> HeldToken:
-    return HeldToken(_TOKENS.row_of(row), Family(*row[10:19]), row[19])
+def _held(*row: Any) -> HeldToken:
+    return HeldToken(_TOKENS.row_of(*row), Family(*row[10:19]), row[19])
 
 
-def _proof(row: Fetched) -> tuple[Credential, Principal]:
+def _proof(*row: Any) -> tuple[Credential, Principal]:
     _, scopes, audience, expires_at, revoked_at, app, user, role, *organisation = row
-    found = organisation_of(tuple(organisation))
+    found = organisation_of(*organisation)
     principal = Principal(
         tenant=Tenant(found.id, True),
         actor=Actor("app", app, user),

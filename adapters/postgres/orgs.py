@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from adapters.postgres.nodes.connecting import Fetched
-from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, of, statements, values_of
+from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, statements, values_of
 from adapters.postgres.table import Record, Spread
 from domain.access.model import ApiKey, Principal, effective_scopes
 from domain.kernel.errors import Unavailable
@@ -23,28 +22,28 @@ def _user_of(member: Member) -> str:
     return member.user
 
 
-def plan_of(row: Fetched) -> Plan:
+def plan_of(*row: Any) -> Plan:
     """Return a plan from the columns code to request_log_days."""
-    code, name, tier, currency, monthly, features, meters, delivery_days, log_days = row
+    code, name, tier, currency, monthly, features, meters, *days = row
     read = {meter: Meter(**numbers) for meter, numbers in meters.items()}
-    return Plan(code, name, tier, currency, monthly, frozenset(features), read, delivery_days, log_days)
+    return Plan(code, name, tier, currency, monthly, frozenset(features), read, *days)
 
 
-def organisation_of(row: Fetched) -> Organisation:
+def organisation_of(*row: Any) -> Organisation:
     """Return an organisation from its columns followed by its plan's."""
-    id_, name, kind, api_version, live, test, created_at = row[:7]
-    return Organisation(id_, name, kind, plan_of(row[7:]), api_version, (live, test), created_at)
+    id_, name, kind, api_version, live, test, created_at, *plan = row
+    return Organisation(id_, name, kind, plan_of(*plan), api_version, (live, test), created_at)
 
 
-def _proof(row: Fetched) -> tuple[ApiKey, Principal]:
-    key = _KEYS.row_of(row)
+def _proof(*row: Any) -> tuple[ApiKey, Principal]:
+    key = _KEYS.row_of(*row)
     principal = Principal(
         tenant=key.tenant,
         actor=Actor("api_key", key.id),
         via="api",
         role=key.role,
         scopes=effective_scopes(key.scopes, key.role),
-        organisation=organisation_of(row[15:]),
+        organisation=organisation_of(*row[15:]),
     )
     return key, principal
 
@@ -66,10 +65,10 @@ class PostgresOrgStore(TenantStore):
         await self._write("add_member", email_key=address_key(member.email), **values_of(member))
 
     async def member(self, email: str) -> Member | None:
-        return await self._first(of(Member), "member", email_key=address_key(email))
+        return await self._first(Member, "member", email_key=address_key(email))
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
-        return await self._page(of(Member), "members", page_request, _user_of)
+        return await self._page(Member, "members", page_request, _user_of)
 
     async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
         async with self._session.owning():
@@ -85,11 +84,11 @@ class PostgresOrgStore(TenantStore):
         await self._write("invite", email_key=invitation.email_key, **values_of(invitation))
 
     async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
-        return await self._page(of(Invitation), "invitations", page_request, now=now)
+        return await self._page(Invitation, "invitations", page_request, now=now)
 
     async def invitation(self, id: str) -> Invitation | None:
         async with self._session.owning():
-            return await self._first(of(Invitation), "invitation", id=id)
+            return await self._first(Invitation, "invitation", id=id)
 
     async def settle_invitation(
         self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
@@ -109,7 +108,7 @@ class PostgresKeyStore(TenantStore):
         await self._write("add_key", **_KEYS.values(key))
 
     async def revoke(self, id: str) -> bool:
-        return await self._write("revoke_key", id=id, now=self._session.now) == 1
+        return await self._write("revoke_key", id=id) == 1
 
     async def get(self, id: str) -> ApiKey | None:
         return await self._first(_KEYS.row_of, "key", id=id)
@@ -122,7 +121,7 @@ class PostgresKeyStore(TenantStore):
 
     async def revoke_of(self, member: str) -> Sequence[str]:
         async with self._session.owning():
-            rows = await self._rows("revoke_keys_of", member=member, now=self._session.now)
+            rows = await self._rows("revoke_keys_of", member=member)
         return sorted(id_ for (id_,) in rows)
 
 
@@ -132,7 +131,7 @@ class PostgresSsoStore(TenantStore):
     _sql = SQL
 
     async def connection(self) -> Connection | None:
-        return await self._first(of(Connection), "connection")
+        return await self._first(Connection, "connection")
 
     async def save(self, connection: Connection) -> None:
         await self._write("save_connection", **values_of(connection))
@@ -142,7 +141,7 @@ class PostgresSsoStore(TenantStore):
         await self._write("remove_subjects")
 
     async def domains(self) -> Sequence[Domain]:
-        return await self._every(of(Domain), "domains")
+        return await self._every(Domain, "domains")
 
     async def put_domain(self, domain: Domain) -> None:
         await self._write("put_domain", **values_of(domain))
@@ -151,20 +150,20 @@ class PostgresSsoStore(TenantStore):
         return await self._write("remove_domain", domain=domain) == 1
 
     async def subject(self, issuer: str, subject: str) -> Subject | None:
-        return await self._first(of(Subject), "subject", issuer=issuer, subject=subject)
+        return await self._first(Subject, "subject", issuer=issuer, subject=subject)
 
     async def subject_of(self, issuer: str, user: str) -> Subject | None:
-        return await self._first(of(Subject), "subject_of", issuer=issuer, user=user)
+        return await self._first(Subject, "subject_of", issuer=issuer, user=user)
 
     async def bind(self, subject: Subject) -> None:
         await self._write("unbind", **values_of(subject))
         await self._write("bind", **values_of(subject))
 
     async def member(self, user: str) -> Member | None:
-        return await self._first(of(Member), "member_of_user", user=user)
+        return await self._first(Member, "member_of_user", user=user)
 
     async def members_of(self, domains: Collection[str]) -> Sequence[Member]:
-        return await self._every(of(Member), "members_of", domains=list(domains))
+        return await self._every(Member, "members_of", domains=list(domains))
 
 
 class PostgresMemberships(ReplicatedStore):
@@ -177,7 +176,7 @@ class PostgresMemberships(ReplicatedStore):
 
     async def invited(self, digest: bytes) -> Invited | None:
         return await self._first(
-            lambda row: Invited(Invitation(*row[:10]), organisation_of(row[10:])), "invited", digest=digest
+            lambda *row: Invited(Invitation(*row[:10]), organisation_of(*row[10:])), "invited", digest=digest
         )
 
     async def forget_invitations(self, before: datetime) -> int:
@@ -194,7 +193,7 @@ class PostgresCredentials(ReplicatedStore):
         return (await self.keys([digest])).get(digest)
 
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        proofs = [_proof(row) for row in await self._rows("keys", digests=list(digests)) if not row[14]]
+        proofs = [_proof(*row) for row in await self._rows("keys", digests=list(digests)) if not row[14]]
         return {proof[0].digest: proof for proof in proofs}
 
     async def pin_version(self, org: str, version: str) -> str:
@@ -213,10 +212,10 @@ class PostgresSsoDirectory(ReplicatedStore):
     _sql = SQL
 
     async def of_domain(self, domain: str) -> Connection | None:
-        return await self._first(of(Connection), "of_domain", domain=domain)
+        return await self._first(Connection, "of_domain", domain=domain)
 
     async def due(self, before: datetime, limit: int) -> Sequence[Domain]:
-        return await self._every(of(Domain), "due_domains", before=before, limit=limit)
+        return await self._every(Domain, "due_domains", before=before, limit=limit)
 
 
 class PostgresOrgRegistry(ReplicatedStore):

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
-from adapters.postgres.stores import CoordinatorStore, of, statements, values_of
+from adapters.postgres.stores import CoordinatorStore, statements, values_of
 from domain.access.model import ROLES, Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
 from domain.outbox.model import OutgoingMessage
@@ -33,13 +33,13 @@ class PostgresPeople(CoordinatorStore):
     _sql = SQL
 
     async def get(self, id: str) -> User | None:
-        return await self._first(of(User), "user", id=id)
+        return await self._first(User, "user", id=id)
 
     async def several(self, ids: Collection[str]) -> Mapping[str, User]:
         return {row[0]: User(*row) for row in await self._rows("several", ids=list(ids))}
 
     async def by_email(self, email: str) -> User | None:
-        return await self._first(of(User), "by_email", email_key=email_key(email))
+        return await self._first(User, "by_email", email_key=email_key(email))
 
     async def add(self, user: User) -> User:
         if await self._run("add_user", **values_of(user), email_key=user.email_key):
@@ -64,7 +64,7 @@ class PostgresPeople(CoordinatorStore):
         await self._run("note", **values_of(event))
 
     async def events(self, user: str, limit: int) -> Sequence[SecurityEvent]:
-        return await self._every(of(SecurityEvent), "events", user=user, limit=limit)
+        return await self._every(SecurityEvent, "events", user=user, limit=limit)
 
     async def forget_events(self, before: datetime) -> int:
         return await self._run("forget_events", before=before)
@@ -135,7 +135,7 @@ class PostgresFactors(CoordinatorStore):
     _sql = SQL
 
     async def authenticator(self, user: str) -> Authenticator | None:
-        return await self._first(of(Authenticator), "authenticator", user=user)
+        return await self._first(Authenticator, "authenticator", user=user)
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
         await self._run("enrol", **values_of(authenticator))
@@ -186,10 +186,10 @@ class PostgresPasskeys(CoordinatorStore):
         return await self._run("add_passkey", **values_of(passkey)) == 1
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
-        return await self._every(of(Passkey), "passkeys_of", user=user)
+        return await self._every(Passkey, "passkeys_of", user=user)
 
     async def find(self, credential: bytes) -> Passkey | None:
-        return await self._first(of(Passkey), "passkey", credential=credential)
+        return await self._first(Passkey, "passkey", credential=credential)
 
     async def used(self, passkey: Passkey, sign_count: int, now: datetime) -> bool:
         return await self._run("passkey_used", id=passkey.id, sign_count=sign_count, now=now) == 1
@@ -219,13 +219,13 @@ class PostgresOutbox(CoordinatorStore):
         await self._run("add_mail", **values_of(message))
 
     async def latest(self, limit: int) -> Sequence[OutgoingMessage]:
-        return await self._every(of(OutgoingMessage), "latest_mail", limit=limit)
+        return await self._every(OutgoingMessage, "latest_mail", limit=limit)
 
     async def claim(
         self, now: datetime, until: datetime, not_before: datetime, limit: int
     ) -> Sequence[OutgoingMessage]:
         values = {"now": now, "until": until, "not_before": not_before, "limit": limit}
-        return await self._every(of(OutgoingMessage), "claim_mail", **values)
+        return await self._every(OutgoingMessage, "claim_mail", **values)
 
     async def sent(self, id: str, now: datetime) -> None:
         await self._run("mail_sent", id=id, now=now)
@@ -237,8 +237,7 @@ class PostgresOutbox(CoordinatorStore):
         return await self._run("forget_mail", before=before)
 
 
-def _link(row: Fetched) -> OneTimeLink:
-    digest, purpose, *rest = row
+def _link(digest: bytes, purpose: str, *rest: Any) -> OneTimeLink:
     return OneTimeLink(digest, Purpose(purpose), *rest)
 
 
@@ -246,16 +245,16 @@ def _values(session: Session) -> dict[str, object]:
     return values_of(session) | {"methods": list(session.methods)}
 
 
-def _session(row: Fetched) -> Session:
+def _session(*row: Any) -> Session:
     id_, user, org, livemode, digest, kind, methods, *rest = row
     return Session(id_, user, org, livemode, digest, SessionKind(kind), tuple(map(Method, methods)), *rest)
 
 
-def _signed_in(row: Fetched) -> SignedIn:
-    session, user, role, obliged = _session(row[:14]), User(*row[14:19]), row[19], row[20]
+def _signed_in(*row: Any) -> SignedIn:
+    session, user, role, obliged = _session(*row[:14]), User(*row[14:19]), row[19], row[20]
     if role is None or (obliged and is_barred(role, session.methods)):
         return SignedIn(session, user, None)
     return SignedIn(session, user, Principal(
         tenant=Tenant(row[21], session.livemode), actor=Actor("user", user.id), via="console", role=role, scopes=ROLES[role],
-        organisation=organisation_of(row[21:]), person=True, session=True, mode_fixed=False,
+        organisation=organisation_of(*row[21:]), person=True, session=True, mode_fixed=False,
     ))  # fmt: skip

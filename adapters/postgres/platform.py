@@ -8,7 +8,7 @@ from psycopg.errors import QueryCanceled
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.stores import CoordinatorStore, of, statements
+from adapters.postgres.stores import CoordinatorStore, statements
 from adapters.postgres.table import Record
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import encode, uuid7
@@ -48,7 +48,7 @@ class PostgresPlatformChecks(CoordinatorStore):
         return await self._every(_CHECKS.row_of, "latest")
 
     async def days(self, since: date) -> Sequence[DayCount]:
-        return await self._every(of(DayCount), "days", since=since)
+        return await self._every(DayCount, "days", since=since)
 
     async def forget(self, before: datetime) -> int:
         return await self._run("forget", day=before.date())
@@ -66,7 +66,7 @@ class PostgresInstances(CoordinatorStore):
         await self._run("leave", instance=instance)
 
     async def list_alive(self) -> Sequence[Instance]:
-        return await self._every(of(Instance), "alive", alive=HEARTBEAT_TIMEOUT)
+        return await self._every(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
 
 
 class PostgresOperatingFigures(CoordinatorStore):

@@ -64,9 +64,9 @@ class PostgresRequestLogStore(TenantStore):
                 end = last if page_request.backwards else first
                 break
         page = page_of(rows, page_request, _place, end)
-        return Page(tuple(map(self._log, page.items)), page.has_more, page.next_key)
+        return Page(tuple(self._log(*row) for row in page.items), page.has_more, page.next_key)
 
-    def _log(self, row: Fetched) -> RequestLog:
+    def _log(self, *row: Any) -> RequestLog:
         id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
         logged = (method, path, route, query, status, error_code, duration_ms, Actor(**actor))
         return RequestLog(id_, self._session.tenant, *logged, *rest)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from adapters.postgres.stores import CoordinatorStore, TenantStore, of, rendered, statements
+from adapters.postgres.stores import CoordinatorStore, TenantStore, rendered, statements
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.catalogue.model import Stream
 from domain.exports.model import OPEN as OPEN_EXPORTS
@@ -74,7 +74,7 @@ class PostgresRunStore(TableStore[Run]):
         return ended if ended is not None and ended.was_refused else None
 
     async def days(self, since: datetime) -> Sequence[RunDay]:
-        return await self._every(of(RunDay), "days", since=since, most=MOST_RUNS)
+        return await self._every(RunDay, "days", since=since, most=MOST_RUNS)
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return await self._newest(source, stream, CONCLUDED, "read")
@@ -89,7 +89,7 @@ class PostgresRunStore(TableStore[Run]):
         """Return the newest run of these statuses: of any kind (`whole`), with a `snapshot`, or that `read` anything."""
         statement = rendered(SQL["newest"], frozenset({"stream", which} if stream else {which}))
         row = await self._session.one(statement, source=source, stream=stream, statuses=sorted(statuses))
-        return self._table.row_of(row) if row else None
+        return self._table.row_of(*row) if row else None
 
 
 class PostgresPushStore(TenantStore):
@@ -110,7 +110,7 @@ class PostgresPushStore(TenantStore):
             return False
         if free_after is not None:
             key = push_key(self._session.tenant, run)
-            entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after, "now": self._session.now}
+            entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after}
             await self._run("keep_batch", run=run, **entry)
         return True
 

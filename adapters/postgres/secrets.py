@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import reading
-from adapters.postgres.stores import CoordinatorStore, of, statements, tenant_values
+from adapters.postgres.stores import CoordinatorStore, statements, tenant_values
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
 from domain.secrets.ports import StoredRing
@@ -24,7 +24,7 @@ class PostgresKeyRings(CoordinatorStore):
     _sql = SQL
 
     async def read(self) -> StoredRing | None:
-        return await self._first(of(StoredRing), "ring")
+        return await self._first(StoredRing, "ring")
 
     async def write(self, sealed: bytes, expected: bytes | None) -> bool:
         statement = "found" if expected is None else "supersede"

@@ -59,8 +59,8 @@ class Session:
             yield
 
     def params(self, **values: Any) -> dict[str, Any]:
-        """Return the values with the tenant, which is the session's whatever a row says."""
-        return {**values, "org": self.tenant.org, "livemode": self.tenant.livemode}
+        """Return the values, by default with the session's time, and with its tenant, whatever a row says."""
+        return {"now": self.now, **values, "org": self.tenant.org, "livemode": self.tenant.livemode}
 
     async def run(self, sql: Any, **values: Any) -> int:
         """Execute; answers how many rows it touched."""

@@ -68,7 +68,7 @@ class PostgresStorageLedger(TenantStore):
             return None
         if handed_in:
             await self._run("replaced", **given)
-        await self._run("add", now=self._session.now, **values)
+        await self._run("add", **values)
         await self._run("counted", bytes=bytes)
         return wanted
 
@@ -90,7 +90,7 @@ class PostgresStorageLedger(TenantStore):
 
     async def free_due(self, keys: Collection[str], again: datetime) -> int:
         await self._account()
-        these: dict[str, Any] = {"keys": list(keys), "now": self._session.now}
+        these: dict[str, Any] = {"keys": list(keys)}
         await self._run("postpone", again=again, **these, **_NEEDING)
         return await self._freed("free_due", **these)
 

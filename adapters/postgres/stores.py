@@ -96,11 +96,6 @@ def page_of(
     return Page(tuple(rows), next_key is not None, next_key)
 
 
-def of(kind: Callable[..., T]) -> Callable[[Fetched], T]:
-    """Return a function that makes the object whose fields are a row's columns in order."""
-    return lambda row: kind(*row)
-
-
 def values_of(row: Any) -> dict[str, Any]:
     """Return the fields of a dataclass by name, as parameters."""
     return {field.name: getattr(row, field.name) for field in fields(row)}
@@ -139,14 +134,14 @@ class NamedStatements:
     async def _rows(self, statement: str, /, **values: Any) -> list[Fetched]:
         return await self._session.all(self._sql[statement], **values)
 
-    async def _first(self, make: Callable[[Fetched], T], statement: str, /, **values: Any) -> T | None:
-        """Return what is made of the first row, or None."""
+    async def _first(self, make: Callable[..., T], statement: str, /, **values: Any) -> T | None:
+        """Return what is made of the first row's columns, or None."""
         row = await self._session.one(self._sql[statement], **values)
-        return make(row) if row else None
+        return make(*row) if row else None
 
-    async def _every(self, make: Callable[[Fetched], T], statement: str, /, **values: Any) -> list[T]:
-        """Return what is made of each row."""
-        return [make(row) for row in await self._rows(statement, **values)]
+    async def _every(self, make: Callable[..., T], statement: str, /, **values: Any) -> list[T]:
+        """Return what is made of each row's columns."""
+        return [make(*row) for row in await self._rows(statement, **values)]
 
     async def _value(self, statement: str, default: Any = None, /, **values: Any) -> Any:
         """Return the first column of the first row, or the default without a row."""
@@ -155,7 +150,7 @@ class NamedStatements:
 
     async def _page(
         self,
-        make: Callable[[Fetched], T],
+        make: Callable[..., T],
         statement: str,
         page_request: PageRequest,
         key: Callable[[T], str] = id_of,
@@ -166,7 +161,7 @@ class NamedStatements:
         """Return a page of a list; `names` are the optional lines of its filters."""
         chosen = rendered(self._sql[statement], page_names(page_request).union(names), page_request.limit + 1)
         rows = await self._session.all(chosen, **values, **page_params(page_request))
-        return page_of([make(row) for row in rows], page_request, key)
+        return page_of([make(*row) for row in rows], page_request, key)
 
 
 class TenantStore(NamedStatements):

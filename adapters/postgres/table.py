@@ -16,7 +16,6 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import Session
 from adapters.postgres.stores import TenantStore, page_names, page_of, page_params, rendered
 from domain.kernel.errors import NotFound, PreconditionFailed
@@ -149,7 +148,7 @@ class Record(Generic[R]):
         """The number of columns that `row_of` reads."""
         return sum(len(codec.columns) for codec in self.codecs.values())
 
-    def row_of(self, fetched: Fetched) -> R:
+    def row_of(self, *fetched: Any) -> R:
         """Return the object in the first columns of a row."""
         values: Row = {}
         at = 0
@@ -246,7 +245,7 @@ class TableStore(TenantStore, Generic[R]):
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
         row = await self._session.one(self._table.get_locked if lock else self._table.get, id=id)
-        return self._table.row_of(row) if row else None
+        return self._table.row_of(*row) if row else None
 
     async def add(self, row: R, **more: Any) -> None:
         await self._session.run(self._table.insert, **{**self._table.beside, **self._table.values(row), **more})
@@ -271,7 +270,7 @@ class TableStore(TenantStore, Generic[R]):
             raise ValueError(f"{self._table.name} has no columns {sorted(given.keys() - self._table.filterable)}.")
         statement = rendered(self._table.list, page_names(request).union(given), request.limit + 1)
         rows = await self._session.all(statement, **given, **page_params(request))
-        return page_of([self._table.row_of(row) for row in rows], request)
+        return page_of([self._table.row_of(*row) for row in rows], request)
 
     async def _selected(self, statement: str, /, **values: Any) -> list[R]:
         """Return the rows of a named statement."""

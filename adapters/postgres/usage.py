@@ -6,7 +6,7 @@ from random import sample
 from typing import Any, Final
 
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.stores import CoordinatorStore, TenantStore, of, statements
+from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import MONTHLY, DayUsage, Threshold, month_of, next_month
 from ports.clock import Clock
@@ -49,7 +49,7 @@ class PostgresUsageMeters(TenantStore):
         return [DayUsage(meter, day, int(amount)) for meter, day, amount in rows]
 
     async def level(self, meter: str, before: date) -> DayUsage | None:
-        return await self._first(of(DayUsage), "level", meter=meter, before=before)
+        return await self._first(DayUsage, "level", meter=meter, before=before)
 
     async def fold(self) -> None:
         await self._run("fold", long_ago=self._today - FORGOTTEN)
@@ -58,7 +58,7 @@ class PostgresUsageMeters(TenantStore):
         await self._run("note", meter=meter, day=self._today, amount=amount)
 
     async def thresholds(self, month: date) -> Sequence[Threshold]:
-        return await self._every(of(Threshold), "thresholds", month=month)
+        return await self._every(Threshold, "thresholds", month=month)
 
     async def reach(self, threshold: Threshold, *, hold_back: bool) -> bool:
         one: dict[str, Any] = {"meter": threshold.meter, "month": threshold.month, "percent": threshold.percent}

@@ -39,7 +39,7 @@ _HEALTH: Final = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "s
 def _subscriber(row: Fetched) -> Subscriber:
     org, livemode, secret, previous, own, epoch, network, fat = row[ENDPOINTS.width :]
     checkpoint = FeedPosition(LogPosition(position=own), LogPosition(epoch, network))
-    endpoint = ENDPOINTS.row_of(row)
+    endpoint = ENDPOINTS.row_of(*row)
     return Subscriber(Tenant(org, livemode), endpoint, SealedSecrets(secret, previous), checkpoint, fat)
 
 

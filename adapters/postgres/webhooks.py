@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.session import Session
-from adapters.postgres.stores import LOOKED, TenantStore, of, page_of, rendered, statements
+from adapters.postgres.stores import LOOKED, TenantStore, page_of, rendered, statements
 from adapters.postgres.table import Spread, Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
@@ -108,7 +108,7 @@ class PostgresWebhookStore(TenantStore):
         return await self._endpoints.page(page_request)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
-        return await self._first(of(SealedSecrets), "secrets", id=id)
+        return await self._first(SealedSecrets, "secrets", id=id)
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
         await self._run("seal", id=id, **asdict(secrets))
@@ -130,7 +130,7 @@ class PostgresWebhookStore(TenantStore):
                 rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
                 row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
             end = row[0] if row else None
-        return page_of([DELIVERIES.row_of(row) for row in rows], page_request, end=end)
+        return page_of([DELIVERIES.row_of(*row) for row in rows], page_request, end=end)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         await self._deliveries.add(delivery)
