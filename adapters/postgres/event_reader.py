@@ -52,6 +52,14 @@ def _share_of(limit: int, most_bytes: int) -> int:
     return max(most_bytes // max(limit, 1), _ORDINARY)
 
 
+def _following(
+    wanted: EventFilter, after: LogPosition, limit: int, most_bytes: int
+) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the statement for a tenant's own events behind a position, and its parameters."""
+    names, values = _narrowed(wanted, after)
+    return rendered(SQL["own"], names | _FORWARDS, limit), values | {"share": _share_of(limit, most_bytes)}
+
+
 def _is_full(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> bool:
     return len(events) >= limit or weight_of(events) >= most_bytes
 
@@ -281,9 +289,7 @@ class PostgresEventReader(ReplicatedStore):
         self, log: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter, most_bytes: int
     ) -> tuple[bool, EventBatch]:
         """Return a page of everything, and whether the event behind which it begins stands where it stood."""
-        names, values = _narrowed(wanted, after)
-        chosen = rendered(SQL["own"], names | _FORWARDS, limit)
-        values |= {"share": _share_of(limit, most_bytes)}
+        chosen, values = _following(wanted, after, limit, most_bytes)
         async with self._own_log(log) as own:
             rows = await own.rows(SQL["page"].replace("{chosen}", chosen), **values)
             same = bool(rows[0][0]) if rows else await own.stands(after)
@@ -317,9 +323,7 @@ class PostgresEventReader(ReplicatedStore):
     ) -> Splice:
         if wanted.narrow:
             return _joined(await self.page(View.own(tenant), after, end, limit, wanted))
-        names, values = _narrowed(wanted, after)
-        chosen = rendered(SQL["own"], names | _FORWARDS, limit)
-        values |= {"share": _share_of(limit, CHANGES_BYTES)}
+        chosen, values = _following(wanted, after, limit, CHANGES_BYTES)
         async with self._own_log(tenant) as log:
             rows = await log.rows(SQL["splice"].replace("{chosen}", chosen), **values)
             values["last"] = rows[-1][0] if rows else None

@@ -24,16 +24,20 @@ from adapters.postgres.partitions import (
     make_days,
     server_day,
 )
+from adapters.postgres.stores import CoordinatorStore
 from domain.audit.model import id_at
 from domain.kernel import retention
 from domain.kernel.clock import now
 
 LOG: Final = logging.getLogger("joinery.maintenance")
 
-_PLAUSIBLE: Final = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
+_PLAUSIBLE: Final[LiteralString] = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
 """The condition that the clock has neither gone back nor jumped ahead since the last purge."""
-_CLAIM: Final = f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}"
-_STATE: Final = f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges"
+_GUARD: Final[Mapping[str, LiteralString]] = {
+    "claim": f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}",
+    "state": f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges",
+    "confirm": "UPDATE purges SET last_at = now()",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +49,15 @@ class PurgeState:
     refused: bool
 
 
-class PostgresPurgeGuard:
+class PostgresPurgeGuard(CoordinatorStore):
     """Refuses purges when the database's clock has moved by more than a day since the last one, or back.
 
     A wrong clock cannot be distinguished from a service that was stopped, so an operator has to confirm the clock.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self.refuses = False
-        """Whether the last purge was refused."""
+    _sql = _GUARD
+    refuses = False
+    """Whether the last purge was refused."""
 
     async def claim(self) -> bool:
         """Record a purge and return True, or refuse it."""
@@ -63,7 +66,7 @@ class PostgresPurgeGuard:
 
     async def claim_on(self, connection: Connection) -> bool:
         """Do as `claim` does, on an open connection."""
-        claimed = await connection.execute(_CLAIM)
+        claimed = await connection.execute(_GUARD["claim"])
         refused, self.refuses = self.refuses, claimed.rowcount == 0
         if self.refuses and not refused:
             LOG.error(
@@ -74,14 +77,12 @@ class PostgresPurgeGuard:
 
     async def state(self) -> PurgeState:
         """Return the current state."""
-        async with self._pool.coordinator() as link:
-            [state] = await fetch(link.connection, _STATE)
-        return PurgeState(*state)
+        [state] = await self._every(PurgeState, "state")
+        return state
 
     async def confirm(self) -> None:
         """Accept the database's clock, so that purges resume."""
-        async with self._pool.coordinator() as link:
-            await link.connection.execute("UPDATE purges SET last_at = now()")
+        await self._run("confirm")
 
 
 _PRESENT: Final = """

@@ -113,10 +113,6 @@ class Executor(Protocol):
         """Execute; return how many rows it touched."""
         ...
 
-    async def one(self, sql: Any, **values: Any) -> Fetched | None:
-        """Return the first row, or None."""
-        ...
-
     async def all(self, sql: Any, **values: Any) -> list[Fetched]:
         """Return every row."""
         ...
@@ -136,8 +132,8 @@ class NamedStatements:
 
     async def _first(self, make: Callable[..., T], statement: str, /, **values: Any) -> T | None:
         """Return what is made of the first row's columns, or None."""
-        row = await self._session.one(self._sql[statement], **values)
-        return make(*row) if row else None
+        rows = await self._rows(statement, **values)
+        return make(*rows[0]) if rows else None
 
     async def _every(self, make: Callable[..., T], statement: str, /, **values: Any) -> list[T]:
         """Return what is made of each row's columns."""
@@ -145,8 +141,8 @@ class NamedStatements:
 
     async def _value(self, statement: str, default: Any = None, /, **values: Any) -> Any:
         """Return the first column of the first row, or the default without a row."""
-        row = await self._session.one(self._sql[statement], **values)
-        return row[0] if row else default
+        rows = await self._rows(statement, **values)
+        return rows[0][0] if rows else default
 
     async def _page(
         self,
@@ -187,10 +183,6 @@ class _Autocommit:
     async def run(self, sql: Any, **values: Any) -> int:
         async with self._lease() as link:
             return await link.run(sql, values)
-
-    async def one(self, sql: Any, **values: Any) -> Fetched | None:
-        async with self._lease() as link:
-            return await (await link.cursor.execute(sql, values)).fetchone()
 
     async def all(self, sql: Any, **values: Any) -> list[Fetched]:
         async with self._lease() as link:
