@@ -164,7 +164,7 @@ async def bounds_of(
 
     found: dict[Tenant, LogBounds] = {}
     alone = len(await pool.holding()) == 1  # of several nodes, one that finds nothing of a log may no longer hold it
-    for node, rows in await pool.scatter_best_effort(read, homes) if homes else ():
+    for node, rows in await pool.scatter_best_effort(read, homes):
         found |= _by_log(rows)
         with contextlib.suppress(Unavailable):
             for log in homes[node]:

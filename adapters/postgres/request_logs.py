@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.stores import (
     EVER,
@@ -23,9 +24,8 @@ from adapters.postgres.stores import (
     tenant_values,
 )
 from domain.kernel.clock import now
-from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest
-from domain.kernel.tenancy import Actor
+from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog, RequestLogFilter
 
 SQL = statements("request_logs", looked=str(LOOKED))
@@ -160,32 +160,25 @@ class PostgresRequestLogSink:
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         homes = await self._pool.homes({log.tenant for log in logs})
-        missed: list[RequestLog] = []
-        for node, tenants in homes.items():
-            own = set(tenants)
-            theirs = [log for log in logs if log.tenant in own]
-            body = _ENCODE([_json(log, self._process) for log in theirs]).decode()
-            try:
-                async with self._pool.at(node) as link:
-                    if uses := self._uses(theirs):  # ahead of the rows, which a second attempt would write twice
-                        noted = [_use(log) for log in uses.values()]
-                        await link.run(SQL["note_uses"], {"uses": _ENCODE(noted).decode()})
-                        self._noted |= {key: log.created_at for key, log in uses.items()}
-                    await link.run(SQL["write"], {"logs": body})
-            except Unavailable:
-                missed += theirs
-                if len(missed) == len(logs):
-                    raise
-        return missed
 
-    def _uses(self, logs: Sequence[RequestLog]) -> dict[str, RequestLog]:
-        """The last request of each key that was not written down within the last minute."""
+        async def write(link: PooledConnection) -> Sequence[Tenant]:
+            own = [log for log in logs if log.tenant in homes[link.node]]
+            if uses := self._uses(own):  # ahead of the rows, which a second attempt would write twice
+                await link.run(SQL["note_uses"], {"uses": _ENCODE(uses).decode()})
+                self._noted |= {use["key"]: use["used_at"] for use in uses}
+            await link.run(SQL["write"], {"logs": _ENCODE([_json(log, self._process) for log in own]).decode()})
+            return homes[link.node]
+
+        written = {tenant for part in await self._pool.scatter_best_effort(write, homes) for tenant in part}
+        return [log for log in logs if log.tenant not in written]
+
+    def _uses(self, logs: Sequence[RequestLog]) -> list[dict[str, Any]]:
+        """Return the last use of each key that was not recorded within the last minute."""
         if len(self._noted) > _KNOWN:
             self._noted.clear()
         last = {log.actor.id: log for log in logs if log.actor.kind == "api_key"}
-        never = EVER[0]
-        return {key: log for key, log in last.items() if log.created_at >= self._noted.get(key, never) + _USED_EVERY}
-
-
-def _use(log: RequestLog) -> dict[str, Any]:
-    return tenant_values(log.tenant) | {"key": log.actor.id, "used_at": log.created_at}
+        return [
+            tenant_values(log.tenant) | {"key": key, "used_at": log.created_at}
+            for key, log in last.items()
+            if log.created_at >= self._noted.get(key, EVER[0]) + _USED_EVERY
+        ]

@@ -242,9 +242,9 @@ class Pool:
             found.setdefault(homes[tenant.org], []).append(tenant)
         return found
 
-    async def scatter_best_effort(self, work: Work[T], nodes: Iterable[Node] = ()) -> list[T]:
+    async def scatter_best_effort(self, work: Work[T], nodes: Iterable[Node] | None = None) -> list[T]:
         """Run work on these nodes at once, by default on all that hold tenants; leave out those out of reach, unless all are."""
-        nodes = list(nodes) or await self.holding()
+        nodes = await self.holding() if nodes is None else list(nodes)
         outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
         missed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         for error in missed:
