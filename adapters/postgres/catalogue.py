@@ -12,7 +12,7 @@ from psycopg.errors import error_from_result
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
-from adapters.postgres.catalogue_batch import BatchWriter, load, stage_fingerprints
+from adapters.postgres.catalogue_batch import BatchWriter, fill_fingerprints, load
 from adapters.postgres.catalogue_overlay import SQL as OVERLAY
 from adapters.postgres.catalogue_overlay import OverlayWriter
 from adapters.postgres.catalogue_query import NO_BODY, SQL, ListQuery, offers_query, products_query, walked_along
@@ -170,7 +170,7 @@ class PostgresCatalogueStore(TenantStore):
 
     async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
         await self._session.stage(BATCH["staging"])
-        await stage_fingerprints(self._session, fingerprints)
+        await fill_fingerprints(self, fingerprints)
         found = await self._rows("compared", **values_of(key_range), missed_runs=MISSED_RUNS)
         moved = [
             (key, same, present) for key, _, same, present, _ in found if key is not None and not (same and present)

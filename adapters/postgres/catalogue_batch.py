@@ -39,20 +39,10 @@ def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
     return list({thing.id: thing for thing in changed if thing.id not in fresh}.values())
 
 
-async def stage(session: Session, name: str, content: Iterable[Fetched], types: Sequence[str]) -> None:
-    """Fill the temporary table `new_<name>` with these rows alone."""
-    await session.run(("DELETE FROM new_" + name).encode())
-    await session.copy(SQL["copy_" + name], content, types)
-
-
-async def stage_fingerprints(session: Session, fingerprints: Iterable[RowFingerprint]) -> None:
+async def fill_fingerprints(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
     """Fill `new_fingerprints`, to be compared or kept."""
-    await stage(
-        session,
-        "fingerprints",
-        ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints),
-        _FINGERPRINTS,
-    )
+    rows = ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints)
+    await store.fill("fingerprints", rows, _FINGERPRINTS)
 
 
 async def load(session: Session, statement: str, read: Any, **values: Any) -> dict[str, Product]:
@@ -93,18 +83,8 @@ async def images_of(session: Session, products: Iterable[str]) -> dict[str, dict
     return found
 
 
-async def save_documents(
-    session: Session, rendering: Rendering, bodies: Iterable[tuple[str, bytes]], old: Iterable[str]
-) -> None:
-    """Store products' documents by id; those of `old` are not new, and may have images."""
-    images = await images_of(session, old)
-    shown = ((id, rendering.with_images(body, images[id]) if id in images else body) for id, body in bodies)
-    await stage(session, "documents", ((id, body, etag_of(body)) for id, body in shown), _DOCUMENTS)
-    await session.run(SQL["save_documents"])
-
-
-class BatchWriter(TenantStore):
-    """Writes one batch inside the transaction of `session`."""
+class DocumentWriter(TenantStore):
+    """Stores documents of products, inside the transaction of `session`."""
 
     _sql = SQL
 
@@ -112,6 +92,17 @@ class BatchWriter(TenantStore):
         super().__init__(session)
         self._rendering = rendering
         self._packed: dict[str, Any] = {}
+
+    async def save_documents(self, bodies: Iterable[tuple[str, bytes]], old: Iterable[str]) -> None:
+        """Store products' documents by id; those of `old` are not new, and may have images."""
+        images, render = await images_of(self._session, old), self._rendering.with_images
+        shown = ((id, render(body, images[id]) if id in images else body) for id, body in bodies)
+        await self.fill("documents", ((id, body, etag_of(body)) for id, body in shown), _DOCUMENTS)
+        await self._run("save_documents")
+
+
+class BatchWriter(DocumentWriter):
+    """Writes one batch."""
 
     async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         await self._products(key_range, batch, now)
@@ -125,7 +116,7 @@ class BatchWriter(TenantStore):
         stated = [*batch.new_products, *changed]
         whole = {product.id: search.terms(product) for product in stated if product.id not in batch.tied}
         if stated:
-            await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+            await self.fill("products", map(self._product_row, stated), rows.PRODUCT_TYPES)
             if changed:
                 await self._queue_renamed(changed)
             await self._run("save_products", source=key_range.source, now=now)
@@ -150,7 +141,7 @@ class BatchWriter(TenantStore):
             return
         pairs = [(id_, term) for id_, found in whole.items() for term in found]
         pairs += [(id_, search.availability_term(one)) for id_, values in availabilities.items() for one in values]
-        await stage(self._session, "terms", pairs, _TERMS)
+        await self.fill("terms", pairs, _TERMS)
         if changed:
             await self._run("drop_terms", ids=texts(changed))
         if availabilities:
@@ -161,14 +152,14 @@ class BatchWriter(TenantStore):
     async def _variants(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_variants, *_only(batch.changed_variants, batch.new_variants)]
         if stated:
-            await stage(self._session, "variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
+            await self.fill("variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
             await self._run("save_variants", source=key_range.source, now=now)
             await self._run("queue_variants")
 
     async def _offers(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]
         if stated:
-            await stage(self._session, "offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
+            await self.fill("offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
             await self._run("save_offers", source=key_range.source, now=now)
 
     async def _documents(self, batch: Batch) -> None:
@@ -177,12 +168,12 @@ class BatchWriter(TenantStore):
             new = {product.id for product in batch.new_products}
             bodies = ((product.id, self._rendering.product(product, self._packed)) for product in touched)
             old = [one.id for one in touched if one.id not in new]
-            await save_documents(self._session, self._rendering, bodies, old)
+            await self.save_documents(bodies, old)
 
     async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         where = {"source": key_range.source, "stream": key_range.stream}
         if batch.fingerprints:
-            await stage_fingerprints(self._session, batch.fingerprints)
+            await fill_fingerprints(self, batch.fingerprints)
             await self._run("save_fingerprints", **where)
         if batch.outdated:
             keys, slots = texts(row.key for row in batch.outdated), texts(str(row.slot) for row in batch.outdated)

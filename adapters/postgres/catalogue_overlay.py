@@ -5,26 +5,21 @@ from datetime import datetime
 from typing import Any
 
 from adapters.postgres.catalogue_batch import SQL as BATCH
-from adapters.postgres.catalogue_batch import save_documents, stage
-from adapters.postgres.session import Session, records, texts
-from adapters.postgres.stores import TenantStore, statements
+from adapters.postgres.catalogue_batch import DocumentWriter
+from adapters.postgres.session import records, texts
+from adapters.postgres.stores import statements
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Product, Variant
-from domain.catalogue.ports import Rendering
 
 SQL = statements("catalogue_overlay")
 _PLACE = ("id", "variant", "product", "home_product")
 
 
-class OverlayWriter(TenantStore):
-    """Stores what readers see of tied products, inside the transaction of `session`."""
+class OverlayWriter(DocumentWriter):
+    """Stores what readers see of tied products."""
 
     _sql = SQL | BATCH
-
-    def __init__(self, session: Session, rendering: Rendering) -> None:
-        super().__init__(session)
-        self._rendering = rendering
 
     async def lay(self, laid: Laid, now: datetime) -> None:
         """Rows, documents and terms of all that is tied, or was."""
@@ -81,12 +76,12 @@ class OverlayWriter(TenantStore):
     async def _documents(self, laid: Laid) -> None:
         products = laid.shown.products
         bodies = ((id, self._rendering.merged(product, laid)) for id, product in products.items())
-        await save_documents(self._session, self._rendering, bodies, products)
+        await self.save_documents(bodies, products)
         if gone := laid.home.keys() - laid.shown.products.keys():
             await self._run("drop_documents", ids=texts(gone))
 
     async def _terms(self, laid: Laid) -> None:
-        await stage(self._session, "terms", _term_rows(laid), ("text", "text"))
+        await self.fill("terms", _term_rows(laid), ("text", "text"))
         await self._run("drop_terms", ids=texts(laid.home))
         await self._run("add_terms")
 

@@ -116,7 +116,6 @@ class PostgresEventLog(TenantStore):
         session, render = self._session, self._rendering.event
         tenant, now = session.tenant, session.now
         await session.stage(SQL["staging"])
-        await session.run("DELETE FROM new_events")
         rows = (
             (
                 n, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.network, None,
@@ -124,7 +123,7 @@ class PostgresEventLog(TenantStore):
             )
             for n, e in enumerate(events, start=1)
         )  # fmt: skip
-        await session.copy(SQL["copy"], rows, _TYPES)
+        await self.fill("events", rows, _TYPES)
 
     def _columns(self, events: Sequence[Event]) -> dict[str, list[Any]]:
         session, render = self._session, self._rendering.event

@@ -67,8 +67,7 @@ class PostgresPairStore(_FilteredStore[MatchPair]):
         if not rows:
             return
         await self._session.stage(SQL["staging_pairs"])
-        await self._session.run("DELETE FROM new_match_pairs")
-        await self._session.copy(SQL["copy_pairs"], ([*self._table.values(row).values()] for row in rows), _TYPES)
+        await self.fill("match_pairs", ([*self._table.values(row).values()] for row in rows), _TYPES)
         await self._run("add_pairs")
 
     async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
@@ -133,16 +132,13 @@ class PostgresMatchIndex(TenantStore):
         return [row for part in parts for row in await self._rows(statement, **{name: texts(part)})]
 
     async def index(self, items: Sequence[Item], changes: Mapping[tuple[str, str], KeyChange]) -> None:
-        session = self._session
-        await session.stage(SQL["staging"])
+        await self._session.stage(SQL["staging"])
         made, keys = await asyncio.to_thread(lambda: ([_row(item) for item in items], _key_rows(changes)))
-        await session.run("DELETE FROM new_match_items")
-        await session.copy(SQL["copy_items"], made, _ITEMS)
-        await session.run(SQL["save_items"])
+        await self.fill("match_items", made, _ITEMS)
+        await self._run("save_items")
         await self._drop({place: change for place, change in changes.items() if change.removed})
-        await session.run("DELETE FROM new_match_keys")
-        await session.copy(SQL["copy_keys"], keys, _KEYS)
-        await session.run(SQL["save_keys"])
+        await self.fill("match_keys", keys, _KEYS)
+        await self._run("save_keys")
 
     async def _drop(self, changes: Mapping[tuple[str, str], KeyChange]) -> None:
         """Take numbers out of the lists of keys that have one."""

@@ -4,7 +4,7 @@ The statements of an area are in sql/<area>.sql, each under a line `-- name --`.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -167,6 +167,11 @@ class TenantStore(NamedStatements):
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    async def fill(self, name: str, rows: Iterable[Sequence[Any]], types: Sequence[str]) -> None:
+        """Fill the temporary table `new_<name>` with these rows alone, by the statement `copy_<name>`."""
+        await self._session.run(f"DELETE FROM new_{name}".encode())
+        await self._session.copy(self._sql[f"copy_{name}"], rows, types)
 
     async def _write(self, statement: str, /, **values: Any) -> int:
         """Execute a statement on tables that lie on every node; return how many rows it touched."""

@@ -4,7 +4,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_match_pairs (id text COLLATE "C", statu
     prior double precision, evidence jsonb, conflicts text[], created_at timestamptz, updated_at timestamptz, judgement jsonb,
     merge text COLLATE "C", held boolean) ON COMMIT DELETE ROWS
 
--- copy_pairs --
+-- copy_match_pairs --
 COPY new_match_pairs ({pair}) FROM STDIN (FORMAT binary)
 
 -- add_pairs --
@@ -75,10 +75,10 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_match_keys (key text COLLATE "C", sourc
     codes integer, stems integer)
     ON COMMIT DELETE ROWS
 
--- copy_items --
+-- copy_match_items --
 COPY new_match_items (variant, number, product, source, stamp, facts) FROM STDIN (FORMAT binary)
 
--- copy_keys --
+-- copy_match_keys --
 COPY new_match_keys (key, source, items, numbers, codes, stems) FROM STDIN (FORMAT binary)
 
 -- stale --
