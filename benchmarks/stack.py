@@ -104,7 +104,7 @@ class Stack:
 
     async def value(self, sql: str) -> Any:
         """One value, as superuser (across tenants)."""
-        async with self.container.pool().system() as link:
+        async with self.container.pool().coordinator() as link:
             cursor = await link.connection.execute(sql.encode())
             row = await cursor.fetchone()
         return row[0] if row else None

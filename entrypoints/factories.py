@@ -149,7 +149,7 @@ def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[
     """What /readyz asks."""
 
     async def database() -> bool:
-        async with pool.system() as link:
+        async with pool.coordinator() as link:
             await link.cursor.execute("SELECT 1")
         return True
 

@@ -79,7 +79,7 @@ async def _database(configured: Settings) -> tuple[str, str]:
     if fault := schema.fault():
         return "wrong", fault
     later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
-    async with opened(configured) as container, container.pool().system() as link:
+    async with opened(configured) as container, container.pool().coordinator() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
             "WHERE rolname = ANY(%s)",

@@ -5,9 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.listing import page_names
-from adapters.postgres.sqlfile import rendered
-from adapters.postgres.tables import TABLES
+from adapters.postgres.stores import page_names, rendered
+from adapters.postgres.unit_of_work import TABLES
 from domain.kernel.paging import PageRequest
 from entrypoints.cli.errors import CommandError
 

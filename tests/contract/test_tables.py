@@ -8,8 +8,7 @@ import pytest
 from adapters.memory.table import TableStore as MemoryTableStore
 from adapters.memory.table import table_of
 from adapters.postgres.table import Table, TableStore
-from adapters.postgres.tables import TABLES
-from adapters.postgres.unit_of_work import STORES
+from adapters.postgres.unit_of_work import STORES, TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant

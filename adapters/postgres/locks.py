@@ -1,17 +1,81 @@
-"""Sharing endpoints among workers by advisory locks of a session, which need no statement while nothing changes and end with a crash."""
+"""Advisory locks of sessions, which need no statement while nothing changes and end with a crash: one leader, and shares of endpoints.
+
+No process waits for the leader's lock inside a statement, whose snapshot would keep vacuum from removing what was deleted since. The others
+try now and then, and at once when the leader announces that it leaves.
+"""
 
 import asyncio
+import contextlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import psycopg
 
+from adapters.postgres.nodes.connecting import Connection, Fetched, connect, fetch_value
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import LeaseLost
+
+_LOCK: Final = 7_215_908_432
+_CHANNEL: Final = "joinery_leadership"
+_RETRY: Final = 1.0
+LOOK: Final = 2.0
+"""Seconds between two tries: for so long there is no leader after a crash."""
+
+
+@asynccontextmanager
+async def leadership(conninfo: str, *, look: float = LOOK) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
+    """Wait until no other process leads, then lead until left; the lock ends with the connection, also in a crash.
+
+    Yields a function to run beside the leader's work, which raises psycopg.OperationalError when the lead is lost.
+    """
+    connection = await _led(conninfo, look)
+    try:
+        yield partial(_until_lost, connection)
+    finally:
+        with contextlib.suppress(psycopg.Error, TimeoutError):
+            async with asyncio.timeout(_RETRY):
+                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+                await connection.execute("NOTIFY " + _CHANNEL)
+        await connection.close()
+
+
+async def _led(conninfo: str, look: float) -> Connection:
+    """Return a connection that holds the lock, once no other does."""
+    while True:
+        try:
+            connection = await connect(conninfo, "joinery leadership")
+            try:
+                await _acquire(connection, look)
+            except BaseException:
+                await connection.close()
+                raise
+        except psycopg.OperationalError:
+            await asyncio.sleep(_RETRY)
+        else:
+            return connection
+
+
+async def _acquire(connection: Connection, look: float) -> None:
+    """Try for the lock until it is taken; in between the session holds nothing."""
+    await connection.execute("LISTEN " + _CHANNEL)
+    while True:
+        if await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
+            await connection.execute("UNLISTEN *")
+            return
+        async for _ in connection.notifies(timeout=look, stop_after=1):
+            pass
+
+
+async def _until_lost(connection: Connection) -> None:
+    """Wait for the end of the connection, without a statement: leaders are not notified."""
+    async for _ in connection.notifies():
+        pass
+
 
 _SPACE: Final = 721_590_844
 """First half of the locks' two-part keys; the second is the shard, or MEMBER."""
@@ -43,7 +107,7 @@ class PostgresShards:
 
     async def _opened(self) -> PooledConnection:
         if self._link is None:
-            self._link = await self._pool.dedicated(await self.node())
+            self._link = await self._pool.pool_of(await self.node()).dedicated(None)
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 
@@ -59,18 +123,13 @@ class PostgresShards:
                 free = [shard for shard in range(self._shards) if shard not in taken]
                 random.shuffle(free)
                 for shard in free[: max(0, self._fair - len(self._held))]:
-                    await self._take(link, shard)
+                    if await fetch_value(link.connection, "SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard)):
+                        self._held.add(shard)
             except psycopg.Error as error:
                 self._lose()
                 self._lost = False
                 raise LeaseLost from error
             return frozenset(self._held)
-
-    async def _take(self, link: PooledConnection, shard: int) -> None:
-        cursor = await link.cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard))
-        row = await cursor.fetchone()
-        if row and row[0]:
-            self._held.add(shard)
 
     async def members(self) -> int:
         async with self._pool.at(await self.node()) as link:
@@ -126,6 +185,6 @@ async def members_at(link: PooledConnection) -> int:
 
 async def _standing(link: PooledConnection) -> tuple[set[int], int]:
     """Return the shards that any worker holds, and how many workers take part."""
-    rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
+    rows: list[Fetched] = await link.rows(_STANDING, (_SPACE,))
     members = sum(mode == "ShareLock" for _, mode in rows)
     return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members
