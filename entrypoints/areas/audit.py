@@ -10,7 +10,8 @@ from domain.audit.usecases import AuditService
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, boolean, text, timestamp
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Undoing, Write, WriteContext
+from entrypoints.operations.collection import Collection
+from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, Undoing, WriteContext
 from entrypoints.operations.undoing import CallersReversals, Undoings
 from ports.unit_of_work import Tx
 
@@ -58,35 +59,26 @@ _FILTERS: Final[Mapping[str, Schema]] = {
     "undoable": boolean(description="Only what can be undone now (true), or cannot (false)."),
 }
 
+EVENTS: Final = Collection("audit", wire.AUDIT_EVENT, "audit", "/v1/audit-events")
 OPERATIONS: Final = (
-    Read(
-        id="audit.list",
-        path="/v1/audit-events",
-        summary="List audit events",
-        description="Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
+    EVENTS.list(
+        "List audit events",
+        "Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
         "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
         "two years. `undo` tells whether it can be undone now, or why not.",
         handler=list_all,
-        scope="audit:read",
         query=_FILTERS,
-        reply=wire.AUDIT_EVENT.list,
-        paging="both",
         dataset="audit_events",
     ),
-    Write(
-        id="audit.undo",
-        method="POST",
-        path="/v1/audit-events/{id}/undo",
-        ids={"id": "aud"},
-        summary="Undo an audit event",
-        description="Brings everything that the operation changed to what it was before, by the operation's own rules; "
+    EVENTS.write(
+        "undo",
+        "Undo an audit event",
+        "Brings everything that the operation changed to what it was before, by the operation's own rules; "
         "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
         "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
         "which is named: 422.",
         handler=undo,
-        scope="audit:write",
-        reply=wire.AUDIT_EVENT.schema,
-        errors=("not_found", "conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
+        errors=("conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
         undo=Undoing("What it undid is done again.", _never_asked),
     ),
 )

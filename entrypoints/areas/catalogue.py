@@ -132,7 +132,6 @@ OPERATIONS: Final = (
         summary="Read a product",
         description="With its variants and their offers.",
         handler=product,
-        ids={"id": "prod"},
         scope="products:read",
         reply=wire.PRODUCT,
     ),

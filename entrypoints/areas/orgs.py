@@ -11,16 +11,12 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.usecases.purging import OAuthPurging
 from domain.orgs.usecases.service import OrgService
 from entrypoints.dependencies import Dependencies
+from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Read, ReadContext, Reply
 
 _LOOKING: Final = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]
 Detached: TypeAlias = DetachedContext[OrgService]
-
-
-async def read_own(call: Reading) -> Reply:
-    """The caller's organisation."""
-    return call.one(wire.ORGANISATION, await call.service.own(call.tx))
 
 
 async def list_of_caller(call: Detached) -> Reply:
@@ -37,15 +33,13 @@ async def list_plans(call: Reading) -> Reply:
     return call.list(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
 
 
+ORGANISATION: Final = Collection("orgs", wire.ORGANISATION, "org")
 OPERATIONS: Final = (
-    Read(
-        id="orgs.read",
+    ORGANISATION.read(
+        "Read your organisation",
+        "The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
+        OrgService.own,
         path="/v1/org",
-        summary="Read your organisation",
-        description="The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
-        handler=read_own,
-        scope="org:read",
-        reply=wire.ORGANISATION.schema,
         dataset="organisation",
     ),
     DetachedRead(
