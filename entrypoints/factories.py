@@ -10,7 +10,6 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm.vault import AesGcmVault
-from adapters.authlib.rules import AuthlibRules
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
 from adapters.http.outbound import MODELS, HttpOutbound
@@ -29,7 +28,6 @@ from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels
 from adapters.smtp.mailer import Relay, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
-from domain.access.usecases import AccessService
 from domain.outbox.ports import Mailer
 from domain.platform.ports import SchemaCheck
 from domain.secrets.keys import WorkingKeys
@@ -41,7 +39,7 @@ from ports.limits import Limits
 from ports.models import Models
 from ports.objects import Objects
 from ports.schemas import Schemas
-from ports.telemetry import Collect, MetricsExport, Telemetry, Tracing
+from ports.telemetry import Telemetry
 
 FILE_LIMITS: Final = FileLimits()
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
@@ -53,11 +51,6 @@ def product_version() -> str:
         return version("joinery")
     except PackageNotFoundError:
         return "0"
-
-
-def vault_of(settings: Settings) -> AesGcmVault:
-    """Seals under the secret in force, opens what any secret at hand sealed."""
-    return AesGcmVault(settings.secret, settings.former_secrets)
 
 
 def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
@@ -135,11 +128,6 @@ def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
     return SmtpMailer(relay, clock)
 
 
-def grant_rules_of(settings: Settings, access: AccessService) -> AuthlibRules:
-    """OAuth's grammar, at the operator's address."""
-    return AuthlibRules(settings.base_url.rstrip("/"), access.digest)
-
-
 def waiting_of(pool: Pool) -> Callable[[], int]:
     """How many requests wait for a connection."""
     return lambda: pool.waiting
@@ -173,13 +161,3 @@ def telemetry_of(settings: Settings, process: str) -> Telemetry | None:
             "JOINERY_OTLP_URL is set, but what speaks to collectors is not installed: pip install 'joinery[otlp]'."
         ) from error
     return OtlpTelemetry(settings.watching.otlp_url, f"joinery-{process}", product_version())
-
-
-def tracing_of(telemetry: Telemetry | None) -> Tracing | None:
-    """Spans, if there is a collector."""
-    return telemetry.tracing if telemetry is not None else None
-
-
-def metrics_export_of(telemetry: Telemetry | None) -> Callable[[Collect], MetricsExport] | None:
-    """Figures, if there is a collector."""
-    return telemetry.export if telemetry is not None else None
