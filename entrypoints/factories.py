@@ -32,7 +32,8 @@ from domain.outbox.ports import Mailer
 from domain.platform.ports import SchemaCheck
 from domain.secrets.keys import WorkingKeys
 from entrypoints.dependencies import Readiness
-from entrypoints.settings import Settings, SettingsError
+from entrypoints.errors import SettingsError
+from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.limits import Limits

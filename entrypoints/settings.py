@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from entrypoints.errors import SettingsError
+
 SHORTEST_SECRET: Final = 32
 """Characters of the operator's secret."""
 LARGEST_FILE: Final = 64 << 10
@@ -126,10 +128,6 @@ class Settings:
     def secrets(self) -> tuple[str, ...]:
         """Every secret at hand, the current one first."""
         return self.secret, *self.former_secrets
-
-
-class SettingsError(Exception):
-    """A setting is missing or wrong; the message names the variable and the remedy."""
 
 
 def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes, find_organisation
+from entrypoints.errors import CommandError
 
 
 async def verify(

@@ -24,7 +24,7 @@ from domain.kernel.problems import Problem
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.reader import NoNetwork
 from entrypoints.settings import plugins_path

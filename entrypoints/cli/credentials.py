@@ -17,8 +17,8 @@ from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import OrganisationStore, attributes
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import OPERATOR, begin, issue_key
 
 Mode = Literal["live", "test"]

@@ -10,9 +10,8 @@ from adapters.postgres import cluster
 from adapters.postgres import migrate as migrations
 from adapters.postgres.cluster import ClusterError, ClusterStatus, Coordinator, coordinator
 from entrypoints import settings
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
-from entrypoints.settings import SettingsError
+from entrypoints.errors import CommandError, SettingsError
 
 
 async def migrate(*, plan: bool = False, store: Store = DEFAULT) -> int:

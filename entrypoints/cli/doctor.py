@@ -17,9 +17,9 @@ from domain.runs.usecases.expiry import BatchExpiry
 from domain.storage.usecases.sweeping import Orphans, StorageSweeper
 from entrypoints.cli.store import DEFAULT, Store
 from entrypoints.container import Container, opened
+from entrypoints.errors import SettingsError, UpError
 from entrypoints.factories import product_version
-from entrypoints.settings import Settings, SettingsError
-from entrypoints.up.errors import UpError
+from entrypoints.settings import Settings
 
 _CONFIRM: Final = "`joinery doctor --repair-schedule`"
 

@@ -7,9 +7,9 @@ from cyclopts import Parameter
 from domain.kernel.ids import is_id
 from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
 from domain.platform.model import COMPONENTS, ComponentState
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.container import Container
+from entrypoints.errors import CommandError
 
 State = Literal["degraded", "down"]
 

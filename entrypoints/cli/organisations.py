@@ -24,10 +24,10 @@ from domain.orgs.model import KINDS, Organisation, Plan
 from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS
 from entrypoints.areas.registry import AREAS
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
 from entrypoints.container import Container
 from entrypoints.datasets import ListDatasets
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_organisation
 
 

@@ -13,9 +13,9 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import User
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
 from entrypoints.container import Container
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_member, note, sign_in_link
 
 MAX_HOURS: Final = 24 * 90

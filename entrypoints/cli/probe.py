@@ -16,7 +16,7 @@ from domain.probes.usecases.execution import Takable
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
 from entrypoints.cli.connectors import load_connectors
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 from entrypoints.factories import product_version
 from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import private_hosts_of

@@ -5,8 +5,8 @@ from typing import Final
 
 from domain.secrets.model import SecretStatus
 from domain.secrets.usecases.status import secret_status
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
+from entrypoints.errors import CommandError
 from entrypoints.up import directory
 from entrypoints.up.directory import DataDir
 

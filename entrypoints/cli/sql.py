@@ -9,7 +9,7 @@ from adapters.postgres.listing import page_names
 from adapters.postgres.sqlfile import rendered
 from adapters.postgres.tables import TABLES
 from domain.kernel.paging import PageRequest
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 
 
 def sql(

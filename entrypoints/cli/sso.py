@@ -13,9 +13,9 @@ from domain.orgs.model import Organisation
 from domain.sso.model import Domain
 from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.settings import Wanted
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import OrganisationStore, attributes
 from entrypoints.container import Container
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin
 from entrypoints.settings import read_file_settings
 

@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from domain.kernel.plain import plain
 from domain.orgs.model import Organisation
 from entrypoints import settings
-from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
+from entrypoints.errors import CommandError
 from entrypoints.up.directory import attach
 
 

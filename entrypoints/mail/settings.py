@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from entrypoints.settings import SettingsError, integer, read_file_settings
+from entrypoints.errors import SettingsError
+from entrypoints.settings import integer, read_file_settings
 
 
 @dataclass(frozen=True, slots=True)

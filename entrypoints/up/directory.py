@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from entrypoints.errors import UpError
 from entrypoints.settings import SHORTEST_SECRET
 from entrypoints.up.binaries import open_to_all
-from entrypoints.up.errors import UpError
 
 SOCKET_PATH_LIMIT: Final = 107
 """Bytes that the address of a Unix socket may have."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from entrypoints.errors import UpError
 from entrypoints.up import binaries
 from entrypoints.up.directory import remove_if_empty, socket_directory
-from entrypoints.up.errors import UpError
 from entrypoints.up.process import Part, Process, Program, before_exec
 
 SETTINGS: Final[Mapping[str, str]] = {

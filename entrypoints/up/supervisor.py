@@ -14,10 +14,10 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
+from entrypoints.errors import UpError
 from entrypoints.up import children, directory
 from entrypoints.up.children import Child, Children
 from entrypoints.up.directory import DataDir
-from entrypoints.up.errors import UpError
 from entrypoints.up.postgres import Postgres
 from entrypoints.up.process import Part, Process
 from entrypoints.up.valkey import Valkey

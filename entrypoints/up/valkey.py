@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Final
 
+from entrypoints.errors import UpError
 from entrypoints.up import binaries
 from entrypoints.up.directory import remove_if_empty, socket_directory
-from entrypoints.up.errors import UpError
 from entrypoints.up.process import Part, Process, Program
 
 _START_TIMEOUT: Final = 20.0

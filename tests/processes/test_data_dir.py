@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
+from entrypoints.errors import UpError
 from entrypoints.up import binaries, directory, process
 from entrypoints.up.children import environment
 from entrypoints.up.directory import announce, attach
-from entrypoints.up.errors import UpError
 from entrypoints.up.postgres import Postgres
 from entrypoints.up.supervisor import default_data_dir, describe, pause
 
