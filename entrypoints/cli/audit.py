@@ -1,11 +1,11 @@
 """`joinery audit verify`: whether every organisation's audit entries are as they were written."""
 
-from typing import Any, Literal
+from typing import Any
 
 from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
-from entrypoints.cli.store import DEFAULT, Store, attributes, find_organisation
+from entrypoints.cli.store import DEFAULT, Mode, Store, attributes, find_organisation
 from entrypoints.errors import CommandError
 
 
@@ -13,7 +13,7 @@ async def verify(
     *,
     org: str | None = None,
     noted: tuple[str, ...] = (),
-    mode: Literal["live", "test"] | None = None,
+    mode: Mode | None = None,
     store: Store = DEFAULT,
 ) -> int:
     """Check that no audit entry was changed, taken out, put in or moved; exit with 1 if one was.

@@ -124,7 +124,7 @@ async def _prove(parts: Container, organisation: Organisation, name: str) -> Dom
 
 async def remove(*, store: OrganisationStore) -> int:
     """Forget the provider and whom it knows."""
-    async with store.find() as (parts, organisation), begin(parts, organisation, "sso.remove") as tx:
+    async with store.change("sso.remove") as (parts, organisation, tx):
         await parts.assembled().sso.settings.remove(tx)
     answer = {"organisation": organisation.id, "removed": True}
     return store.answer(answer, f"{organisation.name} has no single sign-on any more.")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cyclopts import Parameter
 
@@ -15,7 +15,11 @@ from domain.orgs.model import Organisation
 from entrypoints import settings
 from entrypoints.container import Container, opened
 from entrypoints.errors import CommandError
+from entrypoints.provisioning import begin
 from entrypoints.up.directory import attach
+from ports.unit_of_work import Tx
+
+Mode = Literal["live", "test"]
 
 
 @Parameter(name="*")
@@ -76,6 +80,15 @@ class OrganisationStore(Store):
         """Open the store and find the organisation."""
         async with self.open() as parts:
             yield parts, await find_organisation(parts, self.org)
+
+    @asynccontextmanager
+    async def change(self, operation: str, mode: Mode = "live") -> AsyncIterator[tuple[Container, Organisation, Tx]]:
+        """Open the store and change the organisation as the operator, in one unit of work."""
+        async with (
+            self.find() as (parts, organisation),
+            begin(parts, organisation, operation, livemode=mode == "live") as tx,
+        ):
+            yield parts, organisation, tx
 
 
 async def find_organisation(parts: Container, id_or_name: str) -> Organisation:
