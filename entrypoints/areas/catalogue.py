@@ -1,6 +1,7 @@
 """GET /v1/products, /v1/products/{id}, /v1/offers, /v1/categories."""
 
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from adapters.wire import catalogue as documents
@@ -80,8 +81,8 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
     """The list envelope around stored documents; its validator is made of theirs."""
     more = b"true" if page.has_more else b"false"
     following = b'"' + cursor.encode() + b'"' if cursor else b"null"
-    validators = "".join([document.etag for document in page.items]).encode()
-    documents = b",".join([document.body for document in page.items])
+    validators = "".join(map(attrgetter("etag"), page.items)).encode()
+    documents = b",".join(map(attrgetter("body"), page.items))
     parts = (b'{"object":"list","data":[', documents, b'],"has_more":', more, b',"next_cursor":', following, b"}")
     return Reply(b"".join(parts), etag=blake2b(following + validators, digest_size=12).hexdigest())
 

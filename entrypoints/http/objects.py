@@ -24,7 +24,7 @@ from domain.storage.model import tenant_of
 from domain.uploads.usecases import UploadService
 from entrypoints.http.body import FILE_PACE, HeldBodies, IncomingBody, TooSlow
 from entrypoints.http.checks import TIERS
-from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, HeaderList, Response, headers_of
+from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, HeaderList, Response, from_scope
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.problems import Problems
 from ports.clock import Clock
@@ -165,7 +165,7 @@ class ObjectEdge:
             yield chunk
 
     async def _put(self, key: str, grant: Grant, scope: Any, body: IncomingBody) -> None:
-        headers, _ = headers_of(scope["headers"])
+        headers = from_scope(scope, body.read).headers
         if headers.get("content-type", "") != grant.content_type:
             raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
         length = headers.get("content-length", "")

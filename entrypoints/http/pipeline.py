@@ -23,7 +23,6 @@ from entrypoints.http.checks import (
     check_permission,
     choose_mode,
     read_request_line,
-    read_write_headers,
     request_id_of,
 )
 from entrypoints.http.credentials import Authenticate
@@ -95,7 +94,6 @@ class Pipeline:
             self.shed,
             check_permission,
             self.parameters,
-            read_write_headers,
         )
 
     def _measured(self) -> RequestMetrics:
@@ -123,7 +121,7 @@ class Pipeline:
             return preflight(self.table, request)
         state = RequestState(request, self.table.find(request.method, request.path), self._clock.now(), via=via)
         if caller is not None:
-            state.caller = caller
+            state.principal = state.caller = caller
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
     async def attend(self, request: Request, way: Way, *, place: str, via: str) -> Response:
@@ -139,7 +137,10 @@ class Pipeline:
         request = state.request
         self.pressure.in_flight += 1
         try:
-            response = await self._response(state, way or self._carry_out)
+            try:
+                response = await (way or self._carry_out)(state)
+            except Exception as error:
+                response = self._refusal(state, error)
             accepted = request.headers.get("accept-encoding")
             if accepted is not None and content_coding.is_packed(accepted, len(response.body)):
                 await self._pack(state, response)
@@ -160,14 +161,11 @@ class Pipeline:
                 await pending
         return await self._execute(state)
 
-    async def _response(self, state: RequestState, way: Way) -> Response:
-        try:
-            return await way(state)
-        except Exception as error:
-            found_nothing = isinstance(error, NotFound)
-            known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
-            state.error_code = known.code
-            return self.problems.answer(known, state.request_id)
+    def _refusal(self, state: RequestState, error: Exception) -> Response:
+        found_nothing = isinstance(error, NotFound)
+        known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
+        state.error_code = known.code
+        return self.problems.answer(known, state.request_id)
 
     async def _pack(self, state: RequestState, response: Response) -> None:
         """Answer in gzip; a large body is packed beside the event loop."""
