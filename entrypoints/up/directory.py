@@ -217,12 +217,6 @@ def socket_directory(path: Path, name: str, user: int | None = None) -> Path:
     raise UpError(f"The path {path} is too long for a Unix socket; choose a shorter one with --data-dir.")
 
 
-def remove_if_empty(folder: Path) -> None:
-    """Leave no empty socket folder behind."""
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
 def _private(path: Path, user: int | None) -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
