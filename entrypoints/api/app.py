@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import MethodNotAllowed as WerkzeugMethodNotAllowed
 from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
+from adapters.files.objects import FileObjects
 from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
@@ -32,7 +33,7 @@ from entrypoints.http.exchange import Request, Response, from_scope, no_body
 from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
 from entrypoints.http.logs import AccessLog
 from entrypoints.http.metrics import MatchingBehind
-from entrypoints.http.objects import ObjectAdmission, ObjectEdge, ObjectServer
+from entrypoints.http.objects import ObjectAdmission, ObjectEdge
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.pressure import Thresholds
 from entrypoints.http.representations import METADATA_PATH, OneThread, resource_metadata
@@ -85,7 +86,7 @@ def create_app(
 def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
     """What serves objects by links; None when the store does so itself."""
     objects = dependencies.objects
-    if not isinstance(objects, ObjectServer):
+    if not isinstance(objects, FileObjects):
         return None
     admission = ObjectAdmission(dependencies.uow, dependencies.limits, UploadService(objects))
     return ObjectEdge(objects, dependencies.clock, pipeline.problems, pipeline.bodies, admission)
