@@ -75,26 +75,23 @@ class Pipeline:
         self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies), dependencies.schema)
         self.charge, self.shed = RateLimit(dependencies.limits), ShedLoad(self.pressure)
         self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies.parsers)
-        self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
+        self._checks: tuple[Step, ...] = (
+            read_request_line,
+            self.authenticate,
+            choose_mode,
+            ChooseVersion(dependencies.access, versions),
+            self.charge,
+            self.shed,
+            check_permission,
+            self.parameters,
+        )
+        """In this order (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
         responses = ResponseBuilder(versions)
         self._execute = Execute(
             dependencies, self.services, cursors, waiters, self.pressure, responses, self.problems, self.absence
         )
         self.access_log = AccessLog(enabled=settings.access_log)
         self._log = LogRequest(self.logs, versions.latest)
-
-    def _in_order(self, choose_version: Step) -> tuple[Step, ...]:
-        """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
-        return (
-            read_request_line,
-            self.authenticate,
-            choose_mode,
-            choose_version,
-            self.charge,
-            self.shed,
-            check_permission,
-            self.parameters,
-        )
 
     def _measured(self) -> RequestMetrics:
         metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
