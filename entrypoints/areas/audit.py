@@ -60,28 +60,6 @@ _FILTERS: Final[Mapping[str, Schema]] = {
 }
 
 EVENTS: Final = Collection("audit", wire.AUDIT_EVENT, "audit", "/v1/audit-events")
-OPERATIONS: Final = (
-    EVENTS.list(
-        "List audit events",
-        "Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
-        "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
-        "two years. `undo` tells whether it can be undone now, or why not.",
-        handler=list_all,
-        query=_FILTERS,
-        dataset="audit_events",
-    ),
-    EVENTS.write(
-        "undo",
-        "Undo an audit event",
-        "Brings everything that the operation changed to what it was before, by the operation's own rules; "
-        "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
-        "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
-        "which is named: 422.",
-        handler=undo,
-        errors=("conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
-        undo=Undoing("What it undid is done again.", _never_asked),
-    ),
-)
 
 
 def _across(services: Mapping[str, Any], operations: Sequence[Operation]) -> AuditServices:
@@ -93,11 +71,32 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
 
 
 AREA: Final = Area(
-    name="audit",
-    title="Audit",
-    description="Every change by anyone, and how to undo it.",
+    "audit",
+    "Audit",
+    "Every change by anyone, and how to undo it.",
     service=lambda _: AuditService(),
     across=_across,
-    operations=OPERATIONS,
+    operations=(
+        EVENTS.list(
+            "List audit events",
+            "Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
+            "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
+            "two years. `undo` tells whether it can be undone now, or why not.",
+            handler=list_all,
+            query=_FILTERS,
+            dataset="audit_events",
+        ),
+        EVENTS.write(
+            "undo",
+            "Undo an audit event",
+            "Brings everything that the operation changed to what it was before, by the operation's own rules; "
+            "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
+            "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
+            "which is named: 422.",
+            handler=undo,
+            errors=("conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
+            undo=Undoing("What it undid is done again.", _never_asked),
+        ),
+    ),
     ticks=_ticks,
 )

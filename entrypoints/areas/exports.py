@@ -81,40 +81,39 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
 
 
 EXPORTS: Final = Collection("exports", wire.EXPORT, "exports")
-OPERATIONS: Final = (
-    EXPORTS.list(
-        "List exports",
-        "The exports that were asked for in this mode, newest first.",
-        handler=list_all,
-        apart="Its links end within the hour.",
-    ),
-    EXPORTS.create(
-        "Start an export",
-        "Queues an export: gzip JSON Lines of one moment, to download. `products` has a line for each product, as "
-        "GET /v1/products answers it; it needs `products:read`, and its rows count against the plan's `export_rows`. `organisation` has a file "
-        "for each list of the API and needs the read scope of each; it takes no filters and is in every plan. Read it until `status` is "
-        "`succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
-        handler=create,
-        rate="export",
-        body=wire.NEW_EXPORT,
-        body_feature="bulk_exports",
-        status=202,
-        errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
-        undo="What was let out is out; its files go by themselves.",
-    ),
-    EXPORTS.read(
-        "Read an export",
-        "How far it is, and once it succeeded links to its files; they work for an hour, and reading it again gives new ones.",
-        handler=read,
-    ),
-)
 
 AREA: Final = Area(
-    name="exports",
-    title="Exports",
-    description="Everything there is at one moment, as files to download.",
+    "exports",
+    "Exports",
+    "Everything there is at one moment, as files to download.",
     service=service,
-    operations=OPERATIONS,
+    operations=(
+        EXPORTS.list(
+            "List exports",
+            "The exports that were asked for in this mode, newest first.",
+            handler=list_all,
+            apart="Its links end within the hour.",
+        ),
+        EXPORTS.create(
+            "Start an export",
+            "Queues an export: gzip JSON Lines of one moment, to download. `products` has a line for each product, as "
+            "GET /v1/products answers it; it needs `products:read`, and its rows count against the plan's `export_rows`. `organisation` has a file "
+            "for each list of the API and needs the read scope of each; it takes no filters and is in every plan. Read it until `status` is "
+            "`succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
+            handler=create,
+            rate="export",
+            body=wire.NEW_EXPORT,
+            body_feature="bulk_exports",
+            status=202,
+            errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
+            undo="What was let out is out; its files go by themselves.",
+        ),
+        EXPORTS.read(
+            "Read an export",
+            "How far it is, and once it succeeded links to its files; they work for an hour, and reading it again gives new ones.",
+            handler=read,
+        ),
+    ),
     jobs=lambda dependencies: {CARRY_OUT: execution(dependencies)},
     ticks=_ticks,
 )

@@ -9,25 +9,24 @@ from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
 
 MESSAGES: Final = Collection("mail", wire.INBOUND_MESSAGE, "sources")
-OPERATIONS: Final = (
-    MESSAGES.list(
-        "List a source's inbound messages",
-        "Every message that reached the source's inbound address, newest first, whether it was taken or "
-        "refused, with the run of each data file. A message that keeps being sent again and refused for the same reason "
-        "is listed once. They are kept for 90 days.",
-        MailService.list_messages,
-        id="mail.list_messages",
-        path="/v1/sources/{id}/inbound-messages",
-        dataset="inbound_messages",
-    ),
-)
 
 AREA: Final = Area(
-    name="mail",
-    title="Inbound mail",
-    description="Messages that reached a source's address.",
+    "mail",
+    "Inbound mail",
+    "Messages that reached a source's address.",
     service=lambda _: MailService(),
-    operations=OPERATIONS,
+    operations=(
+        MESSAGES.list(
+            "List a source's inbound messages",
+            "Every message that reached the source's inbound address, newest first, whether it was taken or "
+            "refused, with the run of each data file. A message that keeps being sent again and refused for the same reason "
+            "is listed once. They are kept for 90 days.",
+            MailService.list_messages,
+            id="mail.list_messages",
+            path="/v1/sources/{id}/inbound-messages",
+            dataset="inbound_messages",
+        ),
+    ),
     ticks=lambda dependencies: [
         Tick("old inbound messages", 3600, dependencies.maintenance.purge_inbound_messages, purges=True)
     ],

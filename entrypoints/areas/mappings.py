@@ -10,40 +10,39 @@ from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Tool, Undoing
 
 MAPPINGS: Final = Collection("mappings", wire.MAPPING, "sources")
-OPERATIONS: Final = (
-    MAPPINGS.list(
-        "List a source's mappings",
-        "What the columns mean of each header set that the source's files have had, newest first.",
-        MappingService.list_mappings,
-        path="/v1/sources/{id}/mappings",
-        dataset="mappings",
-    ),
-    MAPPINGS.read(
-        "Read a mapping",
-        "What each column of one header set means and what that rests on, with a few rows of the file.",
-    ),
-    MAPPINGS.write(
-        "confirm",
-        "Confirm a mapping",
-        "Confirms what the columns mean, with changes, and reads the newest snapshot of the source by it: a "
-        "run that stopped as needs_mapping goes on from there. What is confirmed serves the source's next files of these "
-        "headers, and the other sources of your organisation in this mode. Confirming again without changes starts nothing. "
-        "Columns, fields or settings that there are not: 400, with the closest names. A field that two columns cannot both "
-        "have, or no column that names the items: 422. While a run is open, or the source is not active: 409.",
-        MappingService.confirm,
-        body=wire.CONFIRM,
-        rate="expensive",
-        errors=("conflict", "unprocessable"),
-        agent=Tool(approval=True),
-        undo=Undoing("The mapping is as before, and the snapshot is read by it again.", MappingService.take_back),
-    ),
-)
 
 AREA: Final = Area(
-    name="mappings",
-    title="Mappings",
-    description="What the columns of a source's files mean: proposed by runs, confirmed by people.",
+    "mappings",
+    "Mappings",
+    "What the columns of a source's files mean: proposed by runs, confirmed by people.",
     service=lambda _: MappingService(Replayer()),
-    operations=OPERATIONS,
+    operations=(
+        MAPPINGS.list(
+            "List a source's mappings",
+            "What the columns mean of each header set that the source's files have had, newest first.",
+            MappingService.list_mappings,
+            path="/v1/sources/{id}/mappings",
+            dataset="mappings",
+        ),
+        MAPPINGS.read(
+            "Read a mapping",
+            "What each column of one header set means and what that rests on, with a few rows of the file.",
+        ),
+        MAPPINGS.write(
+            "confirm",
+            "Confirm a mapping",
+            "Confirms what the columns mean, with changes, and reads the newest snapshot of the source by it: a "
+            "run that stopped as needs_mapping goes on from there. What is confirmed serves the source's next files of these "
+            "headers, and the other sources of your organisation in this mode. Confirming again without changes starts nothing. "
+            "Columns, fields or settings that there are not: 400, with the closest names. A field that two columns cannot both "
+            "have, or no column that names the items: 422. While a run is open, or the source is not active: 409.",
+            MappingService.confirm,
+            body=wire.CONFIRM,
+            rate="expensive",
+            errors=("conflict", "unprocessable"),
+            agent=Tool(approval=True),
+            undo=Undoing("The mapping is as before, and the snapshot is read by it again.", MappingService.take_back),
+        ),
+    ),
     jobs=lambda dependencies: {ASK: MappingAsking(dependencies.uow, dependencies.models, Replayer().settings)},
 )

@@ -74,103 +74,6 @@ SETTINGS: Final = Collection(
     "matching", wire.JUDGE_SETTINGS, "products", noun="judge_settings", service=attrgetter("judge_settings")
 )
 _SETTINGS: Final = "/v1/matching/judge-settings"
-OPERATIONS: Final = (
-    PAIRS.list(
-        "List match pairs",
-        "Pairs of variants of different sources that may be the same item, newest first. Those of 0.995 or more "
-        "without conflict are merged by themselves; from 0.5 on they are offered here.",
-        Merging.list_pairs,
-        filter=PairFilter,
-        query=_PAIR_FILTERS,
-        dataset="match_pairs",
-    ),
-    PAIRS.read(
-        "Read a match pair",
-        "What speaks for and against the two being the same item, with the values of both.",
-        Merging.get_pair,
-    ),
-    PAIRS.write(
-        "dismiss",
-        "Dismiss a match pair",
-        "Records that the two are different items. It is not offered again, whatever the sources say later, until "
-        "it is reopened. A pair that is not open: 409.",
-        handler=dismiss_pair,
-        errors=("conflict",),
-        agent=Tool(approval=True),
-        undo=Undoing("The pair is open again, as it was before.", _decisions),
-    ),
-    PAIRS.write(
-        "merge",
-        "Merge a match pair",
-        "The two variants are shown as one from now on: the survivor, with the offers of both. The other's id answers "
-        "with it. Their products become one if their variants say so: one has nothing else left, or at least half of the "
-        "larger one's variants, and all of the other's, are the same. Nothing is lost: undoing the merge gives back what "
-        "was there. A pair that is not open, items that are merged with others of one source, or more than 256 products "
-        "or 10,000 variants that would be tied together: 409.",
-        handler=merge_pair,
-        errors=("conflict",),
-        agent=Tool(approval=True),
-        undo=Undoing(
-            "The merge is undone, with what followed from it alone, and the pair is open as before.", _decisions
-        ),
-    ),
-    PAIRS.write(
-        "reopen",
-        "Reopen a match pair",
-        "Takes a dismissal back. The pair then waits for a person's word. One that is not dismissed: 409.",
-        Merging.reopen,
-        errors=("conflict",),
-        agent=Tool(approval=True),
-        undo=Undoing("The pair is dismissed again.", _decisions),
-    ),
-    MERGES.list(
-        "List merges",
-        "Merges of variants and products, those that were undone included, newest first.",
-        Merging.list_merges,
-        filter=MergeFilter,
-        query=_MERGE_FILTERS,
-        dataset="merges",
-    ),
-    MERGES.read(
-        "Read a merge",
-        "What was merged into what, by whom, and which earlier merges it rests on.",
-        Merging.get_merge,
-    ),
-    MERGES.write(
-        "undo",
-        "Undo a merge",
-        "Both are their own again, under their own ids, as their sources state them by now, and offers are back. "
-        "Undoing the merge of products undoes those of their variants with each other; undoing that of variants undoes that of "
-        "products that nothing else holds. Their pairs are open again and wait for a person's word. A merge that is undone "
-        "already, or that a later one rests on, which is named: 409.",
-        Merging.undo,
-        errors=("conflict",),
-        agent=Tool(approval=True),
-        undo=Undoing("The same merges count again, and the pairs stand as before.", _decisions),
-    ),
-    SETTINGS.read(
-        "Read the judge's settings",
-        "Whether a model judges open match pairs, which one, what it may do by itself, and what it may cost a "
-        "day. Until somebody sets them these are the defaults, with the judge switched off.",
-        JudgeSettingsService.get,
-        path=_SETTINGS,
-        dataset="judge_settings",
-    ),
-    SETTINGS.write(
-        "update",
-        "Change the judge's settings",
-        "Fields that are left out stay. Once it is enabled, data of both items of open pairs goes to the model's "
-        "provider: titles, codes, sizes, materials, prices, descriptions. The judge never merges a pair that has a conflict. "
-        "Where no model is configured on this service, or the chosen one has no price: 422.",
-        JudgeSettingsService.update,
-        method="PATCH",
-        path=_SETTINGS,
-        body=wire.JUDGE_SETTINGS.patch(JudgeSettingsChange),
-        errors=("conflict", "unprocessable", "model_unpriced"),
-        agent=Tool(approval=True),
-        undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
-    ),
-)
 
 
 def _services(dependencies: Dependencies) -> MatchingServices:
@@ -185,10 +88,106 @@ def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
 
 
 AREA: Final = Area(
-    name="matching",
-    title="Matching",
-    description="Which items of different vendors are the same, and what a model may decide about that.",
+    "matching",
+    "Matching",
+    "Which items of different vendors are the same, and what a model may decide about that.",
     service=_services,
-    operations=OPERATIONS,
+    operations=(
+        PAIRS.list(
+            "List match pairs",
+            "Pairs of variants of different sources that may be the same item, newest first. Those of 0.995 or more "
+            "without conflict are merged by themselves; from 0.5 on they are offered here.",
+            Merging.list_pairs,
+            filter=PairFilter,
+            query=_PAIR_FILTERS,
+            dataset="match_pairs",
+        ),
+        PAIRS.read(
+            "Read a match pair",
+            "What speaks for and against the two being the same item, with the values of both.",
+            Merging.get_pair,
+        ),
+        PAIRS.write(
+            "dismiss",
+            "Dismiss a match pair",
+            "Records that the two are different items. It is not offered again, whatever the sources say later, until "
+            "it is reopened. A pair that is not open: 409.",
+            handler=dismiss_pair,
+            errors=("conflict",),
+            agent=Tool(approval=True),
+            undo=Undoing("The pair is open again, as it was before.", _decisions),
+        ),
+        PAIRS.write(
+            "merge",
+            "Merge a match pair",
+            "The two variants are shown as one from now on: the survivor, with the offers of both. The other's id answers "
+            "with it. Their products become one if their variants say so: one has nothing else left, or at least half of the "
+            "larger one's variants, and all of the other's, are the same. Nothing is lost: undoing the merge gives back what "
+            "was there. A pair that is not open, items that are merged with others of one source, or more than 256 products "
+            "or 10,000 variants that would be tied together: 409.",
+            handler=merge_pair,
+            errors=("conflict",),
+            agent=Tool(approval=True),
+            undo=Undoing(
+                "The merge is undone, with what followed from it alone, and the pair is open as before.", _decisions
+            ),
+        ),
+        PAIRS.write(
+            "reopen",
+            "Reopen a match pair",
+            "Takes a dismissal back. The pair then waits for a person's word. One that is not dismissed: 409.",
+            Merging.reopen,
+            errors=("conflict",),
+            agent=Tool(approval=True),
+            undo=Undoing("The pair is dismissed again.", _decisions),
+        ),
+        MERGES.list(
+            "List merges",
+            "Merges of variants and products, those that were undone included, newest first.",
+            Merging.list_merges,
+            filter=MergeFilter,
+            query=_MERGE_FILTERS,
+            dataset="merges",
+        ),
+        MERGES.read(
+            "Read a merge",
+            "What was merged into what, by whom, and which earlier merges it rests on.",
+            Merging.get_merge,
+        ),
+        MERGES.write(
+            "undo",
+            "Undo a merge",
+            "Both are their own again, under their own ids, as their sources state them by now, and offers are back. "
+            "Undoing the merge of products undoes those of their variants with each other; undoing that of variants undoes that of "
+            "products that nothing else holds. Their pairs are open again and wait for a person's word. A merge that is undone "
+            "already, or that a later one rests on, which is named: 409.",
+            Merging.undo,
+            errors=("conflict",),
+            agent=Tool(approval=True),
+            undo=Undoing("The same merges count again, and the pairs stand as before.", _decisions),
+        ),
+        SETTINGS.read(
+            "Read the judge's settings",
+            "Whether a model judges open match pairs, which one, what it may do by itself, and what it may cost a "
+            "day. Until somebody sets them these are the defaults, with the judge switched off.",
+            JudgeSettingsService.get,
+            path=_SETTINGS,
+            dataset="judge_settings",
+        ),
+        SETTINGS.write(
+            "update",
+            "Change the judge's settings",
+            "Fields that are left out stay. Once it is enabled, data of both items of open pairs goes to the model's "
+            "provider: titles, codes, sizes, materials, prices, descriptions. The judge never merges a pair that has a conflict. "
+            "Where no model is configured on this service, or the chosen one has no price: 422.",
+            JudgeSettingsService.update,
+            method="PATCH",
+            path=_SETTINGS,
+            body=wire.JUDGE_SETTINGS.patch(JudgeSettingsChange),
+            errors=("conflict", "unprocessable", "model_unpriced"),
+            agent=Tool(approval=True),
+            undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
+        ),
+    ),
     jobs=_jobs,
 )

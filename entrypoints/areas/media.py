@@ -24,19 +24,18 @@ def _fetching(dependencies: Dependencies) -> MediaFetching:
 
 
 IMAGES: Final = Collection("media", wire.MEDIA, "products", "/v1/media")
-OPERATIONS: Final = (
-    IMAGES.read(
-        "Read a stored image",
-        "The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
-        "that names the image may read it.",
-    ),
-)
 
 AREA: Final = Area(
-    name="media",
-    title="Images",
-    description="Images that products name, stored as WebP.",
+    "media",
+    "Images",
+    "Images that products name, stored as WebP.",
     service=lambda dependencies: MediaService(dependencies.objects),
-    operations=OPERATIONS,
+    operations=(
+        IMAGES.read(
+            "Read a stored image",
+            "The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
+            "that names the image may read it.",
+        ),
+    ),
     jobs=lambda dependencies: {COLLECT_IMAGES: MediaCollection(dependencies.uow), FETCH: _fetching(dependencies)},
 )

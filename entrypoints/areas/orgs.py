@@ -34,37 +34,6 @@ async def list_plans(call: Reading) -> Reply:
 
 
 ORGANISATION: Final = Collection("orgs", wire.ORGANISATION, "org")
-OPERATIONS: Final = (
-    ORGANISATION.read(
-        "Read your organisation",
-        "The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
-        OrgService.own,
-        path="/v1/org",
-        dataset="organisation",
-    ),
-    DetachedRead(
-        id="orgs.list_mine",
-        path="/v1/me/orgs",
-        summary="List the organisations you belong to",
-        description="For a person, every organisation they are a member of; for a key or an app, the one it belongs to.",
-        handler=list_of_caller,
-        scope=None,
-        reply=wire.ORGANISATION.list,
-        paging="both",
-        agent=None,
-        apart="It is about the caller: the organisation itself is a dataset.",
-    ),
-    Read(
-        id="orgs.list_plans",
-        path="/v1/plans",
-        summary="List the plans",
-        description="Every plan on offer, cheapest first, with its features and what its meters include.",
-        handler=list_plans,
-        scope=None,
-        reply=wire.PLAN.list,
-        apart="Plans are the operator's, and the same for everybody.",
-    ),
-)
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
@@ -94,10 +63,40 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
 
 
 AREA: Final = Area(
-    name="orgs",
-    title="Organisations",
-    description="Your organisation and the plans.",
+    "orgs",
+    "Organisations",
+    "Your organisation and the plans.",
     service=lambda dependencies: OrgService(dependencies.memberships),
-    operations=OPERATIONS,
+    operations=(
+        ORGANISATION.read(
+            "Read your organisation",
+            "The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
+            OrgService.own,
+            path="/v1/org",
+            dataset="organisation",
+        ),
+        DetachedRead(
+            id="orgs.list_mine",
+            path="/v1/me/orgs",
+            summary="List the organisations you belong to",
+            description="For a person, every organisation they are a member of; for a key or an app, the one it belongs to.",
+            handler=list_of_caller,
+            scope=None,
+            reply=wire.ORGANISATION.list,
+            paging="both",
+            agent=None,
+            apart="It is about the caller: the organisation itself is a dataset.",
+        ),
+        Read(
+            id="orgs.list_plans",
+            path="/v1/plans",
+            summary="List the plans",
+            description="Every plan on offer, cheapest first, with its features and what its meters include.",
+            handler=list_plans,
+            scope=None,
+            reply=wire.PLAN.list,
+            apart="Plans are the operator's, and the same for everybody.",
+        ),
+    ),
     ticks=_ticks,
 )

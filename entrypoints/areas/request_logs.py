@@ -10,28 +10,27 @@ from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
 
 REQUEST_LOGS: Final = Collection("request_logs", wire.REQUEST_LOG, "request_logs", "/v1/request-logs")
-OPERATIONS: Final = (
-    REQUEST_LOGS.list(
-        "List request logs",
-        "Every request of the organisation in this mode, refusals included, newest first. Entries appear within "
-        "a second and are kept as long as the plan says (`request_log_days`).",
-        RequestLogService.list_request_logs,
-        filter=RequestLogFilter,
-        query=wire.FILTERS,
-        dataset="request_logs",
-    ),
-    REQUEST_LOGS.read(
-        "Read a request log",
-        "One request by its Request-Id; the newest, if a client used the id more than once.",
-    ),
-)
 
 AREA: Final = Area(
-    name="request_logs",
-    title="Request logs",
-    description="Every request of your organisation.",
+    "request_logs",
+    "Request logs",
+    "Every request of your organisation.",
     service=lambda _: RequestLogService(),
-    operations=OPERATIONS,
+    operations=(
+        REQUEST_LOGS.list(
+            "List request logs",
+            "Every request of the organisation in this mode, refusals included, newest first. Entries appear within "
+            "a second and are kept as long as the plan says (`request_log_days`).",
+            RequestLogService.list_request_logs,
+            filter=RequestLogFilter,
+            query=wire.FILTERS,
+            dataset="request_logs",
+        ),
+        REQUEST_LOGS.read(
+            "Read a request log",
+            "One request by its Request-Id; the newest, if a client used the id more than once.",
+        ),
+    ),
     ticks=lambda dependencies: [
         Tick("old request logs", 3600, dependencies.maintenance.purge_request_logs, purges=True)
     ],

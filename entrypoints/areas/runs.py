@@ -87,103 +87,102 @@ def _open_batches(dependencies: Dependencies) -> Tick:
 
 RUNS: Final = Collection("runs", wire.RUN, "sources")
 RULES: Final = Collection("runs", wire_rules.CATEGORY_RULES, "sources")
-OPERATIONS: Final = (
-    RUNS.list(
-        "List a source's runs",
-        "Every reading of the source, newest first.",
-        RunService.list_runs,
-        path="/v1/sources/{id}/runs",
-        dataset="runs",
-    ),
-    RUNS.write(
-        "start",
-        "Pull a source now",
-        "Queues a run. `accept_shrink` lets a complete run withdraw as much as it finds gone. While a run "
-        "of the stream is open, or the source is not active: 409. Kinds that are not pulled, and a stock pull of a "
-        "connector that does not read stock apart: 422.",
-        RunService.start,
-        made=True,
-        path="/v1/sources/{id}/runs",
-        body=wire.START,
-        status=202,
-        rate="expensive",
-        errors=("conflict", "unprocessable"),
-        agent=Tool(approval=True, outside=True),
-        undo="What a run has read stays; correct it at the source and run again.",
-    ),
-    RUNS.write(
-        "replay",
-        "Read a source's kept data again",
-        "Queues a run over the newest snapshot of the stream that is kept, without fetching: after another "
-        "mapping or other settings. With `accept_shrink` it reads what the shrink guard refused last and lets it through, whether "
-        "it was pulled, uploaded, mailed or pushed. While a run is open, the source is "
-        "not active, or nothing is kept: 409.",
-        RunService.replay,
-        made=True,
-        path="/v1/sources/{id}/replay",
-        body=wire.START,
-        status=202,
-        rate="expensive",
-        errors=("conflict",),
-        agent=Tool(approval=True),
-        undo="What a run has read stays; correct the mapping or the settings and read it again.",
-    ),
-    RUNS.write(
-        "push",
-        "Push records",
-        "For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
-        "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
-        "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
-        "ones are stored. A batch that no part comes for is given up after 24 hours; further ones are refused: 409. "
-        "A record merges: what it leaves out stays, null removes; a complete batch states everything. One that names offers "
-        "alone makes nothing. A dry run reads the records for real and, with `explain`, tells what would come of them.",
-        RunService.push,
-        made=True,
-        path="/v1/sources/{id}/records",
-        body=PUSH,
-        preview=wire.OUTCOME,
-        status=202,
-        errors=("conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
-        undo="Records stay until others say otherwise; push what is right.",
-    ),
-    RULES.read(
-        "Read a source's category rules",
-        "Every category path that the source's products have and every path above, with its rule, the rule "
-        "that it inherits, and a suggestion. A rule covers its path and every path below it, until one with a longer path.",
-        id="runs.list_categories",
-        path="/v1/sources/{id}/categories",
-        handler=list_categories,
-        dataset="category_rules",
-        alone=True,
-    ),
-    RULES.write(
-        "set_categories",
-        "Set a source's category rules",
-        "Sets the rules given, removes those given with null; others stay. `run` files the source's products "
-        "by them anew, without fetching anything. Unknown categories, and more than 5,000 rules: 422. While a run of the "
-        "source is open, or the source is not active: 409, and nothing is kept.",
-        path="/v1/sources/{id}/categories",
-        handler=set_categories,
-        body=wire_rules.CHANGES,
-        rate="expensive",
-        alone=True,
-        errors=("conflict", "unprocessable"),
-        agent=Tool(approval=True),
-        undo=Undoing("The rules that were changed are as before, and a run files the products by them.", take_back),
-    ),
-    RUNS.read("Read a run", "How far a reading of a source is, what it did, and what could not be read."),
-)
 
 AREA: Final = Area(
-    name="runs",
-    title="Runs",
-    description="One pull, upload or push of a source, from fetching to storing.",
+    "runs",
+    "Runs",
+    "One pull, upload or push of a source, from fetching to storing.",
     service=lambda dependencies: RunService(
         dependencies.connectors,
         Rehearsal(dependencies.feed_readers, dependencies.workspaces),
         CategoryRuleService(dependencies.parsers),
     ),
-    operations=OPERATIONS,
+    operations=(
+        RUNS.list(
+            "List a source's runs",
+            "Every reading of the source, newest first.",
+            RunService.list_runs,
+            path="/v1/sources/{id}/runs",
+            dataset="runs",
+        ),
+        RUNS.write(
+            "start",
+            "Pull a source now",
+            "Queues a run. `accept_shrink` lets a complete run withdraw as much as it finds gone. While a run "
+            "of the stream is open, or the source is not active: 409. Kinds that are not pulled, and a stock pull of a "
+            "connector that does not read stock apart: 422.",
+            RunService.start,
+            made=True,
+            path="/v1/sources/{id}/runs",
+            body=wire.START,
+            status=202,
+            rate="expensive",
+            errors=("conflict", "unprocessable"),
+            agent=Tool(approval=True, outside=True),
+            undo="What a run has read stays; correct it at the source and run again.",
+        ),
+        RUNS.write(
+            "replay",
+            "Read a source's kept data again",
+            "Queues a run over the newest snapshot of the stream that is kept, without fetching: after another "
+            "mapping or other settings. With `accept_shrink` it reads what the shrink guard refused last and lets it through, whether "
+            "it was pulled, uploaded, mailed or pushed. While a run is open, the source is "
+            "not active, or nothing is kept: 409.",
+            RunService.replay,
+            made=True,
+            path="/v1/sources/{id}/replay",
+            body=wire.START,
+            status=202,
+            rate="expensive",
+            errors=("conflict",),
+            agent=Tool(approval=True),
+            undo="What a run has read stays; correct the mapping or the settings and read it again.",
+        ),
+        RUNS.write(
+            "push",
+            "Push records",
+            "For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
+            "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
+            "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
+            "ones are stored. A batch that no part comes for is given up after 24 hours; further ones are refused: 409. "
+            "A record merges: what it leaves out stays, null removes; a complete batch states everything. One that names offers "
+            "alone makes nothing. A dry run reads the records for real and, with `explain`, tells what would come of them.",
+            RunService.push,
+            made=True,
+            path="/v1/sources/{id}/records",
+            body=PUSH,
+            preview=wire.OUTCOME,
+            status=202,
+            errors=("conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
+            undo="Records stay until others say otherwise; push what is right.",
+        ),
+        RULES.read(
+            "Read a source's category rules",
+            "Every category path that the source's products have and every path above, with its rule, the rule "
+            "that it inherits, and a suggestion. A rule covers its path and every path below it, until one with a longer path.",
+            id="runs.list_categories",
+            path="/v1/sources/{id}/categories",
+            handler=list_categories,
+            dataset="category_rules",
+            alone=True,
+        ),
+        RULES.write(
+            "set_categories",
+            "Set a source's category rules",
+            "Sets the rules given, removes those given with null; others stay. `run` files the source's products "
+            "by them anew, without fetching anything. Unknown categories, and more than 5,000 rules: 422. While a run of the "
+            "source is open, or the source is not active: 409, and nothing is kept.",
+            path="/v1/sources/{id}/categories",
+            handler=set_categories,
+            body=wire_rules.CHANGES,
+            rate="expensive",
+            alone=True,
+            errors=("conflict", "unprocessable"),
+            agent=Tool(approval=True),
+            undo=Undoing("The rules that were changed are as before, and a run files the products by them.", take_back),
+        ),
+        RUNS.read("Read a run", "How far a reading of a source is, what it did, and what could not be read."),
+    ),
     jobs=lambda dependencies: {EXECUTE: _execution(dependencies), REFILE: Refiling(dependencies.uow)},
     ticks=lambda dependencies: [_due_pulls(dependencies), _open_batches(dependencies)],
 )

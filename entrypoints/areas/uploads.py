@@ -27,48 +27,47 @@ async def read(call: Reading) -> Reply:
 
 
 UPLOADS: Final = Collection("uploads", wire.UPLOAD, "sources")
-OPERATIONS: Final = (
-    UPLOADS.write(
-        "announce",
-        "Announce a file",
-        "For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 "
-        "minutes, then complete the upload. Its size counts against the plan's storage from now on, so a file that does "
-        "not fit is refused: 429. While a hundred files wait for their bytes: 409.",
-        path="/v1/sources/{id}/uploads",
-        handler=announce,
-        body=wire.UPLOAD.create(NewUpload),
-        status=201,
-        errors=("conflict", "unprocessable", "quota_exceeded"),
-        undo="It expires by itself after 15 minutes unless it is completed.",
-    ),
-    UPLOADS.read(
-        "Read an upload",
-        "An announced file and, once it is completed, the run that reads it.",
-        handler=read,
-        agent=None,
-    ),
-    UPLOADS.write(
-        "complete",
-        "Complete an upload",
-        "Tells that the bytes are there and starts the run that reads them. Completing again answers the "
-        "same upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another "
-        "size than announced: 422. `accept_shrink` lets the run withdraw as much as it finds gone. A dry run with "
-        "`explain` reads the first rows and tells what would come of them.",
-        UploadService.complete,
-        body=wire.COMPLETE,
-        preview=OUTCOME,
-        rate="expensive",
-        errors=("conflict", "unprocessable"),
-        undo="What was read of the file stays; upload a right one.",
-    ),
-)
 
 AREA: Final = Area(
-    name="uploads",
-    title="Uploads",
-    description="Files staged for a file source.",
+    "uploads",
+    "Uploads",
+    "Files staged for a file source.",
     service=lambda dependencies: UploadService(
         dependencies.objects, rehearse=Rehearsal(dependencies.feed_readers, dependencies.workspaces).file
     ),
-    operations=OPERATIONS,
+    operations=(
+        UPLOADS.write(
+            "announce",
+            "Announce a file",
+            "For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 "
+            "minutes, then complete the upload. Its size counts against the plan's storage from now on, so a file that does "
+            "not fit is refused: 429. While a hundred files wait for their bytes: 409.",
+            path="/v1/sources/{id}/uploads",
+            handler=announce,
+            body=wire.UPLOAD.create(NewUpload),
+            status=201,
+            errors=("conflict", "unprocessable", "quota_exceeded"),
+            undo="It expires by itself after 15 minutes unless it is completed.",
+        ),
+        UPLOADS.read(
+            "Read an upload",
+            "An announced file and, once it is completed, the run that reads it.",
+            handler=read,
+            agent=None,
+        ),
+        UPLOADS.write(
+            "complete",
+            "Complete an upload",
+            "Tells that the bytes are there and starts the run that reads them. Completing again answers the "
+            "same upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another "
+            "size than announced: 422. `accept_shrink` lets the run withdraw as much as it finds gone. A dry run with "
+            "`explain` reads the first rows and tells what would come of them.",
+            UploadService.complete,
+            body=wire.COMPLETE,
+            preview=OUTCOME,
+            rate="expensive",
+            errors=("conflict", "unprocessable"),
+            undo="What was read of the file stays; upload a right one.",
+        ),
+    ),
 )

@@ -34,35 +34,34 @@ async def read_series(call: ReadContext[UsageService]) -> Reply:
 
 USAGE: Final = Collection("usage", wire.USAGE, "usage")
 SERIES: Final = Collection("usage", wire.USAGE_SERIES, "usage")
-OPERATIONS: Final = (
-    USAGE.read(
-        "Read usage",
-        "What this mode has used this month (UTC) of every meter, what the plan includes, and when 80% and 100% of it "
-        "were reached. What was done seconds ago counts already.",
-        UsageService.usage,
-        path="/v1/usage",
-    ),
-    SERIES.read(
-        "Read usage day by day",
-        "Each day (UTC) of a range of at most 366 days, both ends included, the last 30 days unless named. Of `sources` and "
-        "`stored_bytes` it is how much there was last on the day.",
-        id="usage.read_series",
-        path="/v1/usage/series",
-        handler=read_series,
-        query={
-            "meter": wire.METER,
-            "since": date() | {"description": "The first day."},
-            "until": date() | {"description": "The last day; today at the latest."},
-        },
-    ),
-)
 
 AREA: Final = Area(
-    name="usage",
-    title="Usage",
-    description="What your organisation has used of what its plan includes.",
+    "usage",
+    "Usage",
+    "What your organisation has used of what its plan includes.",
     service=lambda _: SERVICE,
-    operations=OPERATIONS,
+    operations=(
+        USAGE.read(
+            "Read usage",
+            "What this mode has used this month (UTC) of every meter, what the plan includes, and when 80% and 100% of it "
+            "were reached. What was done seconds ago counts already.",
+            UsageService.usage,
+            path="/v1/usage",
+        ),
+        SERIES.read(
+            "Read usage day by day",
+            "Each day (UTC) of a range of at most 366 days, both ends included, the last 30 days unless named. Of `sources` and "
+            "`stored_bytes` it is how much there was last on the day.",
+            id="usage.read_series",
+            path="/v1/usage/series",
+            handler=read_series,
+            query={
+                "meter": wire.METER,
+                "since": date() | {"description": "The first day."},
+                "until": date() | {"description": "The last day; today at the latest."},
+            },
+        ),
+    ),
     ticks=lambda dependencies: [
         Tick(
             "usage",
