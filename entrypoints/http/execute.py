@@ -3,10 +3,9 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
@@ -190,22 +189,18 @@ class OpenStreams:
             except Exception as error:
                 LOG.warning("the credentials of open streams could not be looked at: %r", error)
                 entries = {entry for entry in entries if entry.credential in self._proofs}
-            self._judge(entries)
+            for entry in entries:
+                if asyncio.get_running_loop().time() >= entry.until:
+                    entry.stream.end("lifetime")
+                elif entry.credential:
+                    self._judge(entry)
 
-    def _judge(self, entries: Iterable[_Open]) -> None:
-        now, time = self._clock.now(), asyncio.get_running_loop().time()
-        for entry in entries:
-            if time >= entry.until:
-                entry.stream.end("lifetime")
-            elif entry.credential and not self._may_go_on(entry, now):
-                entry.stream.end("credential")
-
-    def _may_go_on(self, entry: _Open, now: datetime) -> bool:
+    def _judge(self, entry: _Open) -> None:
         try:
-            permit(entry.operation, self._access.judge(self._proofs.get(entry.credential), entry.address, now))
+            proof = self._proofs.get(entry.credential)
+            permit(entry.operation, self._access.judge(proof, entry.address, self._clock.now()))
         except DomainError:
-            return False
-        return True
+            entry.stream.end("credential")
 
 
 _Shared = tuple[Any, Principal, Mapping[str, str], Mapping[str, Any], PageRequest, str, bytes, Cursors, str]
