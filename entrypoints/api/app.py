@@ -200,9 +200,6 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
     ready = health.Ready(dependencies.readiness)
     platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
 
-    async def alive() -> Response:
-        return health.alive()
-
     async def metrics() -> Response:
         client = from_scope(request.scope, no_body)
         if dependencies.settings.watching.api or not Proxies.is_local(client.client, client.headers):
@@ -211,7 +208,7 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
         return health.metrics(pipeline.metrics.text())
 
     shown = StatusPage(platform, ready.look, dependencies.clock)
-    _mount(app, ("/healthz",), alive, ["GET"], options=True)
+    _mount(app, ("/healthz",), health.alive, ["GET"], options=True)
     _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
     _mount(app, ("/metrics",), metrics, ["GET"], options=True)
     _mount(app, ("/status",), shown.__call__, ["GET"], options=True)

@@ -3,11 +3,11 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any, Final
 
 import jsonschema_rs
@@ -214,24 +214,6 @@ def has_few_values(value: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What an error is, as the library says it: the keyword, and what it asks."""
-
-    name: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Misplaced:
-    """An error of our own, as the library's are looked at: an empty list or object stands for the value."""
-
-    kind: Kind
-    instance: Any
-    schema_path: tuple[str]
-    instance_path: tuple[()] = ()
-
-
 class Part:
     """One place of a schema, its inner ones apart; made when it is first looked at. `options` are the library's."""
 
@@ -243,9 +225,14 @@ class Part:
         if self._whole.is_valid(value):
             return
         if not self._may_be(value):
+            stand_in: Any = {} if isinstance(value, dict) else []
             for name in self._schema.keys() & {"type", "enum", "const"}:
-                stand_in: Any = {} if isinstance(value, dict) else []
-                yield at, Misplaced(Kind(name, self._schema[name]), stand_in, (name,)), self._schema
+                kind = SimpleNamespace(name=name, value=self._schema[name])
+                yield (
+                    at,
+                    SimpleNamespace(kind=kind, instance=stand_in, schema_path=(name,), instance_path=()),
+                    self._schema,
+                )
             return
         for error in self._own_errors(value):
             yield at, error, self._schema
