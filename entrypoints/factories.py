@@ -71,18 +71,22 @@ def limits_of(settings: Settings) -> Limits:
     return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
 
 
+def _command(module: str, settings: Settings, *more: str) -> list[str]:
+    """Return the command line of a fork server, which ends with this process and bounds the memory of its children."""
+    started_by = (str(os.getpid()), str(settings.reader_memory))
+    return [sys.executable, "-P", "-m", f"entrypoints.{module}", *started_by, *more]
+
+
 def feed_readers_of(settings: Settings, codec: Codec, limits: FileLimits = FILE_LIMITS) -> ProcessFeedReaders:
     """Readers in processes of their own, which bound a file as `limits` say."""
-    command = [sys.executable, "-P", "-m", "entrypoints.reader", str(os.getpid()), str(settings.reader_memory)]
-    command += [product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode()]
-    bounds = ReaderLimits(memory=settings.reader_memory)
+    given = (product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode())
+    command, bounds = _command("reader", settings, *given), ReaderLimits(memory=settings.reader_memory)
     return ProcessFeedReaders(command, codec, most=settings.worker_readers, limits=bounds)
 
 
 def image_converter_of(settings: Settings) -> ProcessImages:
     """Processes that decode images, each as bounded as a reader of feeds."""
-    command = [sys.executable, "-P", "-m", "entrypoints.imager", str(os.getpid()), str(settings.reader_memory)]
-    return ProcessImages(command, most=max(1, settings.worker_readers // 2))
+    return ProcessImages(_command("imager", settings), most=max(1, settings.worker_readers // 2))
 
 
 def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
@@ -93,8 +97,7 @@ def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
         most: Processes at a time; by default as many as feed readers.
 
     """
-    command = [sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), str(settings.reader_memory)]
-    return ProcessCalls(command, most=most or settings.worker_readers, raises=READER_ERRORS)
+    return ProcessCalls(_command("parser", settings), most=most or settings.worker_readers, raises=READER_ERRORS)
 
 
 def model_client_of(settings: Settings) -> GuardedClient:
