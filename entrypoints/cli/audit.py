@@ -40,7 +40,7 @@ async def verify(
                     reports.append(await AuditService().verify(tx, hashes))
     whole = not any(report.faults for report in reports)
     answer = {"whole": whole, "chains": [_json(report) for report in reports]}
-    store.answer(answer, "\n".join(map(_sentence, reports)) or "There is no organisation yet.")
+    store.answer(answer, *(map(_sentence, reports) if reports else ["There is no organisation yet."]))
     return 0 if whole else 1
 
 

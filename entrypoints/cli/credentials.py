@@ -104,7 +104,7 @@ async def list_apps(*, store: OrganisationStore) -> int:
         apps = await tx[AppStore].all()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
     answer = {"organisation": organisation.id, "apps": [_described(app) for app in apps]}
-    return store.answer(answer, "\n".join(lines) or "There is no app yet.")
+    return store.answer(answer, *lines or ["There is no app yet."])
 
 
 async def delete_app(*, app: str, store: OrganisationStore) -> int:

@@ -77,7 +77,7 @@ async def show_status(*, store: Store = DEFAULT) -> int:
     """Tell what each node holds, and what is being moved."""
     async with _coordinator(store) as found:
         seen = await cluster.status(found)
-    return store.answer(_as_json(seen), "\n".join(_lines(seen)))
+    return store.answer(_as_json(seen), *_lines(seen))
 
 
 async def move(org: str, /, *, to: str | None = None, store: Store = DEFAULT) -> int:

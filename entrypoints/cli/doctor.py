@@ -65,7 +65,7 @@ async def doctor(*, sweep: bool = False, repair_schedule: bool = False, store: S
             if states["objects"] == "ok":
                 findings += await _stored(configured, report, sweep=sweep)
     lines = [f"{finding.state:<8} {finding.name:<12} {finding.detail}" for finding in findings]
-    store.answer({"findings": [asdict(finding) for finding in findings], **report}, "\n".join(lines))
+    store.answer({"findings": [asdict(finding) for finding in findings], **report}, *lines)
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
 
 

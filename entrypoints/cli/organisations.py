@@ -64,7 +64,7 @@ async def list_all(*, store: Store = DEFAULT) -> int:
         organisations = await parts.registry().named("")
     lines = [f"{one.id}  {one.plan.code:<9} {one.kind:<9} {one.name}" for one in organisations]
     answer = {"organisations": [_described(one) for one in organisations]}
-    return store.answer(answer, "\n".join(lines) or "There is no organisation yet.")
+    return store.answer(answer, *lines or ["There is no organisation yet."])
 
 
 async def change_plan(*, plan: str, store: OrganisationStore) -> int:

@@ -86,9 +86,7 @@ async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
     lines = [
         f"{one.id}  {one.kind:<8} {one.address:<16} last used {one.seen_at:%d %B %Y %H:%M} UTC" for one in sessions
     ]
-    return store.answer(
-        {"user": user.id, "sessions": answer}, "\n".join(lines) or f"{user.email} is signed in nowhere."
-    )
+    return store.answer({"user": user.id, "sessions": answer}, *lines or [f"{user.email} is signed in nowhere."])
 
 
 async def end_sessions(*, email: str, session: str | None = None, store: Store = DEFAULT) -> int:

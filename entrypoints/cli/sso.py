@@ -86,7 +86,7 @@ async def show(*, store: OrganisationStore) -> int:
         "domains": [attributes(one, "domain", "state", "record") for one in domains],
     }
     lines = [f"{one.domain:<32} {one.state:<8} {one.record}" for one in domains]
-    return store.answer(answer, "\n".join([sentence, f"Redirect address: {redirect_uri}", *lines]))
+    return store.answer(answer, sentence, f"Redirect address: {redirect_uri}", *lines)
 
 
 async def add_domain(domain: str, /, *, store: OrganisationStore) -> int:

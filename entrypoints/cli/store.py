@@ -50,9 +50,9 @@ class Store:
         """Open the store."""
         return opened(self.settings())
 
-    def answer(self, answer: Mapping[str, Any], sentence: str) -> int:
-        """Print the answer as JSON or as a sentence; return the exit code 0."""
-        print(json.dumps(answer) if self.json else sentence)
+    def answer(self, answer: Mapping[str, Any], *lines: str) -> int:
+        """Print the answer as JSON or as lines; return the exit code 0."""
+        print(json.dumps(answer) if self.json else "\n".join(lines))
         return 0
 
 
