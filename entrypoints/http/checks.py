@@ -151,11 +151,8 @@ class ChooseVersion:
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Set the version. Raises InvalidRequest for one that is not supported."""
-        named, dates, pinned = (
-            state.request.headers.get("service-version"),
-            self._versions.dates,
-            state.caller.organisation.api_version,
-        )
+        named, pinned = state.request.headers.get("service-version"), state.caller.organisation.api_version
+        dates = self._versions.dates
         if named is not None and named not in dates:
             detail = f"There is no such version. Use {' or '.join(dates)}, or leave the header out."
             raise InvalidRequest.of("header.Service-Version", "invalid_value", detail)
