@@ -25,7 +25,7 @@ from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload, UploadStatus
 from entrypoints.container import Container, opened
 from entrypoints.settings import Settings, from_environment
-from entrypoints.up.postgres import Postgres
+from entrypoints.up.servers import Postgres
 
 CALL = AuditContext(Actor("service", "benchmark"), "benchmark")
 

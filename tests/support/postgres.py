@@ -56,7 +56,7 @@ from domain.kernel.plain import plain
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Plan
 from domain.webhooks.model import SHARDS
-from entrypoints.up.postgres import Postgres
+from entrypoints.up.servers import Postgres
 from tests.support.backend import Backend
 from tests.support.citus import ON_CLUSTER, cluster_database, drop
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL server that comes with the package, over a Unix socket only: its files, its start, its stop."""
+"""The servers that come with the package, over Unix sockets only: PostgreSQL, its files, its start and its stop, and Valkey."""
 
 import asyncio
 import contextlib
@@ -8,41 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from entrypoints.errors import UpError
 from entrypoints.up import binaries
-from entrypoints.up.directory import remove_if_empty, socket_directory
-from entrypoints.up.errors import UpError
-from entrypoints.up.process import Part, Process, Program, before_exec
+from entrypoints.up.directory import socket_directory
+from entrypoints.up.process import Part, Process, before_exec
 
-SETTINGS: Final[Mapping[str, str]] = {
-    "listen_addresses": "",
-    "unix_socket_permissions": "0700",
-    "max_connections": "100",
-    "shared_buffers": "256MB",
-    "effective_cache_size": "1GB",
-    "work_mem": "16MB",
-    "maintenance_work_mem": "128MB",
-    "jit": "off",
-    "fsync": "on",
-    "random_page_cost": "1.1",
-    "wal_compression": "on",
-    "wal_buffers": "16MB",
-    "min_wal_size": "256MB",
-    "max_wal_size": "2GB",
-    "checkpoint_timeout": "15min",
-    "autovacuum_naptime": "15s",
-    "autovacuum_analyze_scale_factor": "0.05",
-    "log_checkpoints": "off",
-    "log_line_prefix": "%m [%p] %q%a ",
-    "log_lock_waits": "on",
-    "timezone": "UTC",
-}
-
+SETTINGS: Final[dict[str, str]] = tomllib.loads(files(__package__).joinpath("postgres.toml").read_text("utf-8"))
 _START_TIMEOUT: Final = 60.0
+_VALKEY_TIMEOUT: Final = 20.0
 _STATE_LINE: Final = 7
 """The line of postmaster.pid that says `ready`, from 0."""
 _STILL_HELD: Final = ("pre-existing shared memory block", "lock file", "Address already in use", "is already in use")
@@ -170,7 +150,39 @@ def _refusal(path: Path, output: str) -> UpError:
     )
 
 
-class Postgres(Part):
+class _Server(Part):
+    """A server of one data directory `home`: socket in a folder of its own, log in `home`/log."""
+
+    sockets: Path
+    """The folder; set by `start`."""
+
+    def __init__(self, name: str, home: Path) -> None:
+        self.home = home.absolute()
+        super().__init__(name, self.home / "log" / f"{name}.log")
+
+    def make_sockets(self, user: int | None = None) -> None:
+        """Make the folders of the log and of the socket, which `user` may enter."""
+        self.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.sockets = socket_directory(self.home, self.name, user)
+
+    async def stop(self) -> None:
+        """Shut down, and leave no empty folder behind."""
+        await super().stop()
+        if hasattr(self, "sockets"):
+            with contextlib.suppress(OSError):
+                self.sockets.rmdir()
+
+
+async def _serves_by(process: Process, serves: Callable[[], Awaitable[bool]], until: float) -> bool:
+    """Wait until a server takes connections; return False if it ends or the time is over before."""
+    while process.ended() is None and time.monotonic() < until:
+        if await serves():
+            return True
+        await asyncio.sleep(0.005)
+    return False
+
+
+class Postgres(_Server):
     """The server of one data directory `home`: cluster in `home`/postgres, log in `home`/log/postgres.log.
 
     >>> postgres = Postgres(Path("/var/lib/joinery"))
@@ -183,56 +195,40 @@ class Postgres(Part):
     grace = 30.0
 
     def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
-        self._home = home.absolute()
-        super().__init__("postgres", self._home / "log" / "postgres.log")
+        super().__init__("postgres", home)
         self._settings = {**SETTINGS, **(settings or {})}
-        self._sockets: Path | None = None
 
     def url(self, database: str = "joinery", user: str = "joinery") -> str:
         """Return where clients connect; role `joinery` owns database `joinery`, `postgres` is the superuser."""
-        if self._sockets is None:
-            raise RuntimeError("the server has not been started")
-        return f"postgresql://{quote(user)}@/{quote(database)}?host={quote(str(self._sockets), safe='')}"
+        return f"postgresql://{quote(user)}@/{quote(database)}?host={quote(str(self.sockets), safe='')}"
 
     async def start(self) -> Process:
         """Make the database when there is none, start its server, return once it takes connections."""
-        self.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        cluster = Cluster(self._home / "postgres")
-        self._sockets = socket_directory(self._home, self.name, cluster.user)
+        cluster = Cluster(self.home / "postgres")
+        self.make_sockets(cluster.user)
         await cluster.ensure()
-        await _clear(cluster, self._sockets)
+        await _clear(cluster, self.sockets)
         argv = [cluster.program("postgres"), "-D", cluster.argument(cluster.path)]
-        for name, value in {**self._settings, "unix_socket_directories": str(self._sockets)}.items():
+        for name, value in {**self._settings, "unix_socket_directories": str(self.sockets)}.items():
             argv += ["-c", f"{name}={value}"]
-        program = Program(
-            self.name, argv, environment(), self.log, death=signal.SIGINT, user=cluster.user, directory=cluster.path
-        )
         until = time.monotonic() + _START_TIMEOUT
         while True:
-            process = self.process = Process(program)
-            if await _ready(process, cluster, until):
+            process = self.process = Process(
+                argv, environment(), self.log, death=signal.SIGINT, user=cluster.user, directory=cluster.path
+            )
+
+            async def serves(pid: str = str(process.pid)) -> bool:
+                lines = cluster.pid_lines()
+                return lines[:1] == [pid] and [line.strip() for line in lines[_STATE_LINE:]][:1] == ["ready"]
+
+            if await _serves_by(process, serves, until):
                 return process
             await process.stop(signal.SIGINT, 5.0)
             output = process.output()
             if time.monotonic() > until or not any(words in output for words in _STILL_HELD):
-                remove_if_empty(self._sockets)
+                await self.stop()
                 raise _refusal(cluster.path, output)
             await asyncio.sleep(0.1)
-
-    async def stop(self) -> None:
-        """Shut down without waiting for clients; nothing that was committed is lost."""
-        await super().stop()
-        if self._sockets is not None:
-            remove_if_empty(self._sockets)
-
-
-async def _ready(process: Process, cluster: Cluster, until: float) -> bool:
-    while process.ended() is None and time.monotonic() < until:
-        lines = cluster.pid_lines()
-        if lines[:1] == [str(process.pid)] and [line.strip() for line in lines[_STATE_LINE:]][:1] == ["ready"]:
-            return True
-        await asyncio.sleep(0.005)
-    return False
 
 
 async def _clear(cluster: Cluster, sockets: Path) -> None:
@@ -269,3 +265,54 @@ def _exists(pid: int) -> bool:
     except OSError:
         return True
     return True
+
+
+class Valkey(_Server):
+    """The Valkey server of one data directory; it holds nothing that the database does not."""
+
+    grace = 5.0
+
+    def __init__(self, home: Path) -> None:
+        super().__init__("valkey", home)
+
+    def url(self) -> str:
+        """Return where clients connect (`unix://…`)."""
+        return f"unix://{self.sockets / 'valkey.sock'}"
+
+    async def start(self) -> Process:
+        """Start the server, empty; return once it takes connections."""
+        self.make_sockets()
+        socket = self.sockets / "valkey.sock"
+        socket.unlink(missing_ok=True)
+        options = {
+            "--port": "0",
+            "--unixsocket": str(socket),
+            "--unixsocketperm": "700",
+            "--save": "",
+            "--appendonly": "no",
+            "--daemonize": "no",
+            "--dir": str(self.home),
+            "--loglevel": "warning",
+            "--logfile": "",
+        }
+        argv = [str(binaries.valkey_program()), *(word for pair in options.items() for word in pair)]
+        env = {"PATH": os.defpath, "LC_ALL": "C"}
+        process = self.process = Process(argv, env, self.log, death=signal.SIGTERM)
+        if await _serves_by(process, lambda: _answers(socket), time.monotonic() + _VALKEY_TIMEOUT):
+            return process
+        await self.stop()
+        raise UpError(f"The embedded Valkey did not start ({process.last_line()}); see {self.log}.")
+
+
+async def _answers(socket: Path) -> bool:
+    try:
+        reader, writer = await asyncio.open_unix_connection(str(socket))
+    except OSError:
+        return False
+    try:
+        writer.write(b"PING\r\n")
+        return (await reader.readline()).startswith(b"+PONG")
+    except OSError:
+        return False
+    finally:
+        writer.close()
