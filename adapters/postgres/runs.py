@@ -8,14 +8,15 @@ from adapters.postgres.columns import Column, as_json
 from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.model import Stream
-from domain.runs.days import MOST_RUNS, RunDay
 from domain.runs.model import (
     CONCLUDED,
+    MOST_RUNS,
     OPEN,
     CheckInput,
     NewestRun,
     PushInput,
     Run,
+    RunDay,
     RunStatus,
     UploadInput,
     newest_first,

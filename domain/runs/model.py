@@ -1,8 +1,9 @@
 """A run and the states it goes through (docs/conventions.md#run)."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 from typing import Final
 
 from domain.catalogue.model import Stream
@@ -97,6 +98,8 @@ SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10
 """How often a run waits for a busy source before it fails; turns at its host are none of these."""
+TRIES: Final = 8
+"""How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 DEATHS: Final = 3
 """How many attempts in a row may end without a word before the run fails."""
 KEPT_PROBLEMS: Final = 1000
@@ -317,3 +320,30 @@ def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
     """What may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
     waits = asking if asking and (good is None or asking.id > good.id) else None
     return [run for run in (waits, good) if run is not None]
+
+
+MOST_RUNS: Final = 20_000
+"""The newest runs that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDay:
+    """One source's runs of one day (UTC), by when they were queued: how many went well and how many failed."""
+
+    source: str
+    day: date
+    succeeded: int
+    failed: int
+
+
+def days_of(runs: Iterable[Run]) -> list[RunDay]:
+    """The days of these runs that ended, those that read no feed apart; by source and day."""
+    good: Counter[tuple[str, date]] = Counter()
+    bad: Counter[tuple[str, date]] = Counter()
+    for run in runs:
+        if run.trigger not in BESIDE:
+            counter = {RunStatus.SUCCEEDED: good, RunStatus.FAILED: bad}.get(run.status)
+            if counter is not None:
+                counter[run.source, run.created_at.astimezone(UTC).date()] += 1
+    keys = sorted({*good, *bad})
+    return [RunDay(source, day, good[source, day], bad[source, day]) for source, day in keys]

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.catalogue.model import Stream
-from domain.runs.days import RunDay
-from domain.runs.model import NewestRun, Run
+from domain.runs.model import NewestRun, Run, RunDay
 from ports.unit_of_work import Store
 
 

@@ -6,7 +6,7 @@ from adapters.wire import mappings as wire
 from domain.audit.model import Act
 from domain.mappings.asking import ASK
 from domain.mappings.usecases import MappingAsking, MappingService
-from domain.runs.usecases.replaying import Replayer
+from domain.runs.usecases.service import Replayer
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Tool, Undoing, Write, WriteContext
 from ports.unit_of_work import Tx
 

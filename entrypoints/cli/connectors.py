@@ -21,8 +21,7 @@ from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.ports import ParseFailed, ReadingOrder
 from domain.ingestion.reading import NeedsMapping
 from domain.kernel.problems import Problem
-from domain.runs.chunks import bucket_count, spool_room
-from domain.runs.usecases.execution import size_of
+from domain.runs.usecases.execution import spool_bounds
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
 from entrypoints.factories import product_version
@@ -92,7 +91,7 @@ def read(
         raise CommandError(f"There is no file {file}.")
     connectors = load_connectors(NoNetwork())
     currency = currency.lower() if currency else None
-    size, packed = size_of(file)
+    buckets, room = spool_bounds(file)
     with tempfile.TemporaryDirectory(prefix="joinery-read-") as folder:
         order = ReadingOrder(
             snapshot=str(file),
@@ -103,8 +102,8 @@ def read(
             settings=FeedSettings(
                 currency=currency, decimal=decimal, warehouse=warehouse, price_code=price_code, stream=stream
             ),
-            buckets=bucket_count(size, packed=packed),
-            room=spool_room(size, packed=packed),
+            buckets=buckets,
+            room=room,
         )
         spools = partial(FileSpools, limit=_SPOOLED)
         heads, rows = (SnapshotReading(connectors, JsonCodec(), spools, order) for _ in range(2))

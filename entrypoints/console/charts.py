@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from domain.events.model import LoggedEvent
-from domain.runs.days import RunDay
+from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
 from entrypoints.console.formatting import minor_places, money, text_of

@@ -21,13 +21,9 @@ from domain.ingestion.vocabulary.senses import score_header
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
-from domain.runs.crowding import weight_of
-from domain.runs.excerpts import excerpts
 from domain.runs.ports import Spool, Spools
-from domain.runs.usecases.finding import find_in_records, find_in_tables
-from domain.runs.usecases.relating import relate
-from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
-from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
+from domain.runs.usecases.extracts import excerpts, find_in_records, find_in_tables, sample_of_records, sample_of_tables
+from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of, relate, weight_of
 from ports.codec import Codec
 
 Line = tuple[int, int, bytes]

@@ -17,17 +17,66 @@ from domain.ingestion.ports import ParseFailed
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
 from domain.ingestion.values.parsed import quoted
 from domain.ingestion.values.surrogates import whole, whole_text
-from domain.kernel.bounds import ROWS
+from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposing import TableLog
 from domain.runs.chunks import slot_of
-from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.ports import Spool
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeyed
-from domain.runs.usecases.kinship import Kinship
-from domain.runs.usecases.kitting import Kits
+from domain.runs.usecases.relations import Kinship, Kits
 from ports.codec import Codec
+
+_MOST_KEYS: Final = 50_000
+"""Keys that are counted at a time; a bucket that few keys fill needs few."""
+
+
+Rows = tuple[int, int, str | None]
+"""How many rows, and line and sheet of the first."""
+
+
+def weight_of(line: bytes) -> int:
+    """As how many rows a row counts: one for each SHEET_ROW_BYTES begun."""
+    return 1 + len(line) // SHEET_ROW_BYTES
+
+
+class Crowding:
+    """Counts the rows of each key in buckets that hold more than one product may have; in others nothing needs counting."""
+
+    def __init__(self) -> None:
+        self._weights: dict[str, int] = {}
+        self._left_out: dict[str, Rows] = {}
+        self._thinned: dict[str, Rows] = {}
+
+    def refuses(self, key: str, weight: int) -> bool:
+        """Whether one more row of the key, in such a bucket, is too much."""
+        before = self._weights.get(key)
+        if before is None and len(self._weights) >= _MOST_KEYS:
+            return False
+        self._weights[key] = (before or 0) + weight
+        return self._weights[key] > ROWS
+
+    def leave_out(self, key: str, line: int, sheet: str | None) -> None:
+        """The row on that line was left out."""
+        count, first, named = self._left_out.get(key, (0, line, sheet))
+        self._left_out[key] = (count + 1, first, named)
+
+    def thinned(self, key: str, rows: Rows) -> None:
+        """These were put aside, and are left out of what is read; said again whenever they are gathered."""
+        self._thinned[key] = rows
+
+    def problems(self, key: str) -> list[Problem]:
+        """What is told of the key: nothing, or how many of its rows were left out, and where they begin."""
+        found = [rows[key] for rows in (self._thinned, self._left_out) if key in rows]
+        if not found:
+            return []
+        count, (_, line, sheet) = sum(rows[0] for rows in found), found[0]
+        detail = (
+            f"Too much for one product: {count:,} rows of {key} were left out; at most {ROWS:,} are read, "
+            f"or {ROWS * SHEET_ROW_BYTES >> 20} MiB."
+        )
+        return [Problem("rows", ProblemKind.TOO_LONG, detail, line, None, sheet)]
+
 
 SAMPLES: Final = 50
 PUSHED: Final = -1
@@ -241,3 +290,67 @@ class RowSpooler:
             )
         head = (table, key, line, number) if number else (table, key, line)
         self._spool.put(bucket, encode(head) + b"\t" + entry)
+
+
+def relate(feed: Spooling, spool: Spool, codec: Codec) -> None:
+    """Look up the parts of sets, and put the rows of families aside under one key; feeds without either cost nothing."""
+    if feed.kits.waiting:
+        _look_up_parts(feed, spool, codec)
+    shared = feed.kin.shared()
+    if shared:
+        _look_up_kin(feed, spool, codec, shared)
+        _bring_together(feed, spool, codec)
+        for problem in feed.kin.told():
+            feed.problems.add(problem)
+
+
+def _look_up_parts(feed: Spooling, spool: Spool, codec: Codec) -> None:
+    """What parts' rows say, kept for the sets that name them."""
+    found: list[Problem] = []
+    for bucket in range(feed.buckets):
+        by_key: dict[str, list[tuple[int, int, Any]]] = {}
+        for entry in spool.lines(bucket):
+            head, _, cells = entry.partition(b"\t")
+            table, key, line, *_ = codec.decode(head)
+            plan = feed.sheets[table].plan
+            if plan is not None and feed.kits.seeks(plan, key):
+                by_key.setdefault(key, []).append((table, line, codec.decode(cells)))
+        found += filter(None, (feed.kits.look(feed.sheets, key, lines) for key, lines in by_key.items()))
+    for problem in feed.kits.told(found):
+        feed.problems.add(problem)
+
+
+def _look_up_kin(feed: Spooling, spool: Spool, codec: Codec, shared: frozenset[int]) -> None:
+    """Who the rows are whose stem several have. Where putting them aside twice takes too much room they stay apart."""
+    size = 0
+    for bucket in range(feed.buckets):
+        for entry in spool.lines(bucket):
+            head, _, cells = entry.partition(b"\t")
+            table, key, _, *number = codec.decode(head)
+            if number and number[0] in shared:
+                plan = feed.sheets[table].plan
+                member = plan.family(codec.decode(cells)) if plan is not None and plan.family else None
+                if member is not None:
+                    feed.kin.look(key, member)
+                    size += len(cells)
+    feed.kin.settle(apart=size > feed.room)
+
+
+def _bring_together(feed: Spooling, spool: Spool, codec: Codec) -> None:
+    """Put the rows of a family's items aside once more, under the family's key."""
+    family_of = feed.kin.keys
+    for bucket in range(feed.buckets):
+        mine: list[tuple[str, Sequence[Any], bytes]] = []
+        for entry in spool.lines(bucket):
+            head, _, cells = entry.partition(b"\t")
+            table, key, line, *_ = codec.decode(head)
+            if table != PUSHED and key in family_of:
+                mine.append((family_of[key], (table, family_of[key], line), cells))
+        for family, moved, cells in mine:
+            slot = slot_of(family, feed.stream)
+            place = slot * feed.buckets // SLOTS
+            feed.slots[place].append(slot)
+            feed.held[place] += weight_of(cells)
+            feed.room -= len(cells)
+            spool.put(place, codec.encode(moved) + b"\t" + cells)
+    feed.kits.rename(family_of)

@@ -12,7 +12,7 @@ from domain.kernel.problems import Problem
 from domain.kernel.resource import View
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.usecases.excerpting import places_of
+from domain.runs.usecases.inspection import places_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from entrypoints.console.context import PageContext, Pages
