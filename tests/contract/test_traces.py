@@ -17,7 +17,7 @@ from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
 from domain.webhooks.payload import run_of
 from domain.webhooks.ports import Sent, Subscriber
-from domain.webhooks.usecases.observing import WITHIN, DeliveryObserver
+from domain.webhooks.usecases.posting import WITHIN, DeliveryObserver
 from entrypoints.worker.metrics import WorkerMetrics
 from ports.telemetry import SpanKind
 from tests.support import builders

@@ -1,4 +1,4 @@
-"""Some lines of a feed's tables, as the feed has them."""
+"""Extracts of a snapshot for people: lines around problems, rows found by their text, and the first records."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.webhooks.model import Attempt, DeliveryStatus, EndpointStatus, Verdict
-from domain.webhooks.schedule import disabled_for
+from domain.webhooks.model import Attempt, DeliveryStatus, EndpointStatus, Verdict, disabled_for
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder

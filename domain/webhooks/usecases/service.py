@@ -27,6 +27,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import instant, plain
 from domain.kernel.resource import changed, existing, fields_of
+from domain.kernel.tenancy import Actor, AuditContext
 from domain.orgs.ports import OrgStore
 from domain.secrets.ports import Vault
 from domain.sources.ports import SourceStore
@@ -50,10 +51,10 @@ from domain.webhooks.model import (
     refuse_types,
     refuse_url,
 )
-from domain.webhooks.ports import EndpointRendering, WebhookStore
-from domain.webhooks.signing import PREFIX
-from domain.webhooks.usecases.former_secrets import FormerSecrets, signing
-from ports.unit_of_work import Tx
+from domain.webhooks.ports import DeliveryLog, EndpointRendering, WebhookStore
+from domain.webhooks.usecases.secrets import PREFIX, FormerSecrets, signing
+from ports.clock import Clock
+from ports.unit_of_work import Tx, UnitOfWork
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
@@ -366,3 +367,27 @@ def _on_its_way(delivery: Delivery) -> str:
 def _refuse_disabled(endpoint: Endpoint) -> None:
     if endpoint.status != EndpointStatus.ENABLED:
         raise Conflict("The endpoint is disabled; set its status to enabled first (PATCH), then try again.")
+
+
+_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "webhooks.end_rotation")
+_BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rotations:
+    """What the leading scheduler ticks. A former secret signs no longer than its overlap, whenever this comes by."""
+
+    uow: UnitOfWork
+    log: DeliveryLog
+    service: WebhookService
+    clock: Clock
+
+    async def end_lapsed(self) -> int:
+        """End what is over, one transaction an endpoint; answers how many there were."""
+        ended = 0
+        while lapsed := await self.log.lapsed_rotations(self.clock.now(), _BATCH):
+            for tenant, endpoint in lapsed:
+                async with self.uow.begin(tenant, _CONTEXT) as tx:
+                    await self.service.end_rotation(tx, endpoint)
+            ended += len(lapsed)
+        return ended

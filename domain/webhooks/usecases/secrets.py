@@ -1,9 +1,11 @@
-"""Secrets of webhook endpoints that were replaced or taken away: sealed beside their audit entries, for undoing."""
+"""Secrets of endpoints: signatures made with them, and former ones kept beside their audit entries, for undoing."""
 
-from collections.abc import Mapping
+import base64
+import hmac
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import UndoUnavailable
@@ -11,6 +13,19 @@ from domain.secrets.ports import Vault
 from domain.webhooks.model import Endpoint, Rotation, SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
+
+PREFIX: Final = "whsec_"
+
+
+def key_of(secret: str) -> bytes:
+    """The key's bytes in a secret `whsec_<standard base64>`. Raises ValueError."""
+    return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+
+
+def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
+    """The header `webhook-signature`: `v1,<base64>` for each key, the current one first, with blanks between."""
+    signed = f"{id}.{timestamp}.".encode() + body
+    return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
