@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, network_of
@@ -27,84 +27,6 @@ MOST_WAITING: Final = 2_000
 """Events held for one endpoint beside its queue; one that is slower has them read from the log."""
 
 LOG: Final = logging.getLogger("joinery.webhooks")
-
-
-class Intake:
-    """One a process; it keeps nothing of its own."""
-
-    def __init__(self, tailer: LogTailer, log: DeliveryLog, recorder: Recorder, sending: Sending, clock: Clock) -> None:
-        self._tailer, self._log, self._recorder, self._sending, self._clock = tailer, log, recorder, sending, clock
-
-    async def run(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]], lost: Callable[[], None]) -> None:
-        """Feed the queue until cancelled. `known` are positions beyond its beginning that have a delivery already.
-
-        `lost` is called when a log is another one than was read: what is in hand may be of it, and the store has the truth.
-        """
-        tenant, endpoint = queue.key
-        begun = queue.taken_up_to.network.position < OPEN_END
-        while True:
-            try:
-                taken = queue.taken_up_to
-                start = await self._nearest(tenant, taken)
-                if start.network.epoch != taken.network.epoch:
-                    # the network went back alone: its positions are others' by now
-                    known = frozenset(place for place in known if not place[0])
-                queue.passed(start)
-                if not begun:  # else it would begin later after a crash, and miss what lies between
-                    self._recorder.wake(queue)
-                    await self._recorder.flush(everything=True)
-                    begun = True
-                async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
-                    while True:
-                        most = await queue.room()
-                        await self._take_in(queue, await subscription.next(most), known)
-            except CursorExpired:
-                LOG.warning("endpoint %s: the log is another one by now, deliveries go on in that", endpoint)
-                lost()
-                return
-            except Exception:
-                LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
-                await asyncio.sleep(RETRY)
-
-    async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
-        """That position in the present epoch of the logs.
-
-        The checkpoint lies beside its own organisation's log and has gone back with it, if that has; the network's may
-        have done so alone, and what it tells again is sent again, under the same event ids.
-        """
-        log = self._tailer.high_watermarks
-        own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
-        return FeedPosition(
-            _dated(own.nearest(LogPosition(own.epoch, taken.own.position)), taken.own),
-            _dated(network.nearest(taken.network), taken.network) if network else taken.network,
-        )
-
-    async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:
-        filed = await self._filed(queue, batch)
-        now, clock = asyncio.get_running_loop().time(), self._clock.now()
-        subscriber = queue.subscriber
-        for event in batch.events:
-            if (event.of_network, event.position) in known:
-                continue
-            if event.subject == subscriber.endpoint.id:  # that it was disabled is for others to hear
-                continue
-            if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
-                self._sending.schedule(queue, queue.take(event, now, clock))
-        queue.passed(batch.position)
-        self._recorder.wake(queue)
-        self._sending.dispatch_ready(queue)
-
-    async def _filed(self, queue: EndpointQueue, batch: FeedBatch) -> frozenset[str]:
-        categories = queue.subscriber.endpoint.filters.categories
-        if not categories or not batch.events:
-            return frozenset()
-        products = {event.product or event.subject for event in batch.events}
-        return await self._log.filed_under(queue.subscriber.tenant, sorted(products), categories)
-
-
-def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
-    """With the time of the event that was taken in there: if another one stands there now, reading on tells."""
-    return replace(position, time=taken.time) if position.position == taken.position else position
 
 
 REBALANCE: Final = 10.0
@@ -132,10 +54,10 @@ class Deliverer:
         clock: Clock,
         grace: float = GRACE,
     ) -> None:
-        self._log, self._shards, self._signals, self._clock, self._grace = log, shards, signals, clock, grace
+        self._tailer, self._log, self._shards = tailer, log, shards
+        self._signals, self._clock, self._grace = signals, clock, grace
         self._recorder = Recorder(log)
-        self._sending = Sending(posting, self._recorder, service, uow, clock, self._disabled)
-        self._intake = Intake(tailer, log, self._recorder, self._sending, clock)
+        self._sending = Sending(posting, self._recorder, service, uow, clock, lambda queue: self._drop(queue.key))
         self._queues: dict[Key, EndpointQueue] = {}
         self._intakes: dict[Key, asyncio.Task[None]] = {}
         self._held: frozenset[int] = frozenset()
@@ -146,7 +68,12 @@ class Deliverer:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until `stop`; then let what is in hand end, record it, and give the endpoints up."""
-        recording = self._recorder.run(self._lost, lambda: self._sending.dispatch_all_ready(self._queues.values()))
+
+        def relieved() -> None:
+            for queue in list(self._queues.values()):
+                self._sending.dispatch_ready(queue)
+
+        recording = self._recorder.run(self._lost, relieved)
         duties = (self._mind_shards(), self._listen(), self._sending.run(), recording)
         running = [asyncio.create_task(duty) for duty in duties]
         stopped = asyncio.create_task(stop.wait())
@@ -259,13 +186,10 @@ class Deliverer:
         async with self._serving:
             queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
             if queue is not None:
-                queue.endpoint_changed(subscriber)
+                queue.subscriber = subscriber
                 await self._restore(queue)
             else:
                 await self._begin(EndpointQueue(subscriber))
-
-    def _disabled(self, queue: EndpointQueue) -> None:
-        self._drop(queue.key)
 
     async def _leave(self, *endpoints: Key) -> None:
         """These are gone, or disabled."""
@@ -287,9 +211,7 @@ class Deliverer:
             self._drop(key)
             raise
         if queue.served:
-            self._intakes[key] = asyncio.create_task(
-                self._intake.run(queue, known, self._lost), name=f"webhooks {key[1]}"
-            )
+            self._intakes[key] = asyncio.create_task(self._take_events(queue, known), name=f"webhooks {key[1]}")
 
     async def _restore(self, queue: EndpointQueue) -> None:
         """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
@@ -313,11 +235,78 @@ class Deliverer:
             if (intake := self._intakes.pop(key, None)) is not None:
                 intake.cancel()
             if (queue := self._queues.pop(key, None)) is not None:
-                queue.give_up()
+                queue.served = False
                 self._recorder.leave(queue)
                 queues.append(queue)
         self._sending.drop_unserved()
         return queues
+
+    async def _take_events(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
+        """Feed the queue as far ahead as there is room. `known` are positions beyond its beginning that have a delivery already.
+
+        When a log is another one than was read, everything is lost: what is in hand may be of it, and the store has the truth.
+        """
+        tenant, endpoint = queue.key
+        begun = queue.taken_up_to.network.position < OPEN_END
+        while True:
+            try:
+                taken = queue.taken_up_to
+                start = await self._nearest(tenant, taken)
+                if start.network.epoch != taken.network.epoch:
+                    # the network went back alone: its positions are others' by now
+                    known = frozenset(place for place in known if not place[0])
+                queue.passed(start)
+                if not begun:  # else it would begin later after a crash, and miss what lies between
+                    self._recorder.wake(queue)
+                    await self._recorder.flush(everything=True)
+                    begun = True
+                async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
+                    while True:
+                        most = await queue.room()
+                        await self._take_in(queue, await subscription.next(most), known)
+            except CursorExpired:
+                LOG.warning("endpoint %s: the log is another one by now, deliveries go on in that", endpoint)
+                self._lost()
+                return
+            except Exception:
+                LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
+                await asyncio.sleep(RETRY)
+
+    async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
+        """That position in the present epoch of the logs.
+
+        The checkpoint lies beside its own organisation's log and has gone back with it, if that has; the network's may
+        have done so alone, and what it tells again is sent again, under the same event ids.
+        """
+        log = self._tailer.high_watermarks
+        own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
+        return FeedPosition(
+            _dated(own.nearest(LogPosition(own.epoch, taken.own.position)), taken.own),
+            _dated(network.nearest(taken.network), taken.network) if network else taken.network,
+        )
+
+    async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:
+        filed: frozenset[str] = frozenset()
+        if batch.events and (categories := queue.subscriber.endpoint.filters.categories):
+            products = {event.product or event.subject for event in batch.events}
+            filed = await self._log.filed_under(queue.subscriber.tenant, sorted(products), categories)
+        now, clock = asyncio.get_running_loop().time(), self._clock.now()
+        subscriber = queue.subscriber
+        for event in batch.events:
+            if (event.of_network, event.position) in known:
+                continue
+            if event.subject == subscriber.endpoint.id:  # that it was disabled is for others to hear
+                continue
+            if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
+                self._sending.schedule(queue, queue.take(event, now, clock))
+        queue.passed(batch.position)
+        self._recorder.wake(queue)
+        self._sending.dispatch_ready(queue)
+
+
+def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
+    """With the time of the event that was taken in there: if another one stands there now, reading on tells."""
+    return replace(position, time=taken.time) if position.position == taken.position else position
 
 
 LOOK: Final = 10.0
@@ -326,18 +315,12 @@ SOON: Final = 1.0
 """The same while none could be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
-    stop: asyncio.Event
-    task: asyncio.Task[None]
-
-
 class Serving:
     """One a process. A place that is lost, or slow, holds up no other."""
 
     def __init__(self, places: DeliveryPlaces, deliverer: Callable[[DeliveryPlace], Deliverer]) -> None:
         self._places, self._deliverer = places, deliverer
-        self._served: dict[str, _Served] = {}
+        self._served: dict[str, tuple[asyncio.Event, asyncio.Task[None]]] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until `stop`. Raises what ends a deliverer."""
@@ -345,7 +328,7 @@ class Serving:
         try:
             while not stop.is_set():
                 found = await self._follow()
-                running = [served.task for served in self._served.values()]
+                running = [task for _, task in self._served.values()]
                 ended, _ = await asyncio.wait(
                     (stopped, *running), timeout=LOOK if found else SOON, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -366,13 +349,13 @@ class Serving:
         for name in places.keys() - self._served.keys():
             stop = asyncio.Event()
             work = self._deliverer(places[name]).run(stop)
-            self._served[name] = _Served(stop, asyncio.create_task(work, name=f"delivering from {name}"))
+            self._served[name] = (stop, asyncio.create_task(work, name=f"delivering from {name}"))
         return True
 
     async def _leave(self, *names: str) -> None:
         """What is in hand there ends first."""
         left = [self._served.pop(name) for name in names]
-        for served in left:
-            served.stop.set()
+        for stop, _ in left:
+            stop.set()
         with contextlib.suppress(Unavailable):
-            await asyncio.gather(*(served.task for served in left))
+            await asyncio.gather(*(task for _, task in left))

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from typing import Final
+from typing import Any, Final
 
 from domain.changes.model import FeedPosition
 from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
+from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, Verdict
 from domain.webhooks.payload import combinable
 from domain.webhooks.ports import Subscriber
 
@@ -104,11 +104,16 @@ Snapshot = tuple[Item, Delivery]
 class EndpointQueue:
     """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
 
-    Its state is its own: whoever takes in, sends or records says what happened. Only `room` and `drained` wait.
+    Its state is its own: those who take in, send or record report what happened. Only `room` and `drained` wait.
     """
 
     def __init__(self, subscriber: Subscriber) -> None:
-        self._subscriber = subscriber
+        self.subscriber = subscriber
+        """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
+        self.served = True
+        """Whether this process serves the endpoint; if not, what is in hand ends and is recorded."""
+        self.lost = False
+        """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
         self._items: dict[str, Item] = {}
         self._subjects: dict[str, deque[Item]] = {}
         self._ready: deque[Item] = deque()
@@ -118,29 +123,14 @@ class EndpointQueue:
         """Of its organisation's own log, and of the network's."""
         self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None
-        self._served, self._lost, self._probing = True, False, False
+        self._probing = False
         self._settled, self._drained = asyncio.Event(), asyncio.Event()
         self._drained.set()
 
     @property
     def key(self) -> tuple[Tenant, str]:
         """Whose endpoint it is, and which."""
-        return self._subscriber.tenant, self._subscriber.endpoint.id
-
-    @property
-    def subscriber(self) -> Subscriber:
-        """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
-        return self._subscriber
-
-    @property
-    def served(self) -> bool:
-        """Whether this process serves the endpoint."""
-        return self._served
-
-    @property
-    def lost(self) -> bool:
-        """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
-        return self._lost
+        return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
     def taken_up_to(self) -> FeedPosition:
@@ -157,30 +147,9 @@ class EndpointQueue:
         """Up to where everything is in the store, or needs nothing."""
         return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
 
-    # The endpoint
-
-    def endpoint_changed(self, subscriber: Subscriber) -> None:
-        """It was read again."""
-        self._subscriber = subscriber
-
-    @contextmanager
-    def disabling(self) -> Iterator[None]:
-        """From here on the endpoint counts as disabled; as before when disabling it raises."""
-        subscriber, endpoint = self._subscriber, self._subscriber.endpoint
-        self._subscriber = replace(subscriber, endpoint=replace(endpoint, status=EndpointStatus.DISABLED))
-        try:
-            yield
-        except Exception:
-            self._subscriber = replace(self._subscriber, endpoint=endpoint)
-            raise
-
-    def give_up(self) -> None:
-        """This process serves the endpoint no longer: nothing more is sent, what is in hand ends and is recorded."""
-        self._served = False
-
-    def lose(self) -> None:
-        """Another worker serves the endpoint by now."""
-        self._lost = True
+    def change_endpoint(self, **changes: Any) -> None:
+        """Know the endpoint with those fields changed."""
+        self.subscriber = replace(self.subscriber, endpoint=replace(self.subscriber.endpoint, **changes))
 
     async def drained(self) -> None:
         """Wait until nothing is being sent."""
@@ -225,7 +194,7 @@ class EndpointQueue:
 
         `now` is the loop's clock, `at` the same moment by the calendar.
         """
-        window = self._subscriber.endpoint.coalesce_seconds
+        window = self.subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
         self._tracks[event.of_network].add(event.position)
         if window and waiting and _joins(waiting[-1], event):
@@ -237,7 +206,7 @@ class EndpointQueue:
         else:
             wait = max(0.0, window - max(0.0, (at - event.time).total_seconds())) if window else 0.0
             due_at = at + timedelta(seconds=wait)
-            delivery = Delivery.of(event, self._subscriber.endpoint.id, at, due_at)
+            delivery = Delivery.of(event, self.subscriber.endpoint.id, at, due_at)
             item = Item(delivery, now, now + wait, unsent=not window)
             self._keep(item, event, first=True)
             self._put(item)
@@ -335,11 +304,10 @@ class EndpointQueue:
         """
         item.delivery = item.delivery.attempted(attempt, verdict, at)
         item.due = due
-        succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self._subscriber.endpoint
+        succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self.subscriber.endpoint
         self._failures = 0 if succeeded else self._failures + 1
         if succeeded == (endpoint.failing_since is not None):
-            endpoint = replace(endpoint, failing_since=None if succeeded else at)
-            self._subscriber = replace(self._subscriber, endpoint=endpoint)
+            self.change_endpoint(failing_since=None if succeeded else at)
         self._settle(item)
         return item if item.delivery.is_open else self._remove(item)
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -52,32 +52,12 @@ class _Traced:
     told: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an attempt belongs: below what, or beside what, and the run that it tells of."""
-
-    parent: str | None = None
-    link: str | None = None
-    run: str | None = None
-
-
 class DeliveryObserver:
-    """Tells whoever is there: `metrics`, `tracing`, or nobody. One a place, as the log is."""
+    """Reports to `metrics` and `tracing`, where they are. One a place, as the log is."""
 
     def __init__(self, log: DeliveryLog, metrics: WorkMetrics | None = None, tracing: Tracing | None = None) -> None:
         self._log, self._metrics, self._tracing = log, metrics, tracing
         self._runs: OrderedDict[tuple[Tenant, str], _Traced] = OrderedDict()
-
-    async def place(self, subscriber: Subscriber, body: bytes) -> Place | None:
-        """Where the attempt belongs; None where nothing is traced, and nobody is asked. Never raises for the store's troubles."""
-        if self._tracing is None:
-            return None
-        run = run_of(body)
-        if run is None:
-            return Place()
-        known = await self._traced(subscriber.tenant, run)
-        known.told += 1
-        return Place(known.trace, None, run) if known.told <= WITHIN else Place(None, known.trace, run)
 
     async def _traced(self, tenant: Tenant, run: str) -> _Traced:
         key = tenant, run
@@ -94,14 +74,17 @@ class DeliveryObserver:
             self._runs.popitem(last=False)
         return known
 
-    @contextlib.contextmanager
-    def attempt(self, place: Place | None, subscriber: Subscriber, delivery: Delivery) -> Iterator[Span | None]:
-        """Around a POST."""
-        if self._tracing is None or place is None:
+    @contextlib.asynccontextmanager
+    async def attempt(self, subscriber: Subscriber, delivery: Delivery, body: bytes) -> AsyncIterator[Span | None]:
+        """Trace a POST as part of the run that its body tells of, or beside it; never raises for the store's troubles."""
+        if self._tracing is None:
             yield None
             return
-        endpoint, tenant = subscriber.endpoint, subscriber.tenant
-        with self._tracing.span("webhook delivery", SpanKind.CLIENT, parent=place.parent, link=place.link) as span:
+        endpoint, tenant, run = subscriber.endpoint, subscriber.tenant, run_of(body)
+        known = await self._traced(tenant, run) if run is not None else _Traced(None)
+        known.told += 1
+        related = {"parent" if known.told <= WITHIN else "link": known.trace}
+        with self._tracing.span("webhook delivery", SpanKind.CLIENT, **related) as span:
             span.note(
                 http__request__method="POST",
                 server__address=urlsplit(endpoint.url).hostname,  # never more of the URL: people put keys into it
@@ -110,14 +93,14 @@ class DeliveryObserver:
                 joinery__endpoint=endpoint.id,
                 joinery__event__id=delivery.event,
                 joinery__event__type=delivery.type,
-                joinery__correlation_id=place.run,
+                joinery__correlation_id=run,
                 joinery__org=tenant.org,
                 joinery__livemode=tenant.livemode,
             )
             yield span
 
     def ended(self, span: Span | None, sent: Sent, failure: str | None, seconds: float) -> None:
-        """It ended so; `failure` is the verdict's word for it."""
+        """Report how it ended; `failure` is the verdict's word for it."""
         if self._metrics is not None:
             self._metrics.delivery_attempted(failure or "succeeded", seconds)
         if span is not None:
@@ -160,9 +143,8 @@ class Posting:
         if body is None:
             return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED), None
         queue.attempt_began(item, body)
-        place = await self._observer.place(subscriber, body)
-        at, started = self._clock.now(), asyncio.get_running_loop().time()
-        with self._observer.attempt(place, subscriber, item.delivery) as span:
+        async with self._observer.attempt(subscriber, item.delivery, body) as span:
+            at, started = self._clock.now(), asyncio.get_running_loop().time()
             sent = await self._sender.post(
                 subscriber.endpoint.url,
                 body,
@@ -196,12 +178,9 @@ class Posting:
             return delivery.body
         if item.stored_body and (stored := await self._log.body(subscriber.tenant, delivery.id)) is not None:
             return stored
-        events: Sequence[LoggedEvent] = item.events
-        if not events:
-            events = await self._logged(subscriber, delivery)
-        if (
-            not events or events[-1].id != delivery.event
-        ):  # dropped by age, or a log that went back has another one there
+        events = item.events or await self._logged(subscriber, delivery)
+        # dropped by age, or a log that went back has another one there
+        if not events or events[-1].id != delivery.event:
             return None
         return await self._payloads.render(subscriber, events)
 
@@ -222,8 +201,7 @@ def signing_keys(vault: Vault, endpoint: Endpoint, sealed: SealedSecrets, now: d
 
     Raises ValueError when the secrets cannot be opened.
     """
-    overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
-    both = (sealed.current, sealed.previous if overlap else None)
+    both = (sealed.current, sealed.previous if endpoint.rotation_at(now) else None)
     return tuple(key_of(vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
 
 

@@ -170,10 +170,15 @@ class WebhookService(ResourceService[Endpoint]):
         Raises NotFound; UndoUnavailable where it is kept no longer.
         """
         before = await self.get(tx, id, lock=True)
-        kept, replaced = await self._former.kept(tx, entry), await self._former.opened(tx, before)
+        kept = await self._former.kept(tx, entry)
         after = changed(before, tx.now, **signing(kept, tx.now))
+        await self._replace_secrets(tx, before, after, self._former.resealed(after, kept))
+
+    async def _replace_secrets(self, tx: Tx, before: Endpoint, after: Endpoint, sealed: SealedSecrets) -> None:
+        """Save the endpoint with other secrets; the former ones are kept with the audit entry."""
+        replaced = await self._former.opened(tx, before)
         await tx[WebhookStore].save(after, expected_version=before.version)
-        await tx[WebhookStore].seal(id, self._former.resealed(after, kept))
+        await tx[WebhookStore].seal(before.id, sealed)
         await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
@@ -187,10 +192,7 @@ class WebhookService(ResourceService[Endpoint]):
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
         after = changed(before, tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
-        replaced = await self._former.opened(tx, before)
-        await tx[WebhookStore].save(after, expected_version=before.version)
-        await tx[WebhookStore].seal(id, SealedSecrets(self._sealed(secret, id), previous))
-        await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
+        await self._replace_secrets(tx, before, after, SealedSecrets(self._sealed(secret, id), previous))
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
