@@ -81,29 +81,30 @@ class ChangesService:
         if after is not None and self._at_known_end(tenant, after):
             return after
         ends = await self._ends(tenant)
-        if after is None:
-            return ends.start
-        await self._refuse_lost(tenant, after.own, ends.own)
-        after = replace(after, own=ends.own.named(after.own))
-        if ends.network is None or ends.network.holds(after.network):
-            return after
-        if not ends.licensed:  # who sees nothing of it has missed nothing
-            return replace(after, network=ends.network.end)
-        await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
-        return after
+        return ends.start if after is None else await self._held(tenant, after, ends)
 
     async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
         """The same, having looked whether the events that it stands behind are those it was given for. Raises CursorExpired.
 
         A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
         """
-        position = await self.start(tenant, after)
         ends = await self._ends(tenant)
-        await self._refuse_lost(tenant, position.own, ends.own)
+        position = await self._held(tenant, after, ends)
         await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
         if ends.network and ends.licensed:
             await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
         return position
+
+    async def _held(self, tenant: Tenant, after: FeedPosition, ends: _Ends) -> FeedPosition:
+        """Return the position with the logs' epochs. Raises CursorExpired where a log has lost what follows it."""
+        await self._refuse_lost(tenant, after.own, ends.own)
+        after = replace(after, own=ends.own.named(after.own))
+        if ends.network is None:
+            return after
+        if not ends.licensed:  # a reader who sees nothing of it has missed nothing
+            return replace(after, network=ends.network.end)
+        await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
+        return replace(after, network=ends.network.named(after.network))
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
         if bounds.holds(after):
@@ -151,14 +152,7 @@ class ChangesService:
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
         after = after or ends.start
-        page = ChangePage(after)
-        await self._refuse_lost(tenant, after.own, ends.own)
-        page.position = replace(after, own=ends.own.named(after.own))
-        if ends.network and ends.licensed:
-            await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
-            page.position = replace(page.position, network=ends.network.named(after.network))
-        elif ends.network:
-            page.position = replace(page.position, network=ends.network.end)
+        page = ChangePage(await self._held(tenant, after, ends))
         while True:
             if ends.network and ends.licensed:
                 end = FeedPosition(ends.own.end, ends.network.end)
