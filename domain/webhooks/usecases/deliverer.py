@@ -186,7 +186,7 @@ class Deliverer:
         async with self._serving:
             queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
             if queue is not None:
-                queue.subscriber = subscriber
+                queue.endpoint_changed(subscriber)
                 await self._restore(queue)
             else:
                 await self._begin(EndpointQueue(subscriber))
@@ -235,7 +235,7 @@ class Deliverer:
             if (intake := self._intakes.pop(key, None)) is not None:
                 intake.cancel()
             if (queue := self._queues.pop(key, None)) is not None:
-                queue.served = False
+                queue.give_up()
                 self._recorder.leave(queue)
                 queues.append(queue)
         self._sending.drop_unserved()

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Final
 
 from domain.changes.model import FeedPosition
 from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, Verdict
+from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, Endpoint, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
 from domain.webhooks.ports import Subscriber
 
@@ -111,7 +111,7 @@ class EndpointQueue:
         self.subscriber = subscriber
         """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
         self.served = True
-        """Whether this process serves the endpoint; if not, what is in hand ends and is recorded."""
+        """Whether this process serves the endpoint."""
         self.lost = False
         """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
         self._items: dict[str, Item] = {}
@@ -147,9 +147,31 @@ class EndpointQueue:
         """Up to where everything is in the store, or needs nothing."""
         return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
 
-    def change_endpoint(self, **changes: Any) -> None:
-        """Know the endpoint with those fields changed."""
-        self.subscriber = replace(self.subscriber, endpoint=replace(self.subscriber.endpoint, **changes))
+    def endpoint_changed(self, subscriber: Subscriber) -> None:
+        """Know the endpoint as it was read again."""
+        self.subscriber = subscriber
+
+    @contextmanager
+    def disabling(self) -> Iterator[None]:
+        """Count the endpoint as disabled from here on; as before when disabling it raises."""
+        endpoint = self.subscriber.endpoint
+        self._change_endpoint(replace(endpoint, status=EndpointStatus.DISABLED))
+        try:
+            yield
+        except Exception:
+            self._change_endpoint(endpoint)
+            raise
+
+    def _change_endpoint(self, endpoint: Endpoint) -> None:
+        self.subscriber = replace(self.subscriber, endpoint=endpoint)
+
+    def give_up(self) -> None:
+        """This process serves the endpoint no longer: nothing more is sent, what is in hand ends and is recorded."""
+        self.served = False
+
+    def lose(self) -> None:
+        """Another worker serves the endpoint by now."""
+        self.lost = True
 
     async def drained(self) -> None:
         """Wait until nothing is being sent."""
@@ -307,7 +329,7 @@ class EndpointQueue:
         succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self.subscriber.endpoint
         self._failures = 0 if succeeded else self._failures + 1
         if succeeded == (endpoint.failing_since is not None):
-            self.change_endpoint(failing_since=None if succeeded else at)
+            self._change_endpoint(replace(endpoint, failing_since=None if succeeded else at))
         self._settle(item)
         return item if item.delivery.is_open else self._remove(item)
 

@@ -65,7 +65,7 @@ class Recorder:
     def drop_everything(self) -> None:
         """Others record from now on."""
         for queue in self._queues | self._busy:
-            queue.lost = True
+            queue.lose()
         self._queues.clear()
         for kept in (self._busy, self._checkpoints, self._succeeded, self._failing, self._recorded_success):
             kept.clear()

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final
@@ -134,13 +133,12 @@ class Sending:
         reason = disabled_for(verdict, endpoint.failing_since, now)
         if reason is None or endpoint.status != EndpointStatus.ENABLED:
             return
-        queue.change_endpoint(status=EndpointStatus.DISABLED)
         try:
-            await self._recorder.flush(everything=True)
-            async with self._uow.begin(queue.subscriber.tenant, _CONTEXT) as tx:
-                await self._service.disable(tx, endpoint.id, reason)
+            with queue.disabling():
+                await self._recorder.flush(everything=True)
+                async with self._uow.begin(queue.subscriber.tenant, _CONTEXT) as tx:
+                    await self._service.disable(tx, endpoint.id, reason)
         except Exception:
-            queue.subscriber = replace(queue.subscriber, endpoint=endpoint)
             LOG.exception("endpoint %s could not be disabled; its next failure will try again", endpoint.id)
         else:
             self._on_disabled(queue)
