@@ -232,28 +232,28 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether the source's whole catalogue is there, so that what is not stated is gone."""
+        """Return whether the source's whole catalogue is there, so that what is not stated is gone."""
         if isinstance(self.input, CheckInput):
             return False
         return not isinstance(self.input, PushInput) or self.input.complete
 
     @property
     def waited_out(self) -> bool:
-        """Whether the run has waited often enough."""
+        """Return whether the run has waited often enough."""
         return self.waits >= WAITS
 
     @property
     def is_being_read(self) -> bool:
-        """Whether an attempt has begun to read the feed and has not ended."""
+        """Return whether an attempt has begun to read the feed and has not ended."""
         return self.status == RunStatus.RUNNING and self.stage != RunStage.FETCH
 
     @property
     def hopeless(self) -> bool:
-        """Whether so many attempts have died that another one would, too."""
+        """Return whether so many attempts have died that another one would, too."""
         return self.deaths >= DEATHS
 
     def fetched_under(self, settings: str, checked_at: datetime | None = None) -> Fetched | None:
-        """How the snapshot was come by, unless the settings it is read with are others.
+        """Return how the snapshot was come by, unless the settings it is read with are others.
 
         Of a run that began before the stock of one of the source's items was asked for apart (`checked_at`), nothing: its feed
         must be read again, whether it is the same or not, for that what it states of the item counts again.
@@ -263,7 +263,7 @@ class Run:
 
     @property
     def was_refused(self) -> bool:
-        """Whether the shrink guard stopped it."""
+        """Return whether the shrink guard stopped it."""
         return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
 
     def over(self, read: "Run") -> "Run":
@@ -317,7 +317,7 @@ class StartRun:
 
 
 def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
-    """What may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
+    """Return what may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
     waits = asking if asking and (good is None or asking.id > good.id) else None
     return [run for run in (waits, good) if run is not None]
 

@@ -283,7 +283,7 @@ class Delivery:
 
     @classmethod
     def of(cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None) -> "Delivery":
-        """What an event becomes for an endpoint."""
+        """Return what an event becomes for an endpoint."""
         return cls(
             new_id("dlv"), endpoint, event.id, event.type, event.subject, (event.position,), DeliveryStatus.PENDING, at,
             next_attempt_at=next_attempt_at, network=event.of_network,
@@ -291,12 +291,12 @@ class Delivery:
 
     @property
     def position(self) -> int:
-        """Where in the log the latest event stands; 0 for a test."""
+        """Return where in the log the latest event stands; 0 for a test."""
         return self.positions[-1] if self.positions else 0
 
     @property
     def is_open(self) -> bool:
-        """Whether it is on its way."""
+        """Return whether it is on its way."""
         return self.status in OPEN
 
     def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
@@ -331,7 +331,7 @@ class Delivery:
         return replace(self, status=DeliveryStatus.FAILED, next_attempt_at=None, completed_at=at)
 
     def merged(self, stored: "Delivery | None", *, enabled: bool, at: datetime) -> "Delivery":
-        """What is kept when this is reported: `attempts` are those since the last report, a body is never taken away.
+        """Return what is kept when this is reported: `attempts` are those since the last report, a body is never taken away.
 
         What is finished in store stays so, unless this succeeded; of an endpoint that is not enabled nothing is open.
         """
@@ -388,7 +388,7 @@ class Forecast:
 
 
 def shard_of(endpoint: str) -> int:
-    """Which of the SHARDS an endpoint belongs to: its id's last characters are random."""
+    """Return which of the SHARDS an endpoint belongs to: its id's last characters are random."""
     return sum(map(ord, endpoint[-6:])) % SHARDS
 
 
@@ -461,7 +461,7 @@ def judge(
 
 
 def asked_pause(text: str | None, now: datetime) -> timedelta | None:
-    """How long a Retry-After (RFC 9110 §10.2.3) asks to wait, seconds or an HTTP date; None for none or nonsense."""
+    """Return how long a Retry-After (RFC 9110 §10.2.3) asks to wait, seconds or an HTTP date; None for none or nonsense."""
     text = (text or "").strip()
     if text.isascii() and text.isdigit():
         return min(timedelta(seconds=int(text[:9])), LONGEST_ASKED)
@@ -475,7 +475,7 @@ def asked_pause(text: str | None, now: datetime) -> timedelta | None:
 
 
 def is_failing(failing_since: datetime | None, now: datetime) -> bool:
-    """Whether an endpoint whose attempt has just failed is to be disabled."""
+    """Return whether an endpoint whose attempt has just failed is to be disabled."""
     return failing_since is not None and now - failing_since >= FAILING_FOR
 
 
@@ -495,19 +495,19 @@ WEBHOOKS_ONLY: Final = frozenset(name for name in SUBSCRIBABLE if "feed" not in 
 
 
 def matches_type(endpoint: Endpoint, type: str) -> bool:
-    """Whether the endpoint subscribes to the type; `*` is every type but those sent on request alone."""
+    """Return whether the endpoint subscribes to the type; `*` is every type but those sent on request alone."""
     if EVERY_TYPE in endpoint.event_types:
         return type not in ON_REQUEST
     return type in endpoint.event_types
 
 
 def narrowed_by_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
-    """Whether `matches` looks at where the event's product is filed."""
+    """Return whether `matches` looks at where the event's product is filed."""
     return bool(endpoint.filters.categories) and event.type.startswith(FILED)
 
 
 def matches(endpoint: Endpoint, event: LoggedEvent, filed: bool) -> bool:
-    """Whether the event goes to the endpoint. `filed`: its product is filed under or below a wanted category.
+    """Return whether the event goes to the endpoint. `filed`: its product is filed under or below a wanted category.
 
     Sources narrow offers and events of sources themselves; categories narrow products, variants and offers;
     catalogues narrow everything that has to do with one. Types that only webhooks carry are narrowed by type alone.

@@ -1,4 +1,4 @@
-"""What of an event is sent: thin, whole, with its object, or several events of one subject as one (delivery rule 7)."""
+"""Payloads of events: thin, whole, with their object, or several events of one subject as one (delivery rule 7)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ NOUNS: Final = ("product", "variant", "offer")
 
 
 def combinable(earlier: str, later: str) -> bool:
-    """Whether an event of the one type and a later one of the other, about one subject, can be combined into one.
+    """Return whether an event of the one type and a later one of the other, about one subject, can be combined into one.
 
     What was made and what was changed can; everything that is news by itself (merged, published, discontinued, the
     health of a source, what only webhooks carry) is sent by itself.
@@ -144,7 +144,7 @@ Happening = tuple[str, str, datetime]
 
 
 def posts(events: Iterable[Happening], window: int) -> int:
-    """How many POSTs; `events` subject by subject, each subject's oldest first, `window` in seconds.
+    """Return how many POSTs; `events` subject by subject, each subject's oldest first, `window` in seconds.
 
     A POST waits the window from its first event on and takes in what follows meanwhile, until something does not
     combine with it.

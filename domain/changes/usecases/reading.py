@@ -1,4 +1,4 @@
-"""How far each log goes, as one process knows it, and reading logs as their reader may see them, a bounded look at a time."""
+"""Read event logs as their readers may see them, a bounded look at a time, and know how far each goes."""
 
 import asyncio
 import contextlib
@@ -29,12 +29,12 @@ class HighWatermarks:
         self._asking: asyncio.Task[None] | None = None
 
     def known(self, log: Tenant) -> LogBounds | None:
-        """What was found when the log was asked last."""
+        """Return what was found when the log was asked last."""
         found = self._known.get(log)
         return found[0] if found else None
 
     def looked(self, log: Tenant) -> float:
-        """When that was, by the loop's clock: what was committed before is within those bounds."""
+        """Return when that was, by the loop's clock: what was committed before is within those bounds."""
         found = self._known.get(log)
         return found[1] if found else float("-inf")
 
@@ -132,7 +132,7 @@ class LogReading:
     async def shared(
         self, log: Tenant, after: LogPosition, limit: int, most_bytes: int, tenants: Collection[Tenant]
     ) -> tuple[EventBatch, Mapping[Tenant, Sequence[LoggedEvent]]]:
-        """What is new of a network's log, read once, and what of it each of these tenants is shown. Raises CursorExpired."""
+        """Return what is new of a network's log, read once, and what of it each of these tenants is shown. Raises CursorExpired."""
         end = LogPosition(after.epoch, OPEN_END)
         batch = await self._events.page(View.own(log), after, end, limit, ALL, most_bytes=most_bytes)
         if not batch.events:

@@ -131,12 +131,12 @@ class ChangesService:
         return _Ends(own, await self._high_watermarks.lately(network), licensed=licensed)
 
     def _at_known_end(self, tenant: Tenant, after: FeedPosition) -> bool:
-        """What of the network's log lies beyond, following finds out by itself."""
+        """Whether nothing known of the own log is behind the position; following finds out by itself what the network's has."""
         own = self._high_watermarks.known(tenant)
         return own is not None and after.own == own.end
 
     def _proved_end(self, tenant: Tenant, position: FeedPosition, since: float) -> bool:
-        """Whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
+        """Return whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
         known = self._high_watermarks.known(tenant)
         asked = self._high_watermarks.looked(tenant) >= since
         return asked and known is not None and known.last <= position.own.position
@@ -144,7 +144,7 @@ class ChangesService:
     async def page(
         self, tenant: Tenant, after: FeedPosition | None, limit: int, wanted: EventFilter, *, patient: bool = False
     ) -> ChangePage:
-        """What follows the position, without one from the oldest events kept on. Reads its caller's own writes; not full before the end if little is asked for.
+        """Return what follows the position, without one from the oldest events kept on. Reads its caller's own writes; not full before the end if little is asked for.
 
         `patient` has it look on for a second. Raises CursorExpired.
         """
@@ -232,7 +232,7 @@ class ChangesService:
     async def next(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, seconds: float
     ) -> ChangePage:
-        """What comes after the position, as soon as there is any; an empty page when the time is over.
+        """Return what comes after the position, as soon as there is any; an empty page when the time is over.
 
         Raises CursorExpired.
         """
@@ -245,14 +245,14 @@ class ChangesService:
         return page
 
     async def history(self, tenant: Tenant, products: Collection[str], limit: int = HISTORY) -> History:
-        """What the tenant's own log tells of products, their variants and offers: the newest `limit` events, oldest first."""
+        """Return what the tenant's own log tells of products, their variants and offers: the newest `limit` events, oldest first."""
         ends = await self._high_watermarks.fresh(tenant)
         after = max(ends.low, ends.last - LOOKED)
         events = await self._events.of_products(tenant, products, after, limit)
         return History(events[::-1], whole=after == ends.low and len(events) < limit)
 
     async def counts(self, tenant: Tenant, since: datetime) -> EventCounts:
-        """How many events of each type the tenant's own log tells since the moment, counted among the newest."""
+        """Return how many events of each type the tenant's own log tells since the moment, counted among the newest."""
         ends = await self._high_watermarks.fresh(tenant)
         after = max(ends.low, ends.last - COUNTED)
         found = await self._events.counts(tenant, after, since)

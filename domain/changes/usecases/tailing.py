@@ -47,7 +47,7 @@ class LogSubscription:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is anything to answer without waiting, if only how far the log goes."""
+        """Return whether there is anything to answer without waiting, if only how far the log goes."""
         return bool(self._waiting) or not self._live or self._lost or self._reached != self.position
 
     async def catch_up(self, limit: int, most_bytes: int) -> EventBatch:
@@ -65,7 +65,7 @@ class LogSubscription:
         return batch
 
     def take(self, limit: int, most_bytes: int) -> EventBatch:
-        """What was handed out."""
+        """Return what was handed out."""
         events: list[LoggedEvent] = []
         taken, waiting = 0, self._waiting
         while waiting and len(events) < limit and taken < most_bytes:
@@ -132,7 +132,7 @@ class LogChannel:
 
     @property
     def key(self) -> tuple[Tenant, LogPosition]:
-        """Which log, and how far it was read."""
+        """Return which log, and how far it was read."""
         return self.view.log, self.position
 
     def join(self, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event) -> LogSubscription:
@@ -248,12 +248,12 @@ class Subscription:
 
     @property
     def position(self) -> FeedPosition:
-        """How far it has come: everything up to there has been answered."""
+        """Return how far it has come: everything up to there has been answered."""
         return FeedPosition(self._own.position, self._network.position)
 
     @property
     def overflowed(self) -> int:
-        """How often it was too slow for the listener."""
+        """Return how often it was too slow for the listener."""
         return self._own.overflowed + self._network.overflowed
 
     async def next(self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES) -> FeedBatch:

@@ -178,7 +178,7 @@ async def _others(tx: Tx, source: str) -> list[CategoryRules]:
 
 
 async def filing_of(tx: Tx, source: str) -> Filing:
-    """What files the source's products now."""
+    """Return what files the source's products now."""
     rules = await tx.store(CategoryRules).get(source)
     return Filing(rules.rules) if rules else Filing()
 

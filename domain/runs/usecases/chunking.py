@@ -40,7 +40,7 @@ class ChunkDiff:
 
 @dataclass(slots=True)
 class Feed:
-    """What a reader has put aside of a run's snapshot; nobody else changes the source's fingerprints meanwhile."""
+    """A run's snapshot, put aside by a reader; nobody else changes the source's fingerprints meanwhile."""
 
     uow: UnitOfWork
     tenant: Tenant
@@ -59,7 +59,7 @@ class Feed:
         self.chunks = chunks_of(self.spooled.held, self.stream)
 
     def has(self, key: str) -> bool:
-        """Whether the feed names the product key."""
+        """Return whether the feed names the product key."""
         return names_product(self.spooled.slots, key)
 
     async def compare(self, number: int) -> ChunkDiff:
@@ -79,7 +79,7 @@ class Feed:
 
 
 def names_product(slots: Sequence[int], key: str) -> bool:
-    """Whether the product key's slot is among the sorted slots, so that one key in two thousand million is mistaken."""
+    """Return whether the product key's slot is among the sorted slots, so that one key in two thousand million is mistaken."""
     slot = slot_of(key, Stream.CATALOGUE)
     place = bisect_left(slots, slot)
     return place < len(slots) and slots[place] == slot
@@ -87,7 +87,7 @@ def names_product(slots: Sequence[int], key: str) -> bool:
 
 @dataclass(slots=True)
 class Portion:
-    """What of a chunk is written in one transaction: keys that changed, and keys that are absent.
+    """A part of a chunk, written in one transaction: keys that changed, and keys that are absent.
 
     `chunks` are written with it; the last portion of a chunk counts what did not change, and what is absent still.
     `statements` are what the feed states under the keys that changed. `problems` are also those of rows that did not
@@ -110,7 +110,7 @@ class Portion:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the catalogue stays as it is."""
+        """Return whether the catalogue stays as it is."""
         return not self.statements and not self.absent
 
 

@@ -89,6 +89,10 @@ async def _nothing() -> None:
     """For stores that keep no statistics."""
 
 
+async def unheard(_rows: int) -> None:
+    """For readings whose progress is not reported."""
+
+
 class RunExecution:
     """The handler of `runs.execute` jobs."""
 

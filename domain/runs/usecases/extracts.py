@@ -62,45 +62,43 @@ COLUMNS: Final = 300
 
 
 def find_in_tables(tables: Iterator[FeedTable], texts: Collection[str], most: int, limit: int | None) -> FoundRows:
-    """The first `most` rows that have one of the texts as a cell, among the first `limit`."""
+    """Find the first `most` rows that have one of the texts as a cell, among the first `limit`."""
     sought = frozenset(texts)
-    found: list[FoundRow] = []
-    looked = 0
-    for table in tables:
-        left = None if limit is None else limit - looked
-        for line, cells in islice(table.rows, left):
-            looked += 1
-            if any(_text(cell) in sought for cell in cells if cell is not None):
-                found.append(_row(table, (line, cells)))
-                if len(found) >= most:
-                    return FoundRows(found, looked, whole=False)
-        if limit is not None and looked >= limit:
-            return FoundRows(found, looked, whole=False)
-    return FoundRows(found, looked, whole=True)
+
+    def row(table: FeedTable, line: int, cells: Sequence[Any]) -> FoundRow | None:
+        if not any(_text(cell) in sought for cell in cells if cell is not None):
+            return None
+        named = islice(zip(table.headers, cells, strict=False), COLUMNS)
+        return FoundRow(table.sheet, line, tuple((header, _text(cell)[:LONGEST]) for header, cell in named))
+
+    return _first((row(table, line, cells) for table in tables for line, cells in table.rows), most, limit)
 
 
 def find_in_records(
     records: Iterable[Mapping[str, Any]], texts: Collection[str], most: int, limit: int | None
 ) -> FoundRows:
-    """The first `most` pushed records whose product or a variant of it goes by one of the texts."""
+    """Find the first `most` pushed records whose product or a variant of it goes by one of the texts."""
     sought = frozenset(texts)
+
+    def row(number: int, record: Mapping[str, Any]) -> FoundRow | None:
+        named = [record["product"], *record.get("variants", ())]
+        if not any(str(one.get(name)) in sought for one in named for name in ("external_id", "sku")):
+            return None
+        return FoundRow(None, number, tuple(islice(_leaves(record, ""), COLUMNS)))
+
+    return _first((row(number, record) for number, record in enumerate(records, start=1)), most, limit)
+
+
+def _first(rows: Iterable[FoundRow | None], most: int, limit: int | None) -> FoundRows:
+    """Take the first `most` that are found among the first `limit` rows."""
     found: list[FoundRow] = []
     looked = 0
-    for record in islice(records, limit):
-        looked += 1
-        named = [record["product"], *record.get("variants", ())]
-        if any(str(one.get(name)) in sought for one in named for name in ("external_id", "sku")):
-            found.append(FoundRow(None, looked, tuple(_leaves(record, ""))[:COLUMNS]))
+    for looked, row in enumerate(islice(rows, limit), start=1):
+        if row is not None:
+            found.append(row)
             if len(found) >= most:
-                break
-    return FoundRows(found, looked, whole=len(found) < most and (limit is None or looked < limit))
-
-
-def _row(table: FeedTable, row: Row) -> FoundRow:
-    line, cells = row
-    named = zip(table.headers, cells, strict=False)
-    told = [(header, _text(cell)[:LONGEST]) for header, cell in islice(named, COLUMNS)]
-    return FoundRow(table.sheet, line, tuple(told))
+                return FoundRows(found, looked, whole=False)
+    return FoundRows(found, looked, whole=limit is None or looked < limit)
 
 
 def _text(cell: Any) -> str:

@@ -1,4 +1,4 @@
-"""What is checked before anything of a run is stored: how much it would withdraw, and the monthly quota of records."""
+"""Checks before anything of a run is stored: how much it would withdraw, and the monthly quota of records."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -33,7 +33,7 @@ class ShrinkRefused(Exception):
 
 
 class RecordsSpent(Exception):
-    """What the run would make or change has no room in the month's quota; nothing of it was stored."""
+    """The month's quota has no room for the records that the run would make or change; nothing of it was stored."""
 
 
 async def refuse_shrink(feed: Feed, run: Run) -> None:
@@ -81,7 +81,7 @@ def allowance(stated: int) -> int:
 
 
 def confirms(before: Run | None, lost: int) -> bool:
-    """Whether the run before was refused for losing about as many."""
+    """Return whether the run before was refused for losing about as many."""
     return before is not None and before.was_refused and lost <= before.stats.get("would_withdraw", 0) * SECOND_SIGHT
 
 

@@ -29,7 +29,7 @@ from domain.kernel.resource import existing
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run, UploadInput
 from domain.runs.ports import RunStore
-from domain.runs.usecases.execution import known_to, order_of, reading_order
+from domain.runs.usecases.execution import known_to, order_of, reading_order, unheard
 from domain.sources import testing
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
@@ -212,7 +212,7 @@ class OriginRows:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What was read of the first `rows` rows. `failure` says why there is not more; `cut`: the feed goes on behind what was read."""
+    """The first `rows` rows of a feed, as they were read. `failure` says why there is not more; `cut`: the feed goes on behind what was read."""
 
     bytes_read: int = 0
     cut: bool = False
@@ -226,7 +226,7 @@ class Preview:
 
     @property
     def ok(self) -> bool:
-        """Whether a run would find items."""
+        """Return whether a run would find items."""
         return self.failure is None and self.rows > 0
 
 
@@ -239,11 +239,11 @@ class Previewing:
     workspaces: Workspaces
 
     async def fetched(self, source: Source, job: Job, known: tuple[KnownMapping, ...]) -> Preview:
-        """Of what the source's connector fetches for this job."""
+        """Preview what the source's connector fetches for this job."""
         return await self._told(source, self.connectors.fetch(source.connector, job), testing.BYTES, known)
 
     async def file(self, source: Source, chunks: AsyncIterator[bytes], known: tuple[KnownMapping, ...]) -> Preview:
-        """Of a file of a source of kind file."""
+        """Preview a file of a source of kind file."""
         return await self._told(source, nullcontext(chunks), testing.HANDED_IN_BYTES, known)
 
     async def _told(
@@ -267,7 +267,7 @@ class Previewing:
     async def _read(self, seen: Preview, source: Source, path: Path, known: tuple[KnownMapping, ...]) -> Preview:
         async with self.readers.open(reading_order(source, Stream.CATALOGUE, path, known, ROWS)) as reader:
             try:
-                spooled = await reader.spool(_unheard)
+                spooled = await reader.spool(unheard)
             except NeedsMapping as stopped:
                 tables = stopped.tables.first
                 return replace(seen, tables=tuple(tables), failure=str(stopped))
@@ -309,7 +309,3 @@ async def _kept(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[in
             if read == most:
                 return read, True
     return read, False
-
-
-async def _unheard(_rows: int) -> None:
-    """Nobody waits to hear how far it is."""

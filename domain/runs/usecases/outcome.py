@@ -1,4 +1,4 @@
-"""How a run ends, and what that means for its source: health, schedule, events."""
+"""The end of a run, and its consequences for the source: health, schedule, events."""
 
 import asyncio
 from collections.abc import Mapping
@@ -95,7 +95,7 @@ async def cancel(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:
 
 
 def changed_anything(stats: Mapping[str, int]) -> bool:
-    """Whether a run with these counts changed anything."""
+    """Return whether a run with these counts changed anything."""
     return any(stats.get(name) for name in stats if name.endswith(("_created", "_changed")) or name == "withdrawn")
 
 

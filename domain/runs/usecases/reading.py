@@ -48,7 +48,7 @@ class SnapshotReading:
 
     @property
     def rows(self) -> int:
-        """How many rows are read so far; another thread may ask."""
+        """Return how many rows are read so far; another thread may ask."""
         return self._spooler.rows
 
     def spool(self) -> SpooledRows:
@@ -95,7 +95,7 @@ class SnapshotReading:
         return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """What the feed states under these keys, one by one. A statement's key is the fingerprint's.
+        """Return what the feed states under these keys, one by one. A statement's key is the fingerprint's.
 
         Records of one key follow each other, each as a statement of its own, in their order.
         """

@@ -1,4 +1,4 @@
-"""What a run would come to, worked out in the transaction of a dry run, which is rolled back (docs/push.md)."""
+"""The outcome of a run, worked out in the transaction of a dry run, which is rolled back (docs/push.md)."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.model import PushInput, Run
 from domain.runs.usecases.chunking import Feed, Portion, Reconciliation
-from domain.runs.usecases.execution import known_to, order_of
+from domain.runs.usecases.execution import known_to, order_of, unheard
 from domain.runs.usecases.guarding import ShrinkRefused, refuse_shrink
 from domain.runs.usecases.spooling import ProblemLog
 from domain.sources.model import Source
@@ -58,7 +58,7 @@ class _Within:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What came of it so far."""
+    """The events, counts, problems and warnings so far."""
 
     events: list[Event] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -116,7 +116,7 @@ class Rehearsal:
                         order = order_of(attempt, source, path, await known_to(tx, attempt), limit)
                         with suppress(StockSheet):
                             async with self.readers.open(order) as reader:
-                                spooled = await reader.spool(_unheard)
+                                spooled = await reader.spool(unheard)
                                 feed = Feed(_Within(tx), tx.tenant, tx.context, source, attempt.stream, reader, spooled)
                                 await _carry_out(tx, feed, attempt, outcome, whole=whole, limit=limit)
                             break
@@ -163,10 +163,6 @@ async def _carry_out(tx: Tx, feed: Feed, run: Run, outcome: _Outcome, *, whole: 
         outcome.events += reconciler.events
         outcome.counts.update(reconciler.counts)
         outcome.counts["unchanged"] += diff.unchanged
-
-
-async def _unheard(_rows: int) -> None:
-    """Nobody waits to hear how far it is."""
 
 
 def _told(tx: Tx, run: Run, outcome: _Outcome) -> Run:

@@ -112,7 +112,7 @@ class Kits:
     _called_parts: set[str] = field(default_factory=set)
 
     def noting(self, plan: ReadPlan) -> Callable[[str, Sequence[Any]], None] | None:
-        """What is to be told of each row of a sheet; None for one that neither lists parts nor says which rows are."""
+        """Return what is to be told of each row of a sheet; None for one that neither lists parts nor says which rows are."""
         if not plan.components and plan.is_part is None:
             return None
 
@@ -133,12 +133,12 @@ class Kits:
         self._wanted.update(codes)
 
     def seeks(self, plan: ReadPlan, key: str) -> bool:
-        """Whether the rows of a key have to be looked at once more."""
+        """Return whether the rows of a key have to be looked at once more."""
         return plan.grouped or key in self._wanted or key in self._called_parts
 
     @property
     def waiting(self) -> bool:
-        """Whether there is anything to look up."""
+        """Return whether there is anything to look up."""
         return bool(self._wanted or self._called_parts)
 
     def look(self, sheets: Sequence[Sheet], key: str, lines: Sequence[Line]) -> Problem | None:
@@ -161,7 +161,7 @@ class Kits:
         return Problem("title", ProblemKind.MISSING, "", line, None, sheets[table].name)
 
     def _keep(self, own: str, statement: ProductStatement, plan: ReadPlan, rows: Sequence[Any]) -> bool:
-        """Whether the item has a title."""
+        """Return whether the item has a title."""
         variant = next(iter(statement.variants), None)
         own_title = (variant.data.get("title") if variant else None) or statement.data.get("title")
         title = with_subtitle(own_title, statement.data.get("description")) or None
@@ -175,7 +175,7 @@ class Kits:
         return title is not None
 
     def _is_only_part(self, own: str, variant: VariantStatement | None, title: str | None) -> bool:
-        """Whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
+        """Return whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
         if own in self._called_parts:
             return title is None or own in self._wanted
         return title is None and not (variant and _priced(variant))

@@ -1,4 +1,4 @@
-"""What people do with runs: look at them, start one, push records into one."""
+"""Look at runs, start one, have kept data read again, push records into one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class Replayer:
     """domain.mappings.usecases.Replaying, and what stands behind a replay that was asked for."""
 
     def settings(self, source: Source, stream: Stream) -> FeedSettings:
-        """How the source's values are read."""
+        """Return how the source's values are read."""
         return context_of(source, stream)
 
     async def after_mapping(self, tx: Tx, source: Source, mapping: SourceMapping) -> None:
@@ -107,7 +107,7 @@ class RunService:
         return await tx[RunStore].page(page_request, RunFilter(source))
 
     async def days(self, tx: Tx, since: datetime) -> Sequence[RunDay]:
-        """How each source's runs ended, day by day since the moment."""
+        """Return how each source's runs ended, day by day since the moment."""
         return await tx[RunStore].days(since)
 
     async def get(self, tx: Tx, id: str) -> Run:

@@ -37,7 +37,7 @@ class Snapshot:
     validators: Validators = field(default_factory=Validators)
 
     def fetched(self, settings: str, run: Run, before: Fetched | None, now: datetime) -> Fetched:
-        """How it was come by. A server that says that nothing changed need not repeat what it said `before` of it.
+        """Return how it was come by. A server that says that nothing changed need not repeat what it said `before` of it.
 
         What a run reads that fetches nothing is as old as it was.
         """

@@ -63,7 +63,7 @@ class ProblemLog:
 
     @property
     def room(self) -> int:
-        """How many more are kept word by word."""
+        """Return how many more are kept word by word."""
         return max(0, KEPT_PROBLEMS - len(self.kept))
 
     def add(self, problem: Problem) -> None:
@@ -82,7 +82,7 @@ class Crowding:
         self._thinned: dict[str, RowsLeftOut] = {}
 
     def refuses(self, key: str, weight: int) -> bool:
-        """Whether one more row of the key, in such a bucket, is too much."""
+        """Return whether one more row of the key, in such a bucket, is too much."""
         before = self._weights.get(key)
         if before is None and len(self._weights) >= _MOST_KEYS:
             return False
@@ -179,7 +179,7 @@ class RowSpooler:
                 yield table, key, line, number[0] if number else 0, cells
 
     def is_absent(self, key: str) -> bool:
-        """Whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
+        """Return whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
         return key in self.kits.hidden or key in self.kin.keys
 
     def _left(self) -> int | None:

@@ -75,7 +75,7 @@ class ChunkWriter:
                     if not before.isdisjoint(portion.touches):  # what it rests on has been written since
                         await self._prepare(portion)
                     before = portion.touches
-                await self._write_latest(portion)
+                await self._write(portion)
                 if self.counts["variants_created"] >= self.grown:
                     self.grown = self.counts["variants_created"] * 4
                     beside.append(asyncio.create_task(self.statistics()))
@@ -122,24 +122,20 @@ class ChunkWriter:
         portion.touches = frozenset((*(f"p {key}" for key in reconciler.products), *(f"v {key}" for key in variants)))
         await asyncio.to_thread(reconciliation.apply)
 
-    async def _write_latest(self, portion: Portion) -> None:
-        """Write a portion; one that rests on what was merged or unmerged since is reconciled anew before."""
+    async def _write(self, portion: Portion) -> None:
+        """Write a portion in one transaction; one that rests on what was merged or unmerged since is reconciled anew before.
+
+        Raises LeaseLost, whatever it stumbles over, when another worker has the job by now.
+        """
         while True:
             try:
-                return await self._write_portion(portion)
+                return await self._written(portion)
             except _Merged:
                 await self._prepare(portion)
-
-    async def _write_portion(self, portion: Portion) -> None:
-        """One transaction. Raises LeaseLost, whatever it stumbles over, when another worker has the job by now."""
-        try:
-            await self._written(portion)
-        except _Merged:
-            raise
-        except Exception:
-            async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
-                await tx[JobStore].hold(self.job, self.lease)
-            raise
+            except Exception:
+                async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
+                    await tx[JobStore].hold(self.job, self.lease)
+                raise
 
     async def _written(self, portion: Portion) -> None:
         async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:

@@ -129,7 +129,7 @@ class EndpointQueue:
 
     @property
     def key(self) -> tuple[Tenant, str]:
-        """Whose endpoint it is, and which."""
+        """Return whose endpoint it is, and which."""
         return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
@@ -285,7 +285,7 @@ class EndpointQueue:
     # What is sent
 
     def is_head(self, item: Item) -> bool:
-        """Whether nothing of its subject goes before it."""
+        """Return whether nothing of its subject goes before it."""
         waiting = self._subjects.get(item.delivery.subject)
         return waiting is not None and waiting[0] is item
 
@@ -299,7 +299,7 @@ class EndpointQueue:
             self._ready.append(item)
 
     def next(self) -> Item | None:
-        """What to send now, if anything may be sent; it counts as being sent until its attempt has ended."""
+        """Return what to send now, if anything may be sent; it counts as being sent until its attempt has ended."""
         while self._ready and self._in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
             item = self._ready.popleft()
             item.ready = False
@@ -364,11 +364,11 @@ class EndpointQueue:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Whether anything is to be recorded, now or when it is a little older."""
+        """Return whether anything is to be recorded, now or when it is a little older."""
         return bool(self._changed or self._fresh)
 
     def unrecorded(self, older_than: float) -> list[Snapshot]:
-        """What the store should learn now: what attempts changed, and what was taken in before that moment."""
+        """Return what the store should learn now: what attempts changed, and what was taken in before that moment."""
         while self._fresh and self._fresh[0].taken < older_than:
             item = self._fresh.popleft()
             if not item.recorded and self._items.get(item.delivery.id) is item:

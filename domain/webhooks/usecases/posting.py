@@ -172,7 +172,7 @@ class Posting:
         }
 
     async def _body(self, subscriber: Subscriber, item: Item) -> bytes | None:
-        """What is sent: once more what was sent before, or the events' own; None when they are no longer kept."""
+        """Return what is sent: once more what was sent before, or the events' own; None when they are no longer kept."""
         delivery = item.delivery
         if delivery.body is not None:
             return delivery.body

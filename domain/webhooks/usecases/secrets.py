@@ -35,7 +35,7 @@ class FormerSecrets:
     vault: Vault
 
     async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
-        """What of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
+        """Return what of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
         sealed = await tx[WebhookStore].secrets(endpoint.id)
         if sealed is None:
             return None
@@ -60,7 +60,7 @@ class FormerSecrets:
             await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
-        """What was kept beside the audit entry. Raises UndoUnavailable."""
+        """Return what was kept beside the audit entry. Raises UndoUnavailable."""
         sealed = await tx[AuditLog].kept(entry)
         try:
             kept = self.vault.open(sealed, entry) if sealed else None

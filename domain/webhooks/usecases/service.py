@@ -1,4 +1,4 @@
-"""What people do with webhook endpoints and deliveries, and what the service does to endpoints that no longer answer."""
+"""Manage webhook endpoints and deliveries, and disable endpoints that no longer answer."""
 
 import base64
 import secrets
