@@ -337,13 +337,12 @@ class RunDay:
 
 
 def days_of(runs: Iterable[Run]) -> list[RunDay]:
-    """The days of these runs that ended, those that read no feed apart; by source and day."""
-    good: Counter[tuple[str, date]] = Counter()
-    bad: Counter[tuple[str, date]] = Counter()
-    for run in runs:
-        if run.trigger not in BESIDE:
-            counter = {RunStatus.SUCCEEDED: good, RunStatus.FAILED: bad}.get(run.status)
-            if counter is not None:
-                counter[run.source, run.created_at.astimezone(UTC).date()] += 1
-    keys = sorted({*good, *bad})
-    return [RunDay(source, day, good[source, day], bad[source, day]) for source, day in keys]
+    """Return the days of these runs that ended, those that read no feed apart; by source and day."""
+    counts = Counter(
+        (run.source, run.created_at.astimezone(UTC).date(), run.status)
+        for run in runs
+        if run.trigger not in BESIDE and run.status in CONCLUDED
+    )
+    days = sorted({(source, day) for source, day, _ in counts})
+    succeeded, failed = RunStatus.SUCCEEDED, RunStatus.FAILED
+    return [RunDay(*day, counts[*day, succeeded], counts[*day, failed]) for day in days]

@@ -1,4 +1,4 @@
-"""Families among items that share no key: found while rows are put aside, and brought under one key once all are there."""
+"""Relations of rows with different keys: families of items that share no key, and sets with their parts."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -148,7 +148,10 @@ class Kits:
             plan = sheets[table].plan
             assert plan is not None
             rows = [(line, cells) for number, line, cells in lines if number == table]
-            for own, mine in _by_own_key(plan, key, rows).items():
+            by_own_key: dict[str, list[tuple[int, Any]]] = {}
+            for row in rows:
+                by_own_key.setdefault((plan.grouped and plan.variant_key(row[1])) or key, []).append(row)
+            for own, mine in by_own_key.items():
                 if own in self._wanted or own in self._called_parts:
                     statement, _ = normalise(Group(key, mine, sheets[table].name), plan)
                     titled |= self._keep(own, statement, plan, mine)
@@ -178,7 +181,8 @@ class Kits:
         """Return whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
         if own in self._called_parts:
             return title is None or own in self._wanted
-        return title is None and not (variant and _priced(variant))
+        offers = variant.offers if variant else ()
+        return title is None and not any(name in offer.data for offer in offers for name in _OWN_PRICES)
 
     def rename(self, keys: Mapping[str, str]) -> None:
         """Sets that have become variants of a product are known by its key."""
@@ -217,16 +221,3 @@ class Kits:
         if self.crowded:
             detail = f"The feed has more than {_MOST_SETS:,} sets or {_MOST_PARTS:,} parts; the others' rows are not looked up."
             yield Problem("components", ProblemKind.TOO_LONG, detail)
-
-
-def _priced(variant: VariantStatement) -> bool:
-    return any(name in offer.data for offer in variant.offers for name in _OWN_PRICES)
-
-
-def _by_own_key(plan: ReadPlan, key: str, rows: Sequence[tuple[int, Any]]) -> dict[str, list[tuple[int, Any]]]:
-    if not plan.grouped:
-        return {key: list(rows)}
-    found: dict[str, list[tuple[int, Any]]] = {}
-    for row in rows:
-        found.setdefault(plan.variant_key(row[1]) or key, []).append(row)
-    return found
