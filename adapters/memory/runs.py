@@ -7,8 +7,20 @@ from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
-from domain.runs.days import MOST_RUNS, RunDay, days_of
-from domain.runs.model import BESIDE, CONCLUDED, OPEN, QUEUEING, NewestRun, Run, RunStatus, RunTrigger, newest_first
+from domain.runs.model import (
+    BESIDE,
+    CONCLUDED,
+    MOST_RUNS,
+    OPEN,
+    QUEUEING,
+    NewestRun,
+    Run,
+    RunDay,
+    RunStatus,
+    RunTrigger,
+    days_of,
+    newest_first,
+)
 
 
 def _claim(run: Run) -> tuple[str, str] | None:

@@ -11,7 +11,6 @@ from adapters.memory.table import Table, Transaction
 from domain.changes.model import FeedPosition
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
-from domain.webhooks.forecasting import peak_per_minute, posts
 from domain.webhooks.model import (
     Delivery,
     DeliveryFilter,
@@ -20,8 +19,9 @@ from domain.webhooks.model import (
     Forecast,
     Recovery,
     SealedSecrets,
+    matches,
 )
-from domain.webhooks.subscription import matches
+from domain.webhooks.payload import peak_per_minute, posts
 from ports.signals import Channel, Signal
 
 

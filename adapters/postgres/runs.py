@@ -10,14 +10,15 @@ from domain.catalogue.model import Stream
 from domain.exports.model import OPEN as OPEN_EXPORTS
 from domain.exports.model import Export, ExportStatus
 from domain.kernel.tenancy import Tenant
-from domain.runs.days import MOST_RUNS, RunDay
 from domain.runs.model import (
     CONCLUDED,
+    MOST_RUNS,
     OPEN,
     CheckInput,
     NewestRun,
     PushInput,
     Run,
+    RunDay,
     RunStatus,
     RunTrigger,
     UploadInput,

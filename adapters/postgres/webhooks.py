@@ -10,9 +10,12 @@ from adapters.postgres.table import Spread, Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
 from domain.kernel.paging import Page, PageRequest
-from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     EVERY_TYPE,
+    FILED,
+    OF_A_SOURCE,
+    ON_REQUEST,
+    WEBHOOKS_ONLY,
     Delivery,
     DeliveryFilter,
     DeliveryStatus,
@@ -24,7 +27,7 @@ from domain.webhooks.model import (
     SealedSecrets,
     shard_of,
 )
-from domain.webhooks.subscription import FILED, OF_A_SOURCE, ON_REQUEST, WEBHOOKS_ONLY
+from domain.webhooks.payload import posts
 from ports.signals import Signal
 
 CHANNEL: Final = "joinery_webhooks"

@@ -1,4 +1,4 @@
-"""Who reads the event log, and what of it (docs/conventions.md#licences)."""
+"""Positions, bounds and batches of event logs, and the views of their readers (docs/conventions.md#licences)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class View:
 
     @property
     def of_network(self) -> bool:
-        """Whether licences decide what is seen."""
+        """Return whether licences decide what is seen."""
         return self.log != self.tenant
 
 
@@ -70,7 +70,7 @@ class FeedPosition:
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """What of it changes as a reader goes on: position, and the network's epoch and position."""
+        """Return what of it changes as a reader goes on: position, and the network's epoch and position."""
         return self.own.position, self.network.epoch, self.network.position
 
     def behind(self, event: LoggedEvent) -> "FeedPosition":
@@ -105,7 +105,7 @@ class LogBounds:
         return LogPosition(self.epoch, self.low)
 
     def nearest(self, position: LogPosition) -> LogPosition:
-        """Where one goes on who was at that position, and may hear again of what the log has lost and learnt anew."""
+        """Return where one goes on who was at that position, and may hear again of what the log has lost and learnt anew."""
         kept = self.last if position.epoch in (0, self.epoch) else min(self.began, self.last)
         return LogPosition(self.epoch, max(self.low, min(position.position, kept)))
 
@@ -114,7 +114,7 @@ class LogBounds:
         return position if position.epoch else LogPosition(self.epoch, position.position, position.time)
 
     def holds(self, position: LogPosition) -> bool:
-        """Whether one can go on from there without missing anything."""
+        """Return whether one can go on from there without missing anything."""
         if not self.low <= position.position <= self.last:
             return False
         if position.position == 0:
@@ -124,7 +124,7 @@ class LogBounds:
         return not position.differs(self.end)
 
     def beyond(self, position: LogPosition) -> bool:
-        """Whether a position of this very epoch lies beyond the end, so that the log must have lost something."""
+        """Return whether a position of this very epoch lies beyond the end, so that the log must have lost something."""
         return position.epoch == self.epoch and position.position > self.last
 
 
@@ -138,11 +138,11 @@ class EventFilter:
 
     @property
     def narrow(self) -> bool:
-        """Whether it may leave out so much that finding anything takes a long look."""
+        """Return whether it may leave out so much that finding anything takes a long look."""
         return self.types is not None or self.catalogues is not None
 
     def matches(self, event: LoggedEvent) -> bool:
-        """Whether the event is asked for."""
+        """Return whether the event is asked for."""
         if not self.everything and event.type in OFF_THE_FEED:
             return False
         if self.types is not None and event.type not in self.types:
@@ -191,7 +191,7 @@ class ChangePage:
 
     @property
     def full(self) -> bool:
-        """Whether it has come to as many bytes as a page may have."""
+        """Return whether it has come to as many bytes as a page may have."""
         return sum([len(body) for body in self.bodies]) >= CHANGES_BYTES
 
     @property

@@ -47,11 +47,11 @@ class EventReader(Protocol):
     """
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        """How far these logs go now; those that cannot be asked now are left out. Raises Unavailable if that is all."""
+        """Return how far these logs go now; those that cannot be asked now are left out. Raises Unavailable if that is all."""
         ...
 
     async def confirmed(self, log: Tenant) -> LogBounds:
-        """How far one log goes, asked as its own tenant: of a log that has moved, where it is by now. Raises Unavailable.
+        """Return how far one log goes, asked as its own tenant: of a log that has moved, where it is by now. Raises Unavailable.
 
         Whoever concludes from bounds that something was lost must have asked so.
         """
@@ -66,7 +66,7 @@ class EventReader(Protocol):
         ...
 
     async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
-        """What licences show these tenants of the events of a network's log between the positions."""
+        """Return what licences show these tenants of the events of a network's log between the positions."""
         ...
 
     async def page(
@@ -117,7 +117,7 @@ class EventReader(Protocol):
         ...
 
     async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
-        """How many of the tenant's own events behind the position, told since the moment, there are of each type."""
+        """Return how many of the tenant's own events behind the position, told since the moment, there are of each type."""
         ...
 
 

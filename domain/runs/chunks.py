@@ -1,4 +1,4 @@
-"""How a feed's rows fall into buckets by a hash of their key, and buckets that follow each other into chunks."""
+"""Rows of a feed fall into buckets by a hash of their key, and buckets that follow each other into chunks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -18,12 +18,12 @@ _FINE: Final = 0xFFF
 
 
 def bucket_count(size: int, *, packed: bool) -> int:
-    """How many buckets a snapshot of `size` bytes is put aside in; packed ones hold about six times as much."""
+    """Return how many buckets a snapshot of `size` bytes is put aside in; packed ones hold about six times as much."""
     return max(1, min(MOST_BUCKETS, -(-size * (6 if packed else 1) // BUCKET_BYTES)))
 
 
 def spool_room(size: int, *, packed: bool) -> int:
-    """How many bytes of rows may be put aside of a snapshot of `size` bytes.
+    """Return how many bytes of rows may be put aside of a snapshot of `size` bytes.
 
     Honest feeds take up to ten times their size (an empty cell is a comma there, and `null,` here); one whose header has
     two thousand columns and whose rows have two takes hundreds.
@@ -85,5 +85,5 @@ def portions_of(weights: Mapping[str, int], most: int) -> list[list[str]]:
 
 
 def shape_of(chunks: Sequence[range], buckets: int, stream: Stream) -> str:
-    """How a snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
+    """Return how a snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
     return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"

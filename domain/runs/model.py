@@ -1,8 +1,9 @@
 """A run and the states it goes through (docs/conventions.md#run)."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 from typing import Final
 
 from domain.catalogue.model import Stream
@@ -97,6 +98,8 @@ SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10
 """How often a run waits for a busy source before it fails; turns at its host are none of these."""
+TRIES: Final = 8
+"""How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 DEATHS: Final = 3
 """How many attempts in a row may end without a word before the run fails."""
 KEPT_PROBLEMS: Final = 1000
@@ -229,28 +232,28 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether the source's whole catalogue is there, so that what is not stated is gone."""
+        """Return whether the source's whole catalogue is there, so that what is not stated is gone."""
         if isinstance(self.input, CheckInput):
             return False
         return not isinstance(self.input, PushInput) or self.input.complete
 
     @property
     def waited_out(self) -> bool:
-        """Whether the run has waited often enough."""
+        """Return whether the run has waited often enough."""
         return self.waits >= WAITS
 
     @property
     def is_being_read(self) -> bool:
-        """Whether an attempt has begun to read the feed and has not ended."""
+        """Return whether an attempt has begun to read the feed and has not ended."""
         return self.status == RunStatus.RUNNING and self.stage != RunStage.FETCH
 
     @property
     def hopeless(self) -> bool:
-        """Whether so many attempts have died that another one would, too."""
+        """Return whether so many attempts have died that another one would, too."""
         return self.deaths >= DEATHS
 
     def fetched_under(self, settings: str, checked_at: datetime | None = None) -> Fetched | None:
-        """How the snapshot was come by, unless the settings it is read with are others.
+        """Return how the snapshot was come by, unless the settings it is read with are others.
 
         Of a run that began before the stock of one of the source's items was asked for apart (`checked_at`), nothing: its feed
         must be read again, whether it is the same or not, for that what it states of the item counts again.
@@ -260,7 +263,7 @@ class Run:
 
     @property
     def was_refused(self) -> bool:
-        """Whether the shrink guard stopped it."""
+        """Return whether the shrink guard stopped it."""
         return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
 
     def over(self, read: "Run") -> "Run":
@@ -314,6 +317,32 @@ class StartRun:
 
 
 def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
-    """What may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
+    """Return what may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
     waits = asking if asking and (good is None or asking.id > good.id) else None
     return [run for run in (waits, good) if run is not None]
+
+
+MOST_RUNS: Final = 20_000
+"""The newest runs that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDay:
+    """One source's runs of one day (UTC), by when they were queued: how many went well and how many failed."""
+
+    source: str
+    day: date
+    succeeded: int
+    failed: int
+
+
+def days_of(runs: Iterable[Run]) -> list[RunDay]:
+    """Return the days of these runs that ended, those that read no feed apart; by source and day."""
+    counts = Counter(
+        (run.source, run.created_at.astimezone(UTC).date(), run.status)
+        for run in runs
+        if run.trigger not in BESIDE and run.status in CONCLUDED
+    )
+    days = sorted({(source, day) for source, day, _ in counts})
+    succeeded, failed = RunStatus.SUCCEEDED, RunStatus.FAILED
+    return [RunDay(*day, counts[*day, succeeded], counts[*day, failed]) for day in days]

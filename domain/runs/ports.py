@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.catalogue.model import Stream
-from domain.runs.days import RunDay
-from domain.runs.model import NewestRun, Run
+from domain.runs.model import NewestRun, Run, RunDay
 from ports.unit_of_work import Store
 
 
@@ -38,7 +37,7 @@ class RunStore(Store[Run], Protocol):
         ...
 
     async def days(self, since: datetime) -> Sequence[RunDay]:
-        """How the runs of each source ended on each day (UTC) since the moment, among the newest MOST_RUNS runs."""
+        """Return how the runs of each source ended on each day (UTC) since the moment, among the newest MOST_RUNS runs."""
         ...
 
     async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:

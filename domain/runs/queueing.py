@@ -1,16 +1,21 @@
-"""How a run comes to be: when its source is due, the row, the job that carries it out, and its audit entry."""
+"""Queue runs: the row, the job that carries it out, its audit entry, and when its source is due."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
 from domain.jobs.model import NewJob
+from domain.jobs.ports import JobStore
+from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import CheckInput, PushInput, Run, RunStatus, RunTrigger, UploadInput
+from domain.runs.ports import RunStore
 from domain.sources.model import Source
+from ports.unit_of_work import Tx
 
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
@@ -37,17 +42,23 @@ def queued(
     input: UploadInput | PushInput | CheckInput | None = None,
     accept_shrink: bool = False,
 ) -> Run:
-    """A new run that waits for a worker."""
-    return Run(
-        id=new_id("run"),
-        source=source,
-        trigger=trigger,
-        stream=stream,
-        status=RunStatus.QUEUED,
-        created_at=now,
-        input=input,
-        accept_shrink=accept_shrink,
-    )
+    """Return a new run that waits for a worker."""
+    run = Run(new_id("run"), source, trigger, stream, RunStatus.QUEUED, now)
+    return replace(run, input=input, accept_shrink=accept_shrink)
+
+
+async def enqueue(tx: Tx, run: Run) -> Run:
+    """Keep a new run with its job and its audit entry. Raises Conflict while another run of the stream is open."""
+    await tx[RunStore].add(run)
+    await tx[JobStore].add(execution(run, tx.tenant))
+    await tx[AuditLog].add(started(run))
+    return run
+
+
+async def refuse_open(tx: Tx, source: str, stream: Stream | None = None) -> None:
+    """Raise Conflict while a run of the source, of that stream or of any, is open."""
+    if run := await tx[RunStore].open(source, stream):
+        raise Conflict(f"The run {run.id} of this source is {run.status}; wait until it has ended.")
 
 
 def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool | None, jitter: float) -> Source:

@@ -1,4 +1,4 @@
-"""How a source's tables are read, and what tells one way of reading them from another."""
+"""Reading a source's tables: its settings, and salts that tell one reading from another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -34,7 +34,7 @@ class Sheet:
 
 
 def context_of(source: Source, stream: Stream) -> FeedSettings:
-    """How the source's values are to be read."""
+    """Return how the source's values are to be read."""
     config = source.config
     currency = config.get("currency")
     return FeedSettings(
@@ -71,7 +71,7 @@ def places_of(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:
 
 
 def is_stock_sheet(mapping: HeaderMapping) -> bool:
-    """Whether the columns state stock and give the items no name."""
+    """Return whether the columns state stock and give the items no name."""
     fields = {column.field for column in mapping.columns}
     return bool(fields & {"quantity", "availability"}) and not fields & {"title", "description", "variant_title"}
 
@@ -94,7 +94,7 @@ def _headers(table: ReadTable) -> str:
 
 
 def columns_of(tables: ReadTables) -> tuple[RunColumn, ...]:
-    """What the columns were read as, sheet by sheet in the feed's order; the first that a run tells of."""
+    """Return what the columns were read as, sheet by sheet in the feed's order; the first that a run tells of."""
     told: list[RunColumn] = []
     for table in tables.first:
         sheet = table.sheet[:200] if table.sheet else None

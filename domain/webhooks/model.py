@@ -1,8 +1,9 @@
 """Webhook endpoints and deliveries, and from which state to which they go (docs/conventions.md#deliveries)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Annotated, Final
 
 from domain.audit.model import Audited
@@ -282,7 +283,7 @@ class Delivery:
 
     @classmethod
     def of(cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None) -> "Delivery":
-        """What an event becomes for an endpoint."""
+        """Return what an event becomes for an endpoint."""
         return cls(
             new_id("dlv"), endpoint, event.id, event.type, event.subject, (event.position,), DeliveryStatus.PENDING, at,
             next_attempt_at=next_attempt_at, network=event.of_network,
@@ -290,12 +291,12 @@ class Delivery:
 
     @property
     def position(self) -> int:
-        """Where in the log the latest event stands; 0 for a test."""
+        """Return where in the log the latest event stands; 0 for a test."""
         return self.positions[-1] if self.positions else 0
 
     @property
     def is_open(self) -> bool:
-        """Whether it is on its way."""
+        """Return whether it is on its way."""
         return self.status in OPEN
 
     def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
@@ -330,7 +331,7 @@ class Delivery:
         return replace(self, status=DeliveryStatus.FAILED, next_attempt_at=None, completed_at=at)
 
     def merged(self, stored: "Delivery | None", *, enabled: bool, at: datetime) -> "Delivery":
-        """What is kept when this is reported: `attempts` are those since the last report, a body is never taken away.
+        """Return what is kept when this is reported: `attempts` are those since the last report, a body is never taken away.
 
         What is finished in store stays so, unless this succeeded; of an endpoint that is not enabled nothing is open.
         """
@@ -387,7 +388,7 @@ class Forecast:
 
 
 def shard_of(endpoint: str) -> int:
-    """Which of the SHARDS an endpoint belongs to: its id's last characters are random."""
+    """Return which of the SHARDS an endpoint belongs to: its id's last characters are random."""
     return sum(map(ord, endpoint[-6:])) % SHARDS
 
 
@@ -409,3 +410,115 @@ def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
         raise Unprocessable.of("url", "invalid_value", detail)
     if reason := refusal(url, allowed, PORTS if livemode else None):
         raise Unprocessable.of("url", "invalid_value", f"{reason} {_WITHOUT}")
+
+
+TIMEOUT: Final = 15.0
+"""Seconds within which a 2xx answer is a success."""
+DELAYS: Final = (
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=14),
+    timedelta(hours=14),
+)
+"""What each failed attempt waits for the next: eleven attempts over about 2.9 days."""
+FAILING_FOR: Final = timedelta(hours=72)
+"""An endpoint whose attempts have failed for so long, without a success, is disabled."""
+LONGEST_ASKED: Final = DELAYS[-1]
+"""A receiver may ask for no longer a pause than the schedule's own longest."""
+ASKS: Final = frozenset({429, 502, 504})
+"""Statuses whose Retry-After is obeyed."""
+GONE: Final = 410
+ABORT: Final = ("webhook-delivery", "abort-message")
+
+
+def judge(
+    failure: AttemptFailure | None,
+    status: int | None,
+    headers: Mapping[str, str],
+    tries: int,
+    now: datetime,
+    delays: Sequence[timedelta] = DELAYS,
+) -> Verdict:
+    """The verdict on the `tries`-th attempt of a schedule (from 1). `headers` have lower-case names."""
+    if status is not None and 200 <= status < 300:
+        return Verdict(DeliveryStatus.SUCCEEDED)
+    if status is not None:
+        failure = AttemptFailure.REDIRECT if 300 <= status < 400 else AttemptFailure.HTTP_STATUS
+    if status == GONE:
+        return Verdict(DeliveryStatus.FAILED, failure, gone=True)
+    if headers.get(ABORT[0], "").strip().lower() == ABORT[1]:
+        return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED)
+    if tries > len(delays):
+        return Verdict(DeliveryStatus.FAILED, failure)
+    asked = asked_pause(headers.get("retry-after"), now) if status in ASKS else None
+    return Verdict(DeliveryStatus.PENDING, failure, now + (delays[tries - 1] if asked is None else asked))
+
+
+def asked_pause(text: str | None, now: datetime) -> timedelta | None:
+    """Return how long a Retry-After (RFC 9110 §10.2.3) asks to wait, seconds or an HTTP date; None for none or nonsense."""
+    text = (text or "").strip()
+    if text.isascii() and text.isdigit():
+        return min(timedelta(seconds=int(text[:9])), LONGEST_ASKED)
+    try:
+        moment = parsedate_to_datetime(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return min(max(moment - now, timedelta()), LONGEST_ASKED)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def is_failing(failing_since: datetime | None, now: datetime) -> bool:
+    """Return whether an endpoint whose attempt has just failed is to be disabled."""
+    return failing_since is not None and now - failing_since >= FAILING_FOR
+
+
+def disabled_for(verdict: Verdict, failing_since: datetime | None, now: datetime) -> DisabledReason | None:
+    """Why an endpoint is disabled after an attempt with that verdict; None for one that is not."""
+    if verdict.gone:
+        return DisabledReason.GONE
+    if verdict.status != DeliveryStatus.SUCCEEDED and is_failing(failing_since, now):
+        return DisabledReason.FAILING
+    return None
+
+
+FILED: Final = ("product.", "variant.", "offer.")
+OF_A_SOURCE: Final = ("offer.", "source.")
+ON_REQUEST: Final = frozenset(name for name, entry in TYPES.items() if not entry.channels)
+WEBHOOKS_ONLY: Final = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[name].channels)
+
+
+def matches_type(endpoint: Endpoint, type: str) -> bool:
+    """Return whether the endpoint subscribes to the type; `*` is every type but those sent on request alone."""
+    if EVERY_TYPE in endpoint.event_types:
+        return type not in ON_REQUEST
+    return type in endpoint.event_types
+
+
+def narrowed_by_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
+    """Return whether `matches` looks at where the event's product is filed."""
+    return bool(endpoint.filters.categories) and event.type.startswith(FILED)
+
+
+def matches(endpoint: Endpoint, event: LoggedEvent, filed: bool) -> bool:
+    """Return whether the event goes to the endpoint. `filed`: its product is filed under or below a wanted category.
+
+    Sources narrow offers and events of sources themselves; categories narrow products, variants and offers;
+    catalogues narrow everything that has to do with one. Types that only webhooks carry are narrowed by type alone.
+    """
+    if not matches_type(endpoint, event.type):
+        return False
+    if event.type in WEBHOOKS_ONLY:
+        return True
+    filters = endpoint.filters
+    if filters.catalogues and event.catalogue not in filters.catalogues:
+        return False
+    if filters.sources and event.type.startswith(OF_A_SOURCE) and event.source not in filters.sources:
+        return False
+    return filed or not narrowed_by_category(endpoint, event)

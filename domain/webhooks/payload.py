@@ -1,6 +1,7 @@
-"""What of an event is sent: thin, whole, with its object, or several events of one subject as one (delivery rule 7)."""
+"""Payloads of events: thin, whole, with their object, or several events of one subject as one (delivery rule 7)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.events.model import OFF_THE_FEED, omitted
@@ -18,7 +19,7 @@ NOUNS: Final = ("product", "variant", "offer")
 
 
 def combinable(earlier: str, later: str) -> bool:
-    """Whether an event of the one type and a later one of the other, about one subject, can be combined into one.
+    """Return whether an event of the one type and a later one of the other, about one subject, can be combined into one.
 
     What was made and what was changed can; everything that is news by itself (merged, published, discontinued, the
     health of a source, what only webhooks carry) is sent by itself.
@@ -136,3 +137,34 @@ def _put(target: dict[str, Any], path: Sequence[str], value: Any) -> None:
         target.pop(name, None)
     else:
         target[name] = value
+
+
+Happening = tuple[str, str, datetime]
+"""Of one event: subject, type, time."""
+
+
+def posts(events: Iterable[Happening], window: int) -> int:
+    """Return how many POSTs; `events` subject by subject, each subject's oldest first, `window` in seconds.
+
+    A POST waits the window from its first event on and takes in what follows meanwhile, until something does not
+    combine with it.
+    """
+    count = 0
+    waiting: tuple[str, str, datetime] | None = None
+    for subject, type, time in events:
+        if waiting and waiting[0] == subject and time < waiting[2] and combinable(waiting[1], type):
+            kind = waiting[1] if waiting[1].endswith(".created") else type
+            waiting = (subject, kind, waiting[2])
+        else:
+            count += 1
+            waiting = (subject, type, time + timedelta(seconds=window))
+    return count
+
+
+def peak_per_minute(times: Iterable[datetime]) -> int:
+    """The most of them in one minute of the clock."""
+    minutes: dict[datetime, int] = {}
+    for time in times:
+        minute = time.replace(second=0, microsecond=0)
+        minutes[minute] = minutes.get(minute, 0) + 1
+    return max(minutes.values(), default=0)

@@ -23,7 +23,7 @@ class WebhookStore(Protocol):
     """In a tenant's transaction. Lists are newest first. Workers are notified of what changes when it commits."""
 
     async def count(self) -> int:
-        """How many endpoints there are; holds off others that are being added until the transaction ends."""
+        """Return how many endpoints there are; holds off others that are being added until the transaction ends."""
         ...
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
@@ -88,7 +88,7 @@ class WebhookStore(Protocol):
         ...
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
-        """What the endpoint would have got since then."""
+        """Return what the endpoint would have got since then."""
         ...
 
 
@@ -118,7 +118,7 @@ class Progress:
     failing: dict[tuple[Tenant, str], datetime | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to record."""
+        """Return whether there is anything to record."""
         return bool(self.deliveries or self.checkpoint or self.succeeded or self.failing)
 
 
@@ -142,11 +142,11 @@ class DeliveryLog(Protocol):
         ...
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        """What was sent for the delivery."""
+        """Return what was sent for the delivery."""
         ...
 
     async def trace(self, tenant: Tenant, run: str) -> str | None:
-        """What the tenant's run was traced as; None when it was not, or is not known."""
+        """Return what the tenant's run was traced as; None when it was not, or is not known."""
         ...
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
@@ -174,11 +174,11 @@ class Shards(Protocol):
         ...
 
     async def surplus(self) -> frozenset[int]:
-        """What this worker holds beyond its fair share, and should `release` once nothing of it is in hand."""
+        """Return what this worker holds beyond its fair share, and should `release` once nothing of it is in hand."""
         ...
 
     async def members(self) -> int:
-        """How many workers take part; asking is not taking part."""
+        """Return how many workers take part; asking is not taking part."""
         ...
 
     async def release(self, shards: frozenset[int]) -> None:
@@ -207,7 +207,7 @@ class DeliveryPlaces(Protocol):
         ...
 
     async def members(self) -> int:
-        """How many workers take part, where most do. Raises Unavailable."""
+        """Return how many workers take part, where most do. Raises Unavailable."""
         ...
 
 

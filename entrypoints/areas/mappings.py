@@ -5,7 +5,7 @@ from typing import Final
 from adapters.wire import mappings as wire
 from domain.mappings.asking import ASK
 from domain.mappings.usecases import MappingAsking, MappingService
-from domain.runs.usecases.replaying import Replayer
+from domain.runs.usecases.service import Replayer
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Tool, Undoing
 

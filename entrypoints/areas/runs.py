@@ -10,14 +10,11 @@ from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.runs.queueing import EXECUTE, REFILE
-from domain.runs.usecases.category_rules import CategoryRuleService
+from domain.runs.usecases.category_rules import CategoryRuleService, Refiling
 from domain.runs.usecases.execution import RunExecution
-from domain.runs.usecases.expiry import BatchExpiry
-from domain.runs.usecases.refiling import Refiling
 from domain.runs.usecases.rehearsal import Rehearsal
-from domain.runs.usecases.scheduling import RunScheduler
+from domain.runs.usecases.scheduling import BatchExpiry, RunScheduler
 from domain.runs.usecases.service import Push, RunService
-from domain.runs.usecases.undoing import take_back
 from domain.sources.model import Ladder
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
@@ -179,7 +176,10 @@ AREA: Final = Area(
             alone=True,
             errors=("conflict", "unprocessable"),
             agent=Tool(approval=True),
-            undo=Undoing("The rules that were changed are as before, and a run files the products by them.", take_back),
+            undo=Undoing(
+                "The rules that were changed are as before, and a run files the products by them.",
+                lambda service, tx, act: service.category_rules.undo(tx, act),
+            ),
         ),
         RUNS.read("Read a run", "How far a reading of a source is, what it did, and what could not be read."),
     ),

@@ -6,7 +6,7 @@ from typing import Final
 from adapters.wire import sources as wire
 from domain.catalogue.model import Stream
 from domain.runs.sheets import context_of
-from domain.runs.usecases.handed_in import HandedIn
+from domain.runs.usecases.snapshots import HandedIn
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
 from entrypoints.dependencies import Dependencies

@@ -8,8 +8,7 @@ from adapters.wire import webhooks as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, enum, id_of, text
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus
-from domain.webhooks.usecases.rotations import Rotations
-from domain.webhooks.usecases.service import WebhookService
+from domain.webhooks.usecases.service import Rotations, WebhookService
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.openapi import WEBHOOKS

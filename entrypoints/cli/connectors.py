@@ -30,8 +30,7 @@ from domain.kernel.tenancy import Tenant
 from domain.probes.usecases.execution import Takable
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
-from domain.runs.chunks import bucket_count, spool_room
-from domain.runs.usecases.execution import size_of
+from domain.runs.usecases.execution import spool_bounds
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.errors import CommandError
 from entrypoints.factories import product_version
@@ -102,7 +101,7 @@ def read(
         raise CommandError(f"There is no file {file}.")
     connectors = load_connectors(NoNetwork())
     currency = currency.lower() if currency else None
-    size, packed = size_of(file)
+    buckets, room = spool_bounds(file)
     with tempfile.TemporaryDirectory(prefix="joinery-read-") as folder:
         order = ReadingOrder(
             snapshot=str(file),
@@ -113,8 +112,8 @@ def read(
             settings=FeedSettings(
                 currency=currency, decimal=decimal, warehouse=warehouse, price_code=price_code, stream=stream
             ),
-            buckets=bucket_count(size, packed=packed),
-            room=spool_room(size, packed=packed),
+            buckets=buckets,
+            room=room,
         )
         spools = partial(FileSpools, limit=_SPOOLED)
         heads, rows = (SnapshotReading(connectors, JsonCodec(), spools, order) for _ in range(2))

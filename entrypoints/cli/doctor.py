@@ -13,7 +13,7 @@ from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
 from domain.kernel.plain import plain
-from domain.runs.usecases.expiry import BatchExpiry
+from domain.runs.usecases.scheduling import BatchExpiry
 from domain.storage.model import Holding
 from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases.sweeping import Orphans, StorageSweeper

@@ -9,7 +9,7 @@ import msgspec
 
 from domain.events.model import LoggedEvent
 from domain.kernel.money import EXPONENTS
-from domain.runs.days import RunDay
+from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
 from entrypoints.console.products import PRICES, price_path

@@ -21,8 +21,7 @@ from domain.people.model import LIFETIME, SignedIn
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import Visitor
 from domain.people.usecases.throttling import Devices, Throttle
-from domain.runs.usecases.excerpting import Excerpting
-from domain.runs.usecases.origins import OriginRows
+from domain.runs.usecases.inspection import Excerpting, OriginRows
 from entrypoints.console.rendering import rendered
 from entrypoints.console.request import LONGEST, ConsoleRequest, FormData, Upload, parse_query
 from entrypoints.console.security import (

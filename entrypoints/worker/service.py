@@ -11,12 +11,10 @@ from domain.jobs.usecases.observing import JobObserver
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
 from domain.runs.queueing import RUN_KINDS
-from domain.runs.usecases.counting import CountedRuns
+from domain.runs.usecases.outcome import CountedRuns
 from domain.webhooks.ports import DeliveryPlace
-from domain.webhooks.usecases.deliverer import Deliverer
-from domain.webhooks.usecases.observing import DeliveryObserver
-from domain.webhooks.usecases.posting import Posting
-from domain.webhooks.usecases.serving import Serving
+from domain.webhooks.usecases.deliverer import Deliverer, Serving
+from domain.webhooks.usecases.posting import DeliveryObserver, Posting
 from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container

@@ -22,10 +22,10 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, DeliveryFilter, DisabledReason, Endpoint, SealedSecrets
 from domain.webhooks.ports import DeliveryLog, Sent, Shards, WebhookStore
-from domain.webhooks.signing import PREFIX
 from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from domain.webhooks.usecases.posting import Posting
+from domain.webhooks.usecases.secrets import PREFIX
 from domain.webhooks.usecases.service import WebhookService
 from tests.support import builders
 from tests.support.backend import Backend

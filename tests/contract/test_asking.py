@@ -19,7 +19,7 @@ from domain.mappings.asking import ASK
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.mappings.ports import MappingStore
 from domain.mappings.usecases import MappingAsking, keep_proposals
-from domain.runs.usecases.replaying import Replayer
+from domain.runs.usecases.service import Replayer
 from domain.sources.ports import SourceStore
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelUsage

@@ -19,8 +19,8 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
 from domain.runs.queueing import REFILE, execution, queued
-from domain.runs.usecases import refiling
-from domain.runs.usecases.refiling import Refiling
+from domain.runs.usecases import category_rules
+from domain.runs.usecases.category_rules import Refiling
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -99,8 +99,8 @@ async def _refiled(backend: Backend, tenant: Tenant, run: Run) -> Run:
 async def test_refiling_writes_what_moves_alone_some_at_a_time(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refiling, "LOOKED_AT", 4)
-    monkeypatch.setattr(refiling, "WRITTEN", 2)
+    monkeypatch.setattr(category_rules, "LOOKED_AT", 4)
+    monkeypatch.setattr(category_rules, "WRITTEN", 2)
     uow = backend.uow
     await add(uow, tenant, *(_product(str(number), "A", "B") for number in range(7)), _product("other", "C"))
     run = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), CHAIRS)))
@@ -134,10 +134,10 @@ async def test_a_run_that_fails_over_and_over_ends(
     await add(backend.uow, tenant, _product("1", "A"))
     run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
-    monkeypatch.setattr(refiling, "LOOKED_AT", "many")  # something that nobody has foreseen
+    monkeypatch.setattr(category_rules, "LOOKED_AT", "many")  # something that nobody has foreseen
     with pytest.raises(Exception):  # noqa: B017  whatever the store says to that
         await Refiling(backend.uow)(job, asyncio.Event())
-    monkeypatch.setattr(refiling, "TRIES", job.attempt)
+    monkeypatch.setattr(category_rules, "TRIES", job.attempt)
     await Refiling(backend.uow)(job, asyncio.Event())
     async with backend.uow.read(tenant) as tx:
         ended = await tx[RunStore].get(run.id)

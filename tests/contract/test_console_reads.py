@@ -18,7 +18,7 @@ from domain.changes.usecases.tailing import LogTailer
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.runs.days import RunDay
+from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from tests.support import builders
 from tests.support.backend import Backend

@@ -13,8 +13,8 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import DisabledReason, Filters, Recovery
 from domain.webhooks.ports import Sent, WebhookStore
-from domain.webhooks.signing import signature
 from domain.webhooks.usecases import endpoint_queue
+from domain.webhooks.usecases.secrets import signature
 from tests.contract.desk import CALL, KEY, Desk, settled, until
 from tests.contract.grants import grant
 from tests.support import builders

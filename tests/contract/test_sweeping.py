@@ -18,7 +18,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput, Run, RunErrorCode
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.usecases.expiry import BatchExpiry
+from domain.runs.usecases.scheduling import BatchExpiry
 from domain.runs.usecases.service import Push, RunService
 from domain.sources.ports import SourceStore
 from domain.storage.keeping import new_snapshot

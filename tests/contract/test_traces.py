@@ -17,7 +17,7 @@ from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
 from domain.webhooks.payload import run_of
 from domain.webhooks.ports import Sent, Subscriber
-from domain.webhooks.usecases.observing import WITHIN, DeliveryObserver
+from domain.webhooks.usecases.posting import WITHIN, DeliveryObserver
 from entrypoints.worker.metrics import WorkerMetrics
 from ports.telemetry import SpanKind
 from tests.support import builders
@@ -116,8 +116,7 @@ async def test_deliveries_are_parts_of_their_run_up_to_a_bound(backend: Backend,
     metrics = WorkerMetrics()
     observer = DeliveryObserver(backend.delivery_log, metrics, backend.tracing)
     for number in range(WITHIN + 1):
-        place = await observer.place(subscriber, body)
-        with observer.attempt(place, subscriber, builders.delivery(subscriber.endpoint.id)) as span:
+        async with observer.attempt(subscriber, builders.delivery(subscriber.endpoint.id), body) as span:
             observer.ended(
                 span, Sent(None, 500) if number == 0 else Sent(None, 200), "http_status" if number == 0 else None, 0.1
             )

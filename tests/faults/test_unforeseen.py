@@ -8,7 +8,7 @@ import pytest
 from dependency_injector import providers
 
 from domain.jobs.model import ClaimedJob
-from domain.runs.usecases.execution import TRIES
+from domain.runs.model import TRIES
 from tests.flows.bench import bench
 from tests.flows.feeds import catalogue, feed_server
 from tests.support.readers import in_process

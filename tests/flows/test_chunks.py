@@ -1,7 +1,6 @@
 """A chunk is prepared while the one before it is written, and comes to what it would have come to after it."""
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ import pytest
 
 from domain.catalogue.model import Stream
 from domain.runs import chunks
-from domain.runs.usecases.writing import ChunkWriter, NormalisedPortion, ReconciledPortion
+from domain.runs.usecases.chunking import Portion
+from domain.runs.usecases.writing import ChunkWriter
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import table
 
@@ -54,13 +54,13 @@ async def _worked(desk: Bench, feeds: list[bytes]) -> tuple[list[Any], list[Any]
 
 def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every chunk rest on something that the one before it touches, so that it is prepared anew behind it."""
-    reconciled = ChunkWriter._reconciled
+    reconcile = ChunkWriter._reconcile
 
-    async def touching(self: ChunkWriter, normalised: NormalisedPortion) -> ReconciledPortion:
-        prepared = await reconciled(self, normalised)
-        return replace(prepared, touches=prepared.touches | {"everything"})
+    async def touching(self: ChunkWriter, portion: Portion) -> None:
+        await reconcile(self, portion)
+        portion.touches |= {"everything"}
 
-    monkeypatch.setattr(ChunkWriter, "_reconciled", touching)
+    monkeypatch.setattr(ChunkWriter, "_reconcile", touching)
 
 
 @pytest.mark.parametrize("bucket_bytes", [100, 1 << 20])
@@ -77,3 +77,21 @@ async def test_what_is_prepared_ahead_is_as_if_it_were_not(
         behind = await _worked(desk, feeds)
     assert len(ahead[0]) > 90
     assert ahead == behind
+
+
+async def test_a_chunk_that_is_reconciled_anew_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reconcile, reconciled = ChunkWriter._reconcile, []
+
+    async def merged_meanwhile(self: ChunkWriter, portion: Portion) -> None:
+        await reconcile(self, portion)
+        reconciled.append(portion)
+        if len(reconciled) == 1:
+            portion.merges -= 1
+
+    rows = [(f"G-{number}", f"S-{number}", "Table", "10", 1) for number in range(20)]
+    async with bench(tmp_path) as desk:
+        first = await desk.read(table(HEADERS, rows), None)
+        monkeypatch.setattr(ChunkWriter, "_reconcile", merged_meanwhile)
+        again = await desk.read(table(HEADERS, [("G-0", "S-0", "Desk", "10", 1), *rows[1:]]), first["source"])
+    assert len(reconciled) == 2
+    assert (again["stats"]["unchanged"], again["stats"]["products_changed"]) == (19, 1)

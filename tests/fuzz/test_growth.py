@@ -34,7 +34,7 @@ from domain.probes import files
 from domain.probes.facts import Response
 from domain.sources.senders import address_of
 from domain.sso.ports import NameRecord, RecordKind
-from domain.webhooks.schedule import asked_pause
+from domain.webhooks.model import asked_pause
 from entrypoints.console.products import marked
 from entrypoints.console.request import parse_cookies, parse_query
 from entrypoints.http import body as json_body

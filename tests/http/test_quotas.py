@@ -15,7 +15,7 @@ from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.storage import MemoryStorageUpkeep
 from domain.orgs.model import Meter, Plan
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.usecases.expiry import BatchExpiry
+from domain.runs.usecases.scheduling import BatchExpiry
 from domain.secrets.keys import SigningKeys, link_key
 from domain.storage.model import OPEN_UPLOADS
 from domain.storage.ports import StorageLedger

@@ -12,7 +12,7 @@ from adapters.memory.webhook_deliveries import MemoryDeliveryLog
 from domain.catalogue import categories
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.posting import signing_keys
-from domain.webhooks.usecases.rotations import Rotations
+from domain.webhooks.usecases.service import Rotations
 from tests.http.fakes import OPERATOR
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 

@@ -17,7 +17,7 @@ from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.matching.index import LANE
 from domain.webhooks.ports import Sent
-from domain.webhooks.usecases.serving import Serving
+from domain.webhooks.usecases.deliverer import Serving
 from entrypoints.container import Container
 from entrypoints.worker.service import deliverer_of
 from tests.http.client import Client

@@ -81,29 +81,30 @@ class ChangesService:
         if after is not None and self._at_known_end(tenant, after):
             return after
         ends = await self._ends(tenant)
-        if after is None:
-            return ends.start
-        await self._refuse_lost(tenant, after.own, ends.own)
-        after = replace(after, own=ends.own.named(after.own))
-        if ends.network is None or ends.network.holds(after.network):
-            return after
-        if not ends.licensed:  # who sees nothing of it has missed nothing
-            return replace(after, network=ends.network.end)
-        await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
-        return after
+        return ends.start if after is None else await self._held(tenant, after, ends)
 
     async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
         """The same, having looked whether the events that it stands behind are those it was given for. Raises CursorExpired.
 
         A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
         """
-        position = await self.start(tenant, after)
         ends = await self._ends(tenant)
-        await self._refuse_lost(tenant, position.own, ends.own)
+        position = await self._held(tenant, after, ends)
         await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
         if ends.network and ends.licensed:
             await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
         return position
+
+    async def _held(self, tenant: Tenant, after: FeedPosition, ends: _Ends) -> FeedPosition:
+        """Return the position with the logs' epochs. Raises CursorExpired where a log has lost what follows it."""
+        await self._refuse_lost(tenant, after.own, ends.own)
+        after = replace(after, own=ends.own.named(after.own))
+        if ends.network is None:
+            return after
+        if not ends.licensed:  # a reader who sees nothing of it has missed nothing
+            return replace(after, network=ends.network.end)
+        await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
+        return replace(after, network=ends.network.named(after.network))
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
         if bounds.holds(after):
@@ -130,12 +131,12 @@ class ChangesService:
         return _Ends(own, await self._high_watermarks.lately(network), licensed=licensed)
 
     def _at_known_end(self, tenant: Tenant, after: FeedPosition) -> bool:
-        """What of the network's log lies beyond, following finds out by itself."""
+        """Whether nothing known of the own log is behind the position; following finds out by itself what the network's has."""
         own = self._high_watermarks.known(tenant)
         return own is not None and after.own == own.end
 
     def _proved_end(self, tenant: Tenant, position: FeedPosition, since: float) -> bool:
-        """Whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
+        """Return whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
         known = self._high_watermarks.known(tenant)
         asked = self._high_watermarks.looked(tenant) >= since
         return asked and known is not None and known.last <= position.own.position
@@ -143,7 +144,7 @@ class ChangesService:
     async def page(
         self, tenant: Tenant, after: FeedPosition | None, limit: int, wanted: EventFilter, *, patient: bool = False
     ) -> ChangePage:
-        """What follows the position, without one from the oldest events kept on. Reads its caller's own writes; not full before the end if little is asked for.
+        """Return what follows the position, without one from the oldest events kept on. Reads its caller's own writes; not full before the end if little is asked for.
 
         `patient` has it look on for a second. Raises CursorExpired.
         """
@@ -151,14 +152,7 @@ class ChangesService:
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
         after = after or ends.start
-        page = ChangePage(after)
-        await self._refuse_lost(tenant, after.own, ends.own)
-        page.position = replace(after, own=ends.own.named(after.own))
-        if ends.network and ends.licensed:
-            await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
-            page.position = replace(page.position, network=ends.network.named(after.network))
-        elif ends.network:
-            page.position = replace(page.position, network=ends.network.end)
+        page = ChangePage(await self._held(tenant, after, ends))
         while True:
             if ends.network and ends.licensed:
                 end = FeedPosition(ends.own.end, ends.network.end)
@@ -238,7 +232,7 @@ class ChangesService:
     async def next(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, seconds: float
     ) -> ChangePage:
-        """What comes after the position, as soon as there is any; an empty page when the time is over.
+        """Return what comes after the position, as soon as there is any; an empty page when the time is over.
 
         Raises CursorExpired.
         """
@@ -251,14 +245,14 @@ class ChangesService:
         return page
 
     async def history(self, tenant: Tenant, products: Collection[str], limit: int = HISTORY) -> History:
-        """What the tenant's own log tells of products, their variants and offers: the newest `limit` events, oldest first."""
+        """Return what the tenant's own log tells of products, their variants and offers: the newest `limit` events, oldest first."""
         ends = await self._high_watermarks.fresh(tenant)
         after = max(ends.low, ends.last - LOOKED)
         events = await self._events.of_products(tenant, products, after, limit)
         return History(events[::-1], whole=after == ends.low and len(events) < limit)
 
     async def counts(self, tenant: Tenant, since: datetime) -> EventCounts:
-        """How many events of each type the tenant's own log tells since the moment, counted among the newest."""
+        """Return how many events of each type the tenant's own log tells since the moment, counted among the newest."""
         ends = await self._high_watermarks.fresh(tenant)
         after = max(ends.low, ends.last - COUNTED)
         found = await self._events.counts(tenant, after, since)

@@ -1,1 +1,1 @@
-"""What runs: the use cases of runs, and the engine that carries one out, stage by stage."""
+"""The use cases of runs, and the engine that carries one out, stage by stage."""

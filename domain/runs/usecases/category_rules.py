@@ -1,17 +1,22 @@
-"""What people do with the rules that file a source's products: look at its paths, and set rules, which files everything anew."""
+"""The rules that file a source's products: its paths are listed, rules are set, and all products are filed anew."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from domain.audit.model import Act
 from domain.audit.ports import AuditLog
 from domain.catalogue import categories
+from domain.catalogue.batch import KeyRange
 from domain.catalogue.category_rules import (
     MOST_PATHS,
     MOST_RULES,
     PATHS_CHARS,
+    CategoryPath,
     CategoryPaths,
     CategoryRules,
     Filing,
@@ -22,17 +27,22 @@ from domain.catalogue.category_rules import (
     listed,
 )
 from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.suggestions import Learned, suggest, words_of
+from domain.catalogue.usecases.writing import write
+from domain.events.model import Event
+from domain.events.ports import EventLog
+from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import Conflict, InvalidRequest, Unavailable, Unprocessable
+from domain.kernel.errors import DomainError, InvalidRequest, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.resource import existing
-from domain.runs.model import Run, RunTrigger
+from domain.runs.model import TRIES, Run, RunError, RunErrorCode, RunStage, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import execution, queued, started
+from domain.runs.queueing import enqueue, queued, refuse_open
 from domain.sources.ports import SourceStore
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
-from ports.unit_of_work import Tx
+from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
 
@@ -86,14 +96,20 @@ class CategoryRuleService:
         found = existing(await tx[SourceStore].get(source, lock=True))
         _refuse(changes)
         found.refuse_unless_runnable()
-        if open_run := await tx[RunStore].open(source):
-            raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
+        await refuse_open(tx, source)
         await _keep(tx, source, changes)
-        run = queued(source, RunTrigger.CATEGORY_RULES, tx.now)
-        await tx[RunStore].add(run)
-        await tx[JobStore].add(execution(run, tx.tenant))
-        await tx[AuditLog].add(started(run))
+        run = await enqueue(tx, queued(source, RunTrigger.CATEGORY_RULES, tx.now))
         return await _paths_and_rules(tx, source), run
+
+    async def undo(self, tx: Tx, act: Act) -> None:
+        """Set the rules to what they were, which files the products anew. Raises what `change` raises."""
+        for _, change in act.changes("category_rules"):
+            rules = dict.fromkeys(_by_path(change.after)) | _by_path(change.before)
+            await self.change(tx, change.id, [RuleChange(path, category) for path, category in rules.items()])
+
+
+def _by_path(recorded: Mapping[str, Any]) -> dict[CategoryPath, str | None]:
+    return {tuple(rule["path"]): rule["category"] for rule in recorded.get("rules", ())}
 
 
 def _refuse(changes: Sequence[RuleChange]) -> None:
@@ -162,6 +178,78 @@ async def _others(tx: Tx, source: str) -> list[CategoryRules]:
 
 
 async def filing_of(tx: Tx, source: str) -> Filing:
-    """What files the source's products now."""
+    """Return what files the source's products now."""
     rules = await tx.store(CategoryRules).get(source)
     return Filing(rules.rules) if rules else Filing()
+
+
+_LOG = logging.getLogger("joinery.runs")
+LOOKED_AT: Final = 2_000
+"""Products that are looked at in one transaction."""
+WRITTEN: Final = 250
+"""Products that are written in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refiling:
+    """Handle `runs.refile` jobs: file a source's stored products by its category rules; nothing is fetched or read.
+
+    What is filed rightly is passed over, so a worker that takes the job over begins anew. The run says nothing of the
+    source's health, freshness or schedule, for the source is not asked.
+    """
+
+    uow: UnitOfWork
+    lease: timedelta = timedelta(seconds=30)
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """File every product, or end the run as failed. Raises LeaseLost when another worker took it over."""
+        context = job.context()
+        after: str | None = ""
+        try:
+            while after is not None and not lost.is_set():
+                async with self.uow.begin(job.tenant, context) as tx:
+                    after = await self._step(tx, job, after)
+        except DomainError:
+            raise
+        except Exception as error:
+            if job.attempt < TRIES:
+                raise
+            _LOG.exception("refiling given up after %d attempts", TRIES, extra={"run": job.args["run"]})
+            async with self.uow.begin(job.tenant, context) as tx:
+                if run := await tx[RunStore].get(str(job.args["run"])):
+                    message = (
+                        f"The service met an error of its own ({type(error).__name__}); set the rules again to go on."
+                    )
+                    failure = RunError(RunErrorCode.INTERNAL_ERROR, message)
+                    await tx[RunStore].save(run.ended(RunStatus.FAILED, tx.now, failure))
+                await tx[JobStore].finish(job)
+
+    async def _step(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
+        """File some products behind that id; return the id to go on behind, None at the end."""
+        run = await tx[RunStore].get(str(job.args["run"]))
+        source = await tx[SourceStore].get(run.source) if run else None
+        if run is None or source is None or run.finished_at is not None:
+            await tx[JobStore].finish(job)
+            return None
+        looked_at = await tx[CatalogueStore].filings(source.id, after, LOOKED_AT)
+        filing = await filing_of(tx, source.id)
+        misfiled = [one for one in looked_at if filing.category(one.path, one.stated) != one.category]
+        reconciler = CatalogueReconciler(source, run.id, run.stream, tx.now, False, {}, lambda _: True, filing=filing)
+        events: Sequence[Event] = ()
+        if misfiled:
+            await tx[CatalogueStore].take_turn()
+            products = await tx[CatalogueStore].load(source.id, [one.key for one in misfiled[:WRITTEN]])
+            for product in products.values():
+                reconciler.refile(product)
+            events = await write(tx, KeyRange(source.id, reconciler.stream, 0, 0), reconciler)
+        changed = run.stats.get("products_changed", 0) + reconciler.counts.get("products_changed", 0)
+        stats = {**run.stats, "products_changed": changed}
+        run = replace(run.started(tx.now), stage=RunStage.STORE, stats=stats)
+        at_end = len(looked_at) < LOOKED_AT and len(misfiled) <= WRITTEN
+        await tx[RunStore].save(run.ended(RunStatus.SUCCEEDED, tx.now) if at_end else run)
+        await tx[EventLog].append(events)
+        if at_end:
+            await tx[JobStore].finish(job)
+            return None
+        await tx[JobStore].hold(job, self.lease)
+        return (misfiled[WRITTEN - 1] if len(misfiled) > WRITTEN else looked_at[-1]).id

@@ -1,101 +1,225 @@
-"""One chunk of a run: what its buckets hold, compared with what is stored, and the statements of what changed."""
+"""A feed chunk by chunk: compared with what is stored, and what it states applied to the catalogue product by product."""
 
-from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from domain.catalogue.batch import FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.model import Stream
+from domain.catalogue.model import Product, Stream, Variant
 from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.statements import ProductStatement
+from domain.ingestion.merging import RecordMerger
 from domain.ingestion.ports import FeedReader
 from domain.ingestion.reading import SpooledRows, Stated
+from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.chunks import chunks_of, slot_of, slots_of
+from domain.runs.chunks import chunks_of, outdated, slot_of, slots_of
+from domain.runs.model import PushInput, Run
 from domain.runs.usecases.spooling import ProblemLog
-from ports.unit_of_work import UnitOfWork
-
-
-@dataclass(slots=True)
-class Feed:
-    """What a run knows of the feed that its reader has put aside."""
-
-    stream: Stream
-    rows: int
-    held: Sequence[int]
-    slots: "array[int]"
-    places: frozenset[str] | None
-    problems: ProblemLog
-    names_products: bool = True
-
-    @property
-    def buckets(self) -> int:
-        """How many buckets the rows are put aside in."""
-        return len(self.held)
-
-    def chunks(self) -> list[range]:
-        """The buckets that make up each chunk."""
-        return chunks_of(self.held, self.stream)
-
-    def has(self, key: str) -> bool:
-        """Whether the feed names the product key (known by its slot, so one key in two thousand million is mistaken)."""
-        slot = slot_of(key, Stream.CATALOGUE)
-        place = bisect_left(self.slots, slot)
-        return place < len(self.slots) and self.slots[place] == slot
-
-
-def feed_of(spooled: SpooledRows, stream: Stream) -> Feed:
-    """The feed that a reader has put aside."""
-    problems = ProblemLog(list(spooled.problems), spooled.problem_count)
-    slots = array("I", spooled.slots)
-    return Feed(stream, spooled.rows, spooled.held, slots, spooled.places, problems, spooled.names_products)
-
-
-@dataclass(slots=True)
-class Chunk:
-    """The keys of a chunk: a fingerprint of each, the line it is first named on, and its rows (long ones several times)."""
-
-    buckets: range
-    fingerprints: dict[str, RowFingerprint] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    rows: dict[str, int] = field(default_factory=dict)
+from domain.sources.model import Source
+from ports.unit_of_work import Tx, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedChunk:
-    """A chunk and how it compares with what is stored in its range of keys."""
+class ChunkDiff:
+    """The keys of some buckets and how they compare with what is stored in their range of slots.
 
-    chunk: Chunk
+    Each key has a fingerprint, the line it is first named on, and a number of rows (long ones count several times).
+    """
+
+    buckets: range
+    fingerprints: Mapping[str, RowFingerprint]
+    lines: Mapping[str, int]
+    rows: Mapping[str, int]
     key_range: KeyRange
     diff: FingerprintDiff
 
 
-@dataclass(frozen=True, slots=True)
-class FeedChunks:
-    """The chunks of a feed, by number; nobody else changes its source's fingerprints meanwhile."""
+@dataclass(slots=True)
+class Feed:
+    """A run's snapshot, put aside by a reader; nobody else changes the source's fingerprints meanwhile."""
 
     uow: UnitOfWork
     tenant: Tenant
     context: AuditContext
-    source: str
-    feed: Feed
+    source: Source
+    stream: Stream
     reader: FeedReader
-    buckets: Sequence[range]
+    spooled: SpooledRows
+    problems: ProblemLog = field(init=False)
+    chunks: Sequence[range] = field(init=False)
+    """The buckets that make up each chunk."""
 
-    async def compare(self, number: int) -> ComparedChunk:
-        """Hold the chunk's fingerprints against the store, writing nothing."""
-        buckets = self.buckets[number]
+    def __post_init__(self) -> None:
+        """Divide the buckets into chunks, and begin with the problems of reading."""
+        self.problems = ProblemLog(list(self.spooled.problems), self.spooled.problem_count)
+        self.chunks = chunks_of(self.spooled.held, self.stream)
+
+    def has(self, key: str) -> bool:
+        """Return whether the feed names the product key."""
+        return names_product(self.spooled.slots, key)
+
+    async def compare(self, number: int) -> ChunkDiff:
+        """Compare a chunk's fingerprints with the store, writing nothing."""
+        buckets = self.chunks[number]
         gathered = await self.reader.gather(buckets)
-        chunk = Chunk(buckets)
-        for fingerprint, line, rows in zip(gathered.fingerprints, gathered.lines, gathered.rows, strict=True):
-            chunk.fingerprints[fingerprint.key] = fingerprint
-            chunk.lines[fingerprint.key] = line
-            chunk.rows[fingerprint.key] = rows
-        key_range = KeyRange(self.source, self.feed.stream, *slots_of(buckets, self.feed.buckets))
+        fingerprints = {fingerprint.key: fingerprint for fingerprint in gathered.fingerprints}
+        lines, rows = (dict(zip(fingerprints, each, strict=True)) for each in (gathered.lines, gathered.rows))
+        key_range = KeyRange(self.source.id, self.stream, *slots_of(buckets, len(self.spooled.held)))
         async with self.uow.scratch(self.tenant, self.context) as tx:
-            diff = await tx[CatalogueStore].compare(key_range, list(chunk.fingerprints.values()))
-        return ComparedChunk(chunk, key_range, diff)
+            diff = await tx[CatalogueStore].compare(key_range, gathered.fingerprints)
+        return ChunkDiff(buckets, fingerprints, lines, rows, key_range, diff)
 
-    async def states(self, chunk: Chunk, keys: Collection[str]) -> Stated:
-        """What the feed states under those of the chunk's keys."""
+    async def states(self, chunk: ChunkDiff, keys: Collection[str]) -> Stated:
+        """Read what the feed states under those of the chunk's keys."""
         return await self.reader.states(chunk.buckets, keys) if keys else Stated((), ())
+
+
+def names_product(slots: Sequence[int], key: str) -> bool:
+    """Return whether the product key's slot is among the sorted slots, so that one key in two thousand million is mistaken."""
+    slot = slot_of(key, Stream.CATALOGUE)
+    place = bisect_left(slots, slot)
+    return place < len(slots) and slots[place] == slot
+
+
+@dataclass(slots=True)
+class Portion:
+    """A part of a chunk, written in one transaction: keys that changed, and keys that are absent.
+
+    `chunks` are written with it; the last portion of a chunk counts what did not change, and what is absent still.
+    `statements` are what the feed states under the keys that changed. `problems` are also those of rows that did not
+    change; of more of these than are kept word by word, `untold` counts the others. Once it is reconciled with the
+    catalogue, `touches` are the products that this rested on and the variants that it states, `merges` says how far
+    merges had come, and the statements are used up.
+    """
+
+    chunk: ChunkDiff
+    changed: frozenset[str]
+    absent: Sequence[str]
+    chunks: int
+    last: bool
+    statements: Sequence[ProductStatement] = ()
+    problems: Sequence[Problem] = ()
+    untold: int = 0
+    reconciler: CatalogueReconciler | None = None
+    touches: frozenset[str] = frozenset()
+    merges: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the catalogue stays as it is."""
+        return not self.statements and not self.absent
+
+
+@dataclass(slots=True)
+class Reconciliation:
+    """Brings the catalogue to what a portion states.
+
+    Made by `begin`, in a transaction; `apply` computes only, for as long as it takes. `room` is how many problems the run
+    still keeps word by word. `stock` are a stock sheet's variants by the key that names them.
+    """
+
+    run: Run
+    portion: Portion
+    reconciler: CatalogueReconciler
+    room: int
+    stock: Mapping[str, tuple[Product, Variant]]
+
+    @classmethod
+    async def begin(cls, tx: Tx, feed: Feed, run: Run, portion: Portion, *, complete: bool) -> "Reconciliation":
+        """Load the products that the portion is about; `complete` allows withdrawing what is not stated."""
+        keys = [*dict.fromkeys(statement.key for statement in portion.statements), *portion.absent]
+        stock: Mapping[str, tuple[Product, Variant]] = {}
+        if run.stream == Stream.STOCK:
+            stock = await tx[CatalogueStore].load_by_variant(run.source, keys)
+            products = {product.key: product for product, _ in stock.values()}
+        else:
+            variants = [variant.key for statement in portion.statements for variant in statement.variants]
+            products = dict(await tx[CatalogueStore].load(run.source, keys, variants))
+        return cls(run, portion, reconciler_of(tx, feed, run, products, complete), feed.problems.room, stock)
+
+    def apply(self) -> None:
+        """Apply the statements, and withdraw what is absent."""
+        troubles = Counter(problem.external_id for problem in self.portion.problems)
+        if self.run.stream == Stream.STOCK:
+            self._apply_stock(troubles)
+        else:
+            self._apply_catalogue(troubles)
+
+    def _apply_catalogue(self, troubles: "Counter[str | None]") -> None:
+        reconciler, portion = self.reconciler, self.portion
+        if isinstance(self.run.input, PushInput):
+            reconciler.replaces_data = True
+            for key, records in groupby(portion.statements, lambda record: record.key):
+                told = len(reconciler.problems)
+                if (merged := self._merged(key, list(records))) is not None:
+                    self._state(merged, troubles, told)
+        else:
+            for statement in portion.statements:
+                self._state(statement, troubles, len(reconciler.problems))
+        if not self.run.complete:
+            reconciler.batch.outdated += [outdated(key, self.run.stream) for key in sorted(reconciler.moved_from)]
+        for key in portion.absent:
+            if key in reconciler.products:
+                reconciler.absent(reconciler.products[key])
+
+    def _apply_stock(self, troubles: "Counter[str | None]") -> None:
+        """Apply a stock sheet's statements to the variants that their keys name, or report that there are none."""
+        reconciler, chunk = self.reconciler, self.portion.chunk
+        for statement in self.portion.statements:
+            key = statement.key
+            if key not in self.stock:
+                detail = f"The catalogue has no item {key}, or more than one; its stock was left out."
+                told = Problem("sku", ProblemKind.MISSING, detail, line=chunk.lines[key], external_id=key)
+                reconciler.problems.append(told)
+                continue
+            product, variant = self.stock[key]
+            for stated in statement.variants:
+                stated.key = variant.key
+                reconciler.stock(product, stated)
+            mark = replace(chunk.fingerprints[key], product=product.id, problems=troubles[key])
+            reconciler.batch.fingerprints.append(mark)
+        for key in self.portion.absent:
+            if key in self.stock:
+                product, variant = self.stock[key]
+                reconciler.withdraw(product, variant.offers)
+
+    def _state(self, statement: ProductStatement, troubles: "Counter[str | None]", told: int) -> None:
+        """Apply a statement; the reconciler's problems from number `told` on are of its key."""
+        reconciler, key, chunk = self.reconciler, statement.key, self.portion.chunk
+        reconciler.line = chunk.lines[key]
+        product = reconciler.product(statement)
+        problems = reconciler.problems
+        refused = len(problems) > told
+        if refused:
+            problems[told:] = [replace(problem, external_id=key) for problem in problems[told:]]
+        if product.key != key:  # what was stated under the product's own key is no longer what it holds
+            reconciler.batch.outdated.append(outdated(product.key, self.run.stream))
+            return
+        mark = replace(chunk.fingerprints[key], product=product.id, problems=troubles[key])
+        if refused and told < self.room:  # the next run shall report again what the catalogue could not take
+            mark = replace(mark, fingerprint=b"")
+        reconciler.batch.fingerprints.append(mark)
+
+    def _merged(self, key: str, records: Sequence[ProductStatement]) -> ProductStatement | None:
+        """Lay the records of a product over what the source states of it already."""
+        reconciler, chunk = self.reconciler, self.portion.chunk
+        resumed = key in chunk.diff.resumed or key in chunk.diff.returned
+        product = reconciler.products.get(key)
+        merger = RecordMerger(product, lambda name: reconciler.held(name, key), self.run.complete, resumed)
+        statement = merger.merged(records)
+        line = chunk.lines[key]
+        reconciler.problems += [replace(problem, line=line, external_id=key) for problem in merger.problems]
+        return statement
+
+
+def reconciler_of(tx: Tx, feed: Feed, run: Run, products: dict[str, Product], complete: bool) -> CatalogueReconciler:
+    """Return a reconciler of those products for the run."""
+    places = feed.spooled.places if run.stream == Stream.STOCK else None
+    names = feed.spooled.names_products
+    return CatalogueReconciler(
+        feed.source, run.id, run.stream, tx.now, complete, products, feed.has, places, names_products=names
+    )

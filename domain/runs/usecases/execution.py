@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from domain.ingestion.ports import (
     ReadingOrder,
     Validators,
 )
-from domain.ingestion.reading import NeedsMapping, StockSheet
+from domain.ingestion.reading import NeedsMapping, ReadTables, StockSheet
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -28,25 +28,25 @@ from domain.kernel.errors import DomainError, StorageFull, is_storage_full
 from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
 from domain.mappings.ports import MappingStore
+from domain.mappings.usecases import keep_proposals
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.model import (
     REREADING,
+    TRIES,
     PushInput,
     Run,
     RunError,
     RunErrorCode,
     RunStage,
+    RunStatus,
     WaitingReason,
 )
 from domain.runs.ports import RunStore
-from domain.runs.sheets import context_of, settings_digest
-from domain.runs.shrink import ShrinkRefused
+from domain.runs.sheets import columns_of, context_of, settings_digest
 from domain.runs.usecases import outcome
-from domain.runs.usecases.chunking import FeedChunks, feed_of
-from domain.runs.usecases.fetching import Fetcher, Snapshot
-from domain.runs.usecases.guarding import refuse_shrink
-from domain.runs.usecases.mapping import with_tables
-from domain.runs.usecases.metering import RecordsSpent, reserve_records
+from domain.runs.usecases.chunking import Feed
+from domain.runs.usecases.guarding import RecordsSpent, ShrinkRefused, refuse_shrink, reserve_records
+from domain.runs.usecases.snapshots import Fetcher, Snapshot
 from domain.runs.usecases.writing import ChunkWriter
 from domain.secrets.ports import Vault
 from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
@@ -57,8 +57,6 @@ from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.runs")
-TRIES: Final = 8
-"""How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 AGAIN: Final = timedelta(seconds=2)
 """After which a run whose reader died is tried again."""
 ROOM: Final = timedelta(seconds=15)
@@ -67,10 +65,12 @@ LATER: Final = timedelta(minutes=1)
 """After which a source is asked again that names no time."""
 SOON: Final = timedelta(seconds=1)
 """Before which none is asked again, whatever it says."""
-_DIED: Final = (
-    "Reading the feed came to a sudden end {times} times, so it is not tried again; most likely that lies in what it holds. "
-    "What was stored before stays. {last}"
-)
+_CODES: Final[Mapping[type[Exception], RunErrorCode]] = {
+    ParseFailed: RunErrorCode.PARSE_FAILED,
+    ShrinkRefused: RunErrorCode.SHRINK_REFUSED,
+    RecordsSpent: RunErrorCode.QUOTA_EXCEEDED,
+}
+"""Failures that end a run with their own text."""
 _PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
 
 
@@ -89,6 +89,10 @@ async def _nothing() -> None:
     """For stores that keep no statistics."""
 
 
+async def unheard(_rows: int) -> None:
+    """For readings whose progress is not reported."""
+
+
 class RunExecution:
     """The handler of `runs.execute` jobs."""
 
@@ -102,21 +106,16 @@ class RunExecution:
         workspaces: Workspaces,
         *,
         slots: ConcurrencyLimit | None = None,
-        statistics: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        statistics: Callable[[], Coroutine[Any, Any, None]] = _nothing,
         ladder: Ladder | None = None,
         ask_models: bool = False,
         lease: timedelta = timedelta(seconds=30),
     ) -> None:
-        self._uow = uow
-        self._connectors = connectors
-        self._vault = vault
-        self._readers = readers
-        self._workspaces = workspaces
+        self._uow, self._connectors, self._vault = uow, connectors, vault
+        self._readers, self._workspaces, self._statistics = readers, workspaces, statistics
         self._slots = slots or ConcurrencyLimit(1)
-        self._statistics = statistics or _nothing
         self._ladder = ladder or Ladder()
-        self._ask = ask_models
-        self._lease = lease
+        self._ask, self._lease = ask_models, lease
         self._fetcher = Fetcher(uow, connectors, objects)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -126,84 +125,97 @@ class RunExecution:
             return
         try:
             await self._carry_out(attempt)
-        except FetchFailed as failure:
-            await self._fetch_failed(attempt, failure)
-        except ParseFailed as failure:
-            await self._fail(attempt, RunError(RunErrorCode.PARSE_FAILED, str(failure)))
-        except NeedsMapping as failure:
-            await self._needs_mapping(attempt, failure)
-        except ShrinkRefused as refusal:
-            stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
-            await self._fail(attempt, RunError(RunErrorCode.SHRINK_REFUSED, str(refusal)), stats)
-        except RecordsSpent as refusal:
-            await self._fail(attempt, RunError(RunErrorCode.QUOTA_EXCEEDED, str(refusal)))
-        except ReaderDied as death:
-            await self._died(attempt, str(death))
         except Exception as error:
-            await self._unforeseen(attempt, error)
+            full = isinstance(error, StorageFull) or is_storage_full(error)
+            if not full and isinstance(error, DomainError):
+                raise
+            foreseen = full or isinstance(error, (FetchFailed, NeedsMapping, ReaderDied, *_CODES))
+            if not foreseen and job.attempt - attempt.run.waits - attempt.run.turns < TRIES:
+                raise
+            async with self._uow.begin(job.tenant, attempt.context) as tx:
+                # as it is stored, so that what its chunks counted is kept
+                run = await tx[RunStore].get(attempt.run.id) or attempt.run
+                await self._conclude(tx, replace(attempt, run=run), error)
 
-    async def _needs_mapping(self, attempt: Attempt, failure: NeedsMapping) -> None:
-        """What the headers are proposed to mean is kept, for a person to confirm; the run waits for that."""
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            latest = await self._latest(tx, attempt)
-            await tx[SourceStore].get(
-                latest.source, lock=True
-            )  # in the order of those who confirm: the source, then mappings
-            run = await with_tables(tx, latest, failure.tables, ask=self._ask)
-            asked = ""
-            if run.mappings:
-                asked = f" Confirm {', '.join(run.mappings[:3])} with POST /v1/mappings/{{id}}/confirm."
-            await outcome.ask_for_mapping(tx, attempt.job, run, f"{failure}{asked}")
+    async def _conclude(self, tx: Tx, attempt: Attempt, error: Exception) -> None:
+        """End the run, or put it off, for what went wrong."""
+        run = attempt.run
+        match error:
+            case FetchFailed() if error.waiting is not None and (error.own or not run.waited_out):
+                until = max(error.retry_at or tx.now + LATER, tx.now + SOON)
+                await self._wait(
+                    tx, attempt, run.put_off(WaitingReason(error.waiting), until, str(error), own=error.own)
+                )
+            case FetchFailed():
+                await self._fail(tx, attempt.job, run, RunErrorCode(error.code), str(error))
+            case NeedsMapping():
+                await self._ask_for_mapping(tx, attempt, error)
+            case ReaderDied():
+                run = run.died()
+                _LOG.warning(
+                    "the reader of a feed died", extra={"run": run.id, "death": str(error), "deaths": run.deaths}
+                )
+                if run.hopeless:
+                    await self._give_up(tx, attempt.job, run, str(error))
+                else:
+                    await tx[RunStore].save(run)
+                    await tx[JobStore].put_off(attempt.job, tx.now + AGAIN)
+            case _ if type(error) in _CODES:
+                if isinstance(error, ShrinkRefused):
+                    run = replace(run, stats={**run.stats, "stated": error.stated, "would_withdraw": error.lost})
+                await self._fail(tx, attempt.job, run, _CODES[type(error)], str(error))
+            case _ if isinstance(error, StorageFull) or is_storage_full(error):
+                await self._storage_full(tx, attempt, error)
+            case _:
+                _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": run.id})
+                message = "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
+                await self._fail(tx, attempt.job, run, RunErrorCode.INTERNAL_ERROR, message)
 
-    async def _unforeseen(self, attempt: Attempt, error: Exception) -> None:
-        """A full disk is no fault of the run; anything else is tried again some times before it fails."""
-        if isinstance(error, StorageFull) or is_storage_full(error):
-            await self._storage_full(attempt, error)
-            return
-        if isinstance(error, DomainError):
-            raise error
-        if attempt.job.attempt - attempt.run.waits - attempt.run.turns < TRIES:
-            raise error
-        _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
+    async def _fail(self, tx: Tx, job: ClaimedJob, run: Run, code: RunErrorCode, message: str) -> None:
+        await outcome.end(tx, job, run, RunStatus.FAILED, RunError(code, message), ladder=self._ladder)
+        _LOG.info("run failed", extra={"run": run.id, "code": code})
+
+    async def _wait(self, tx: Tx, attempt: Attempt, run: Run) -> None:
+        assert run.waiting is not None
+        await tx[RunStore].save(run)
+        await tx[JobStore].put_off(attempt.job, run.waiting.until)
+
+    async def _give_up(self, tx: Tx, job: ClaimedJob, run: Run, death: str) -> None:
         message = (
-            "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
+            f"Reading the feed came to a sudden end {run.deaths} times, so it is not tried again; most likely that lies in "
+            f"what it holds. What was stored before stays. {death}"
         )
-        await self._fail(attempt, RunError(RunErrorCode.INTERNAL_ERROR, message))
+        await self._fail(tx, job, run, RunErrorCode.PARSE_FAILED, message.strip())
 
-    async def _storage_full(self, attempt: Attempt, error: Exception) -> None:
+    async def _ask_for_mapping(self, tx: Tx, attempt: Attempt, failure: NeedsMapping) -> None:
+        """Keep what the headers are proposed to mean, for a person to confirm; the run waits for that."""
+        # locked in the order of those who confirm: the source, then mappings
+        await tx[SourceStore].get(attempt.run.source, lock=True)
+        run, message = await self._with_tables(tx, attempt.run, failure.tables), str(failure)
+        if run.mappings:
+            message += f" Confirm {', '.join(run.mappings[:3])} with POST /v1/mappings/{{id}}/confirm."
+        await outcome.end(
+            tx, attempt.job, run, RunStatus.NEEDS_MAPPING, RunError(RunErrorCode.MAPPING_REQUIRED, message)
+        )
+
+    async def _storage_full(self, tx: Tx, attempt: Attempt, error: Exception) -> None:
         """Fail a pull, which can be repeated; put off a run of submitted data until there is space.
 
         An object store gets space again, but a work folder may be too small for the file for ever, so that the run would
         block its source. Therefore such a run fails after some waits, unless its input is pushed records, of which the
         sender may have no other copy.
         """
-        lacks_folder = not isinstance(error, StorageFull) and not isinstance(attempt.run.input, PushInput)
-        if attempt.run.input is None or (lacks_folder and attempt.run.waited_out):
+        run = attempt.run
+        lacks_folder = not isinstance(error, StorageFull) and not isinstance(run.input, PushInput)
+        if run.input is None:
             message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
-            if attempt.run.input is not None:
-                message = "The service has no space left to process the file. Upload or send it again later."
-            await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
-            return
-        message = "The service has no space left. The submitted data is kept, and is read once there is space."
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            until = tx.now + ROOM
-            run = (await self._latest(tx, attempt)).put_off(WaitingReason.RETRY, until, message)
-            await outcome.wait(tx, attempt.job, run, until)
-
-    async def _died(self, attempt: Attempt, death: str) -> None:
-        """What read the feed ended without a word: the run is tried again, but not without end."""
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            run = (await self._latest(tx, attempt)).died()
-            _LOG.warning("the reader of a feed died", extra={"run": run.id, "death": death, "deaths": run.deaths})
-            if run.hopeless:
-                await self._give_up(tx, attempt.job, run, death)
-                return
-            await tx[RunStore].save(run)
-            await tx[JobStore].put_off(attempt.job, tx.now + AGAIN)
-
-    async def _give_up(self, tx: Tx, job: ClaimedJob, run: Run, death: str) -> None:
-        message = _DIED.format(times=run.deaths, last=death).strip()
-        await outcome.fail(tx, job, run, RunError(RunErrorCode.PARSE_FAILED, message), self._ladder)
+            await self._fail(tx, attempt.job, run, RunErrorCode.STORAGE_FULL, message)
+        elif lacks_folder and run.waited_out:
+            message = "The service has no space left to process the file. Upload or send it again later."
+            await self._fail(tx, attempt.job, run, RunErrorCode.STORAGE_FULL, message)
+        else:
+            message = "The service has no space left. The submitted data is kept, and is read once there is space."
+            await self._wait(tx, attempt, run.put_off(WaitingReason.RETRY, tx.now + ROOM, message))
 
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         context = job.context()
@@ -222,35 +234,36 @@ class RunExecution:
                     await self._give_up(tx, job, run, "")
                     return None
             run = run.started(tx.now)
-            await tx[RunStore].save(run)
             try:
-                connector_job = await self._connector_job(tx, run, source)
+                credentials = await opened_credentials(tx, self._vault, self._connectors, source)
             except ValueError:
                 message = "The stored credentials cannot be opened; store them again."
-                await outcome.fail(tx, job, run, RunError(RunErrorCode.CREDENTIALS_REFUSED, message), self._ladder)
+                await self._fail(tx, job, run, RunErrorCode.CREDENTIALS_REFUSED, message)
                 return None
-            attempt = Attempt(job, context, run, source, connector_job)
-            await tx[JobStore].hold(job, self._lease)
-            return attempt
+            good = await tx[RunStore].last_good(source.id, run.stream)
+            fetched = good.fetched_under(settings_digest(source, run.stream), source.checked_at) if good else None
+            validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
+            connector_job = Job(source.config, credentials, run.stream.value, validators, tx.tenant.org)
+            await self._save(tx, job, run)
+            return Attempt(job, context, run, source, connector_job)
 
-    async def _connector_job(self, tx: Tx, run: Run, source: Source) -> Job:
-        credentials = await opened_credentials(tx, self._vault, self._connectors, source)
-        good = await tx[RunStore].last_good(source.id, run.stream)
-        fetched = good.fetched_under(settings_digest(source, run.stream), source.checked_at) if good else None
-        validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
-        return Job(source.config, credentials, run.stream.value, validators, tx.tenant.org)
+    async def _save(self, tx: Tx, job: ClaimedJob, run: Run) -> None:
+        await tx[RunStore].save(run)
+        await tx[JobStore].hold(job, self._lease)
 
     async def _carry_out(self, attempt: Attempt) -> None:
         """Fetch, then work the snapshot through; one that turns out to be a stock sheet is worked through as such.
 
         Fetching waits for others; only what computes takes one of the slots.
         """
+        job = attempt.job
         with self._workspaces.folder() as folder:
             snapshot = await self._fetcher.fetch_snapshot(
-                attempt.job.tenant, attempt.run, attempt.source, attempt.connector_job, folder
+                job.tenant, attempt.run, attempt.source, attempt.connector_job, folder
             )
-            async with self._slots.slot(attempt.job.tenant.org):
-                run = await self._keep_snapshot(attempt, snapshot)
+            async with self._slots.slot(job.tenant.org):
+                async with self._uow.begin(job.tenant, attempt.context) as tx:
+                    run = await self._keep_snapshot(tx, attempt, snapshot)
                 if run is None:
                     return
                 assert snapshot.path is not None
@@ -258,123 +271,102 @@ class RunExecution:
                     await self._work_through(replace(attempt, run=run), snapshot.path)
                 except StockSheet:
                     run = replace(run, stream=Stream.STOCK)
-                    await self._save(attempt, run)
+                    async with self._uow.begin(job.tenant, attempt.context) as tx:
+                        await self._save(tx, job, run)
                     await self._work_through(replace(attempt, run=run), snapshot.path)
 
-    async def _keep_snapshot(self, attempt: Attempt, snapshot: Snapshot) -> Run | None:
-        """The run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
-            good, unchanged, before = await tx[RunStore].last_good(run.source, run.stream), False, None
-            if good and (before := good.fetched_under(digest, attempt.source.checked_at)) and before.whole:
-                unchanged = snapshot.unchanged or snapshot.key == good.snapshot
-                key = good.snapshot if unchanged else key
-            if run.snapshot is None or run.fetched_under(digest) is None:
-                fetched = snapshot.fetched(digest, run, before, tx.now)
-                run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
-            stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
-            run = replace(run, snapshot=key, stats=stats, stage=RunStage.DONE if unchanged else RunStage.PARSE)
-            if unchanged and run.trigger not in REREADING and good is not None:
-                told = {"problems": good.stats["problems"]} if good.stats.get("problems") else {}
-                run = replace(run, problems=good.problems, stats={**stats, **told})
-                await outcome.succeed(tx, attempt.job, run, changed=False)
-                return None
-            await tx[RunStore].save(run)
-            await tx[JobStore].hold(attempt.job, self._lease)
-            return run
+    async def _keep_snapshot(self, tx: Tx, attempt: Attempt, snapshot: Snapshot) -> Run | None:
+        """Return the run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
+        run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
+        good, unchanged, before = await tx[RunStore].last_good(run.source, run.stream), False, None
+        if good and (before := good.fetched_under(digest, attempt.source.checked_at)) and before.whole:
+            unchanged = snapshot.unchanged or snapshot.key == good.snapshot
+            key = good.snapshot if unchanged else key
+        if run.snapshot is None or run.fetched_under(digest) is None:
+            fetched = snapshot.fetched(digest, run, before, tx.now)
+            run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
+        stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
+        run = replace(run, snapshot=key, stats=stats, stage=RunStage.DONE if unchanged else RunStage.PARSE)
+        if unchanged and run.trigger not in REREADING and good is not None:
+            told = {"problems": good.stats["problems"]} if good.stats.get("problems") else {}
+            run = replace(run, problems=good.problems, stats={**stats, **told})
+            await outcome.end(tx, attempt.job, run, RunStatus.SUCCEEDED, changed=False)
+            return None
+        await self._save(tx, attempt.job, run)
+        return run
 
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
         """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
-        run = attempt.run
-        async with self._readers.open(order_of(run, attempt.source, path, await self._known(attempt))) as reader:
+        run, job, context = attempt.run, attempt.job, attempt.context
+        async with self._uow.read(job.tenant) as tx:
+            known = await known_to(tx, run)
+        async with self._readers.open(order_of(run, attempt.source, path, known)) as reader:
 
             async def told(rows: int) -> None:
-                await self._save(attempt, replace(run, stats={**run.stats, "rows": rows}))
+                async with self._uow.begin(job.tenant, context) as tx:
+                    await self._save(tx, job, replace(run, stats={**run.stats, "rows": rows}))
 
             spooled = await reader.spool(told)
-            async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-                run = await with_tables(tx, run, spooled.tables, ask=self._ask)
-                await tx[RunStore].save(run)
-                await tx[JobStore].hold(attempt.job, self._lease)
-            feed = feed_of(spooled, run.stream)
-            chunks = FeedChunks(self._uow, attempt.job.tenant, attempt.context, run.source, feed, reader, feed.chunks())
-            writer = ChunkWriter(
-                self._uow, attempt.job, attempt.context, self._lease, attempt.source, run, chunks, self._statistics
-            )
+            async with self._uow.begin(job.tenant, context) as tx:
+                run = await self._with_tables(tx, run, spooled.tables)
+                await self._save(tx, job, run)
+            feed = Feed(self._uow, job.tenant, context, attempt.source, run.stream, reader, spooled)
+            writer = ChunkWriter(job, self._lease, run, feed, self._statistics)
             if not writer.first:
-                await refuse_shrink(chunks, run)
-                await reserve_records(chunks, run)
+                await refuse_shrink(feed, run)
+                await reserve_records(feed, run)
             await writer.write_chunks()
             await writer.age_absent_products()
         stats = {**run.stats, **writer.stats()}
         run = replace(writer.run, stats=stats, problems=tuple(feed.problems.kept))
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            await outcome.succeed(tx, attempt.job, run, changed=outcome.changed_anything(stats))
+        async with self._uow.begin(job.tenant, context) as tx:
+            await outcome.end(tx, job, run, RunStatus.SUCCEEDED, changed=outcome.changed_anything(stats))
 
-    async def _known(self, attempt: Attempt) -> tuple[KnownMapping, ...]:
-        async with self._uow.read(attempt.job.tenant) as tx:
-            return await known_to(tx, attempt.run)
+    async def _with_tables(self, tx: Tx, run: Run, tables: ReadTables) -> Run:
+        """Return the run with what it read, its header sets' mappings kept; pushed records have no columns.
 
-    async def _save(self, attempt: Attempt, run: Run) -> None:
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            await tx[RunStore].save(run)
-            await tx[JobStore].hold(attempt.job, self._lease)
-
-    async def _latest(self, tx: Tx, attempt: Attempt) -> Run:
-        """The run as stored, so that what its chunks counted is kept."""
-        return await tx[RunStore].get(attempt.run.id) or attempt.run
-
-    async def _fail(self, attempt: Attempt, error: RunError, stats: dict[str, int] | None = None) -> None:
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            run = await self._latest(tx, attempt)
-            if stats is not None:
-                run = replace(run, stats={**run.stats, **stats})
-            await outcome.fail(tx, attempt.job, run, error, self._ladder)
-        _LOG.info("run failed", extra={"run": attempt.run.id, "code": error.code})
-
-    async def _fetch_failed(self, attempt: Attempt, failure: FetchFailed) -> None:
-        if failure.waiting is None or (attempt.run.waited_out and not failure.own):
-            await self._fail(attempt, RunError(RunErrorCode(failure.code), str(failure)))
-            return
-        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            run = await self._latest(tx, attempt)
-            until = max(failure.retry_at or tx.now + LATER, tx.now + SOON)
-            run = run.put_off(WaitingReason(failure.waiting), until, str(failure), own=failure.own)
-            await outcome.wait(tx, attempt.job, run, until)
-
-
-def size_of(path: Path) -> tuple[int, bool]:
-    """The snapshot's bytes, and whether they are packed."""
-    with path.open("rb") as file:
-        head = file.read(4)
-    return path.stat().st_size, head.startswith(_PACKED)
+        A model may be asked later what the run could not tell; the run neither waits for that nor goes by it.
+        """
+        ids = await keep_proposals(tx, run.source, run.stream, tables.first, ask=self._ask)
+        read = {"columns": tables.columns, "columns_unmapped": tables.unmapped} if tables.columns else {}
+        return replace(run, stats={**run.stats, **read}, columns=columns_of(tables), mappings=tuple(ids.values()))
 
 
 async def known_to(tx: Tx, run: Run) -> tuple[KnownMapping, ...]:
-    """What people have confirmed of the headers that the run may meet; records have none."""
+    """Return what people have confirmed of the headers that the run may meet; records have none."""
     if isinstance(run.input, PushInput):
         return ()
     return bounded(await tx[MappingStore].confirmed(run.source, KNOWN))
 
 
+def spool_bounds(snapshot: Path) -> tuple[int, int]:
+    """Return how many buckets the rows of a snapshot are put aside in, and how many bytes of them at most."""
+    with snapshot.open("rb") as file:
+        packed = file.read(4).startswith(_PACKED)
+    size = snapshot.stat().st_size
+    return bucket_count(size, packed=packed), spool_room(size, packed=packed)
+
+
+def reading_order(
+    source: Source, stream: Stream, path: Path, known: tuple[KnownMapping, ...], limit: int | None = None
+) -> ReadingOrder:
+    """Return how a snapshot of the source is read, by its settings; no further than `limit` rows, when one is given."""
+    settings = context_of(source, stream)
+    buckets, room = spool_bounds(path)
+    return ReadingOrder(
+        str(path), str(path.parent), source.connector, source.config, stream.value, settings, buckets, room,
+        known=known, limit=limit,
+    )  # fmt: skip
+
+
 def order_of(
     run: Run, source: Source, path: Path, known: tuple[KnownMapping, ...], limit: int | None = None
 ) -> ReadingOrder:
-    """How the run's snapshot is to be read; no further than `limit` rows, when one is given."""
+    """Return how the run's snapshot is read."""
     handed_in = run.stream == Stream.CATALOGUE and source.kind in HANDED_IN_KINDS
-    size, packed = size_of(path)
-    return ReadingOrder(
-        snapshot=str(path),
-        folder=str(path.parent),
-        connector=source.connector,
-        config=source.config,
-        stream=run.stream.value,
-        settings=context_of(source, run.stream),
-        buckets=bucket_count(size, packed=packed),
-        room=spool_room(size, packed=packed),
+    return replace(
+        reading_order(source, run.stream, path, known, limit),
         pushed=isinstance(run.input, PushInput),
         may_be_stock=handed_in and source.catalogue_at is not None,
-        known=known,
         whole=run.complete,
-        limit=limit,
     )

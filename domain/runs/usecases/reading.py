@@ -1,17 +1,16 @@
-"""A snapshot read, mapped and normalised in the calling thread: all that needs no store, so that it can run anywhere."""
+"""Read, map and normalise a snapshot in the calling thread: all that needs no store, so that it can run anywhere."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import reduce
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from domain.catalogue.batch import RowFingerprint
-from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement, together
-from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.ports import Connectors, Job, Place, ReadingOrder
@@ -21,40 +20,27 @@ from domain.ingestion.vocabulary.senses import score_header
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
-from domain.runs.crowding import weight_of
-from domain.runs.excerpts import excerpts
-from domain.runs.ports import Spool, Spools
-from domain.runs.usecases.finding import find_in_records, find_in_tables
-from domain.runs.usecases.relating import relate
-from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
-from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
+from domain.runs.ports import Spools
+from domain.runs.usecases.extracts import excerpts, find_in_records, find_in_tables, sample_of_records, sample_of_tables
+from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, mapping_of, weight_of
 from ports.codec import Codec
 
 Line = tuple[int, int, bytes]
 """Table number, line and the encoded cells."""
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """The lines of some buckets by key, in the feed's order."""
-
-    buckets: range
-    lines: dict[str, list[Line]] = field(default_factory=dict)
-
-
 class SnapshotReading:
-    """ports.feed_readers.SnapshotReader over connectors, and a spool below the order's folder."""
+    """domain.ingestion.ports.SnapshotReader over connectors, and a spool below the order's folder."""
 
     def __init__(
         self, connectors: Connectors, codec: Codec, spools: Callable[[Path], Spools], order: ReadingOrder
     ) -> None:
         self._connectors, self._codec, self._order = connectors, codec, order
         self._spools = spools(Path(order.folder))
-        self._stream = Stream(order.stream)
-        self._feed = Spooling(order.buckets, self._stream, room=order.room)
+        self._spooler = RowSpooler(order, codec)
         self._open = ExitStack()
-        self._spool: Spool | None = None
-        self._chunk = _Chunk(range(0))
+        self._gathered: tuple[range, dict[str, list[Line]]] = range(0), {}
+        """The buckets last gathered, and their lines by key, in the feed's order."""
 
     def close(self) -> None:
         """Let go of what was put aside."""
@@ -62,20 +48,15 @@ class SnapshotReading:
 
     @property
     def rows(self) -> int:
-        """How many rows are read so far; another thread may ask."""
-        return self._feed.rows
+        """Return how many rows are read so far; another thread may ask."""
+        return self._spooler.rows
 
     def spool(self) -> SpooledRows:
-        """Every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
-        self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
-        knowledge, limit = Knowledge(self._order.known), self._order.limit
-        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed, knowledge, limit)
+        """Put every row aside under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
+        spool = self._open.enter_context(self._spools.open(self._order.buckets))
         if self._order.pushed:
-            spooler.records(self._parts(), whole=self._order.whole)
-        else:
-            spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
-            relate(self._feed, self._spool, self._codec)
-        return self._feed.spooled()
+            return self._spooler.spool_records(spool, self._parts())
+        return self._spooler.spool_tables(spool, self._tables())
 
     def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
         """Each table's name and what its columns mean, from its first rows. Raises ParseFailed."""
@@ -100,40 +81,47 @@ class SnapshotReading:
 
     def gather(self, buckets: range) -> Gathered:
         """The buckets' keys with their fingerprints."""
-        chunk = self._gathered(buckets)
-        fingerprints, lines, rows = [], [], []
-        kits = self._feed.kits
-        for key, kept in chunk.lines.items():
-            if self._feed.is_absent(key):
+        spooler, fingerprints, lines, rows = self._spooler, [], [], []
+        for key, kept in self._lines(buckets).items():
+            if spooler.is_absent(key):
                 continue
-            digest = blake2b(kits.salt(key), digest_size=16)
+            digest = blake2b(spooler.kits.salt(key), digest_size=16)
             for table, _, cells in kept:
-                digest.update(self._feed.sheets[max(table, 0)].salt)
+                digest.update(spooler.sheets[max(table, 0)].salt)
                 digest.update(cells)
-            fingerprints.append(RowFingerprint(slot_of(key, self._stream), key, digest.digest()))
+            fingerprints.append(RowFingerprint(slot_of(key, spooler.stream), key, digest.digest()))
             lines.append(kept[0][1])
             rows.append(sum(weight_of(cells) for _, _, cells in kept))
         return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """What the feed states under these keys, one by one. A statement's key is the fingerprint's.
+        """Return what the feed states under these keys, one by one. A statement's key is the fingerprint's.
 
         Records of one key follow each other, each as a statement of its own, in their order.
         """
         wanted = frozenset(keys)
-        for key, lines in self._gathered(buckets).lines.items():
+        for key, lines in self._lines(buckets).items():
             if key not in wanted:
                 continue
+            statement, found = None, list[Problem]()
             if lines[0][0] == PUSHED:
-                yield from self._records(key, lines, problems)
-            elif (statement := self._statement(key, lines, problems)) is not None:
+                for _, line, cells in lines:
+                    record, unread = from_record(self._codec.decode(cells), self._order.settings, line)
+                    problems += unread
+                    if record is not None:
+                        yield record
+            else:
+                statement = self._statement(key, lines, found)
+            found += self._spooler.crowding.problems(key)
+            problems += [replace(problem, external_id=key) for problem in found]
+            if statement is not None:
                 yield statement
 
     def _tables(self) -> Iterator[FeedTable]:
         order = self._order
         job = Job(order.config, None, order.stream)
         return self._connectors.tables(
-            order.connector, job, Path(order.snapshot), score_header, self._feed.problems.add
+            order.connector, job, Path(order.snapshot), score_header, self._spooler.problems.add
         )
 
     def _parts(self) -> Iterator[Sequence[Mapping[str, Any]]]:
@@ -142,23 +130,19 @@ class SnapshotReading:
             for line in file:
                 yield self._codec.decode(line)
 
-    def _gathered(self, buckets: range) -> _Chunk:
+    def _lines(self, buckets: range) -> dict[str, list[Line]]:
         """The buckets' lines by key; those of the buckets last asked for are at hand."""
-        if self._chunk.buckets == buckets:
-            return self._chunk
-        assert self._spool is not None
-        chunk = self._chunk = _Chunk(buckets)
-        decode, by_key = self._codec.decode, chunk.lines
-        for bucket in buckets:
-            for entry in self._spool.lines(bucket):
-                head, _, cells = entry.partition(b"\t")
-                table, key, line, *_ = decode(head)
-                by_key.setdefault(key, []).append((table, line, cells))
-            for family in by_key.keys() & self._feed.kin.families:
-                by_key[family].sort()
-            if self._feed.held[bucket] > ROWS:
-                self._thin(by_key)
-        return chunk
+        if self._gathered[0] != buckets:
+            spooler, by_key = self._spooler, dict[str, list[Line]]()
+            self._gathered = buckets, by_key
+            for bucket in buckets:
+                for table, key, line, _, cells in spooler.entries([bucket]):
+                    by_key.setdefault(key, []).append((table, line, cells))
+                for family in by_key.keys() & spooler.kin.families:
+                    by_key[family].sort()
+                if spooler.held[bucket] > ROWS:
+                    self._thin(by_key)
+        return self._gathered[1]
 
     def _thin(self, by_key: dict[str, list[Line]]) -> None:
         """Leave out the rows that are too many for one product; of records, the earlier ones."""
@@ -170,40 +154,25 @@ class SnapshotReading:
                 if weight > ROWS and kept:
                     break
                 kept += 1
-            if pushed and kept < len(lines):
-                self._feed.crowding.thinned(key, (len(lines) - kept, lines[0][1], None))
-                del lines[:-kept]
-            elif kept < len(lines):
-                table, line, _ = lines[kept]
-                self._feed.crowding.thinned(key, (len(lines) - kept, line, self._feed.sheets[table].name))
-                del lines[kept:]
+            if kept < len(lines):
+                table, line, _ = lines[0 if pushed else kept]
+                sheet = None if pushed else self._spooler.sheets[table].name
+                self._spooler.crowding.thin(key, (len(lines) - kept, line, sheet))
+                del lines[slice(None, -kept) if pushed else slice(kept, None)]
 
-    def _records(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> Iterator[ProductStatement]:
-        for _, line, cells in lines:
-            statement, found = from_record(self._codec.decode(cells), self._order.settings, line)
-            problems += found
-            if statement is not None:
-                yield statement
-        problems += [replace(problem, external_id=key) for problem in self._feed.crowding.problems(key)]
-
-    def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement | None:
-        """One key's statement; what several sheets say of it is laid together."""
-        whole: ProductStatement | None = None
+    def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement:
+        """Return one key's statement; what several sheets say of it is laid together."""
+        kits, parts = self._spooler.kits, []
         for table in dict.fromkeys(entry[0] for entry in lines):
             rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]
-            part, found = self._read(table, key, rows)
-            problems += [replace(problem, external_id=key) for problem in found]
-            if part is not None:
-                whole = part if whole is None else together(whole, part)
-        if whole is not None:
-            whole.key = key
-            problems += [replace(problem, external_id=key) for problem in self._feed.crowding.problems(key)]
+            sheet = self._spooler.sheets[table]
+            assert sheet.plan is not None
+            group = Group(key, rows, sheet.name, family=key in self._spooler.kin.families)
+            part, found = normalise(group, sheet.plan)
+            if key in kits.codes:
+                found += kits.completed(part, sheet.plan, rows, sheet.name)
+            parts.append(part)
+            problems += found
+        whole = reduce(together, parts)
+        whole.key = key
         return whole
-
-    def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:
-        sheet = self._feed.sheets[table]
-        assert sheet.plan is not None
-        statement, found = normalise(Group(key, rows, sheet.name, family=key in self._feed.kin.families), sheet.plan)
-        if key in self._feed.kits.codes:
-            found += self._feed.kits.completed(statement, sheet.plan, rows, sheet.name)
-        return statement, found

@@ -1,33 +1,80 @@
-"""What people do with runs: look at them, start one, push records into one."""
+"""Look at runs, start one, have kept data read again, push records into one."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import Connectors
 from domain.jobs.ports import JobStore
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, InvalidRequest, Unprocessable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import existing
-from domain.runs.batches import refuse_expired
-from domain.runs.days import RunDay
-from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
+from domain.mappings.model import SourceMapping
+from domain.runs.model import PushInput, Run, RunDay, RunFilter, RunTrigger, StartRun
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.queueing import execution, queued, started
+from domain.runs.queueing import enqueue, execution, queued, refuse_open, started
+from domain.runs.sheets import context_of
 from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.runs.usecases.rehearsal import RECORDS, Rehearsal
-from domain.runs.usecases.replaying import Replayer
-from domain.sources.model import FETCHED_KINDS, Source
+from domain.runs.usecases.scheduling import refuse_expired
+from domain.runs.usecases.snapshots import pushed_parts
+from domain.sources.model import FETCHED_KINDS, HANDED_IN_KINDS, Source
 from domain.sources.ports import SourceStore
 from domain.storage.keeping import no_room
 from domain.storage.ports import StorageLedger
 from domain.usage import meters
 from domain.usage.usecases.quota import refuse_spent
 from ports.unit_of_work import Tx
+
+
+class Replayer:
+    """domain.mappings.usecases.Replaying, and what stands behind a replay that was asked for."""
+
+    def settings(self, source: Source, stream: Stream) -> FeedSettings:
+        """Return how the source's values are read."""
+        return context_of(source, stream)
+
+    async def after_mapping(self, tx: Tx, source: Source, mapping: SourceMapping) -> None:
+        """Queue a run over the snapshot that the mapping is about, or else the newest; none where nothing is kept.
+
+        Raises Conflict while a run is open.
+        """
+        kept = await tx[RunStore].replayable(source.id, mapping.stream)
+        chosen = next((run for run in kept if mapping.id in run.mappings), kept[0] if kept else None)
+        if chosen is None:
+            await refuse_open(tx, source.id, mapping.stream)
+        else:
+            await self._queue(tx, source, chosen, RunTrigger.MAPPING)
+
+    async def replay(self, tx: Tx, source: Source, *, stream: Stream, accept_shrink: bool) -> Run:
+        """Queue a run over the newest snapshot of the stream; with `accept_shrink`, over the one that was refused for shrinking.
+
+        The source is locked. Raises Conflict while a run is open, or where nothing is kept.
+        """
+        refused = await tx[RunStore].refused(source.id, stream) if accept_shrink else None
+        if refused is not None and await tx[StorageLedger].holds(refused.snapshot or ""):
+            return await self._queue(tx, source, refused, RunTrigger.REPLAY, accept_shrink=True)
+        kept = await tx[RunStore].replayable(source.id, stream)
+        if not kept:
+            raise Conflict(
+                f"Nothing of the source's {stream} is kept that could be read again; pull it, or hand its data in."
+            )
+        return await self._queue(tx, source, kept[0], RunTrigger.REPLAY, accept_shrink=accept_shrink)
+
+    async def _queue(
+        self, tx: Tx, source: Source, read: Run, trigger: RunTrigger, *, accept_shrink: bool = False
+    ) -> Run:
+        stream = Stream.CATALOGUE if source.kind in HANDED_IN_KINDS else read.stream
+        await refuse_open(tx, source.id, stream)
+        # of pushed records, that they are records, and whether all are there; their batch is over
+        pushed = replace(read.input, batch=None, open=False) if isinstance(read.input, PushInput) else None
+        run = queued(source.id, trigger, tx.now, stream=stream, input=pushed, accept_shrink=accept_shrink)
+        return await enqueue(tx, run.over(read))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +107,7 @@ class RunService:
         return await tx[RunStore].page(page_request, RunFilter(source))
 
     async def days(self, tx: Tx, since: datetime) -> Sequence[RunDay]:
-        """How each source's runs ended, day by day since the moment."""
+        """Return how each source's runs ended, day by day since the moment."""
         return await tx[RunStore].days(since)
 
     async def get(self, tx: Tx, id: str) -> Run:
@@ -76,13 +123,9 @@ class RunService:
         found = await _source(tx, source, lock=True)
         self._refuse_unless_pulled(found, asked.stream)
         found.refuse_unless_runnable()
-        if open_run := await tx[RunStore].open(source, asked.stream):
-            raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
+        await refuse_open(tx, source, asked.stream)
         run = queued(source, RunTrigger.MANUAL, tx.now, stream=asked.stream, accept_shrink=asked.accept_shrink)
-        await tx[RunStore].add(run)
-        await tx[JobStore].add(execution(run, tx.tenant))
-        await tx[AuditLog].add(started(run))
-        return run
+        return await enqueue(tx, run)
 
     async def replay(self, tx: Tx, source: str, asked: StartRun) -> Run:
         """Queue a run over the newest snapshot that is kept, without fetching.
@@ -121,14 +164,16 @@ class RunService:
         if tx.dry and self.rehearsal is not None:
             first = 0 if filled.records <= RECORDS else part
             left_out = filled.records - push.count if first else 0
-            return await self.rehearsal.push(tx, found, run, _parts(tx, run.id, range(first, filled.parts)), left_out)
+            return await self.rehearsal.push(
+                tx, found, run, pushed_parts(tx, run.id, range(first, filled.parts)), left_out
+            )
         return run
 
     async def _collecting(self, tx: Tx, source: str, push: Push) -> Run:
         """The run that this call fills: the one that collects its batch, or a new one."""
-        if push.batch is not None and (run := await tx[PushStore].collecting(source, push.batch)):
-            return run
         if push.batch is not None:
+            if run := await tx[PushStore].collecting(source, push.batch):
+                return run
             refuse_expired(await tx[PushStore].newest(source, push.batch), tx.now)
         run = queued(source, RunTrigger.PUSH, tx.now, input=PushInput())
         await tx[RunStore].add(run)
@@ -159,20 +204,11 @@ _HANDED_IN: Final = {
 
 async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:
     """Keep what was pushed. Raises QuotaExceeded."""
-    expires = tx.now + retention.OPEN_BATCHES if push.batch is not None else None
-    if await tx[PushStore].add_part(run.id, part, push.records, expires):
-        return
-    bytes = len(push.records) + 1
-    if not await tx[StorageLedger].make_room(bytes) or not await tx[PushStore].add_part(
-        run.id, part, push.records, expires
-    ):
-        raise no_room(bytes, tx.now)
-
-
-async def _parts(tx: Tx, run: str, sequences: range) -> AsyncIterator[bytes]:
-    for sequence in sequences:
-        if (records := await tx[PushStore].part(run, sequence)) is not None:
-            yield records.replace(b"\n", b" ") + b"\n"
+    add, expires = tx[PushStore].add_part, tx.now + retention.OPEN_BATCHES if push.batch is not None else None
+    if not await add(run.id, part, push.records, expires):
+        size = len(push.records) + 1
+        if not (await tx[StorageLedger].make_room(size) and await add(run.id, part, push.records, expires)):
+            raise no_room(size, tx.now)
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:

@@ -1,7 +1,7 @@
 """From a snapshot's tables to rows put aside by bucket, each under its key (pipeline stages parse and map)."""
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, Final
@@ -12,24 +12,44 @@ from domain.ingestion.columns.plan import ReadPlan, is_sum
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
-from domain.ingestion.ports import ParseFailed
+from domain.ingestion.ports import ParseFailed, ReadingOrder
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
 from domain.ingestion.values.text import quoted, whole, whole_text
-from domain.kernel.bounds import ROWS
+from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposing import TableLog
 from domain.runs.chunks import slot_of
-from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.ports import Spool
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeyed
-from domain.runs.usecases.kinship import Kinship
-from domain.runs.usecases.kitting import Kits
+from domain.runs.usecases.relations import Kinship, Kits
 from ports.codec import Codec
 
 SAMPLES: Final = 50
+"""Rows of a table by which its columns are mapped."""
 PUSHED: Final = -1
 """The table number of pushed records, which are no rows."""
+_MOST_KEYS: Final = 50_000
+"""Keys that are counted at a time; a bucket that few keys fill needs few."""
+
+RowsLeftOut = tuple[int, int, str | None]
+"""How many rows, and line and sheet of the first."""
+
+
+def weight_of(line: bytes) -> int:
+    """As how many rows a row counts: one for each SHEET_ROW_BYTES begun."""
+    return 1 + len(line) // SHEET_ROW_BYTES
+
+
+def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
+    """Return what the table's columns mean, by the first rows, or as its connector says."""
+    if table.given is not None:
+        return from_given(table.headers, table.given)
+    return propose(table.headers, _texts(head), settings)
+
+
+def _texts(head: Sequence[Row]) -> list[list[str]]:
+    return [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
 
 
 @dataclass(slots=True)
@@ -41,7 +61,7 @@ class ProblemLog:
 
     @property
     def room(self) -> int:
-        """How many more are kept word by word."""
+        """Return how many more are kept word by word."""
         return max(0, KEPT_PROBLEMS - len(self.kept))
 
     def add(self, problem: Problem) -> None:
@@ -51,191 +71,228 @@ class ProblemLog:
             self.kept.append(problem)
 
 
-@dataclass(slots=True)
-class Spooling:
-    """What of a feed is put aside so far; another thread may look at the counts.
+class Crowding:
+    """Counts the rows of each key in buckets that hold more than one product may have; in others nothing needs counting."""
 
-    Rows are put aside in `buckets`, while there is `room` (bytes) by a hash of their key; `held` counts the rows of each, long ones several times.
-    """
+    def __init__(self) -> None:
+        self._weights: dict[str, int] = {}
+        self._left_out: dict[str, RowsLeftOut] = {}
+        self._thinned: dict[str, RowsLeftOut] = {}
 
-    buckets: int
-    stream: Stream = Stream.CATALOGUE
-    sheets: list[Sheet] = field(default_factory=list)
-    rows: int = 0
-    problems: ProblemLog = field(default_factory=ProblemLog)
-    slots: "list[array[int]]" = field(default_factory=list)
-    held: list[int] = field(default_factory=list)
-    room: int = 1 << 30
-    crowding: Crowding = field(default_factory=Crowding)
-    tables: TableLog = field(default_factory=TableLog)
-    kits: Kits = field(default_factory=Kits)
-    kin: Kinship = field(default_factory=Kinship)
+    def refuses(self, key: str, weight: int) -> bool:
+        """Return whether one more row of the key, in such a bucket, is too much."""
+        before = self._weights.get(key)
+        if before is None and len(self._weights) >= _MOST_KEYS:
+            return False
+        self._weights[key] = (before or 0) + weight
+        return self._weights[key] > ROWS
 
-    def __post_init__(self) -> None:
-        """No bucket holds anything yet."""
-        self.held = [0] * self.buckets
-        self.slots = [array("I") for _ in range(self.buckets)]
+    def leave_out(self, key: str, line: int, sheet: str | None) -> None:
+        """Note that the row on that line was left out."""
+        count, first, named = self._left_out.get(key, (0, line, sheet))
+        self._left_out[key] = (count + 1, first, named)
 
-    def places(self) -> frozenset[str] | None:
-        """The locations that all sheets together can state offers at; None where that is not known beforehand."""
-        places: set[str] = set()
-        for sheet in self.sheets:
-            if sheet.places is None:
-                return None
-            places |= sheet.places
-        return frozenset(places)
+    def thin(self, key: str, rows: RowsLeftOut) -> None:
+        """Note what was put aside and is left out of what is read, anew whenever it is gathered."""
+        self._thinned[key] = rows
 
-    def is_absent(self, key: str) -> bool:
-        """Whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
-        return key in self.kits.hidden or key in self.kin.keys
-
-    def spooled(self) -> SpooledRows:
-        """What was put aside, once reading is over."""
-        slots, problems = array("I"), self.problems
-        gone = {slot_of(key, self.stream) for key in (*self.kits.hidden, *self.kin.keys)}
-        gone -= {slot_of(key, self.stream) for key in self.kin.families}
-        for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
-            slots.extend(sorted(set(bucket) - gone))
-        tables = self.tables.tables()
-        grouped = all(sheet.plan is None or sheet.plan.grouped for sheet in self.sheets)
-        return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total, tables, grouped)
-
-
-def samples_of(head: Sequence[Row]) -> list[list[str]]:
-    """The cells of a table's first rows as texts, as a mapping is proposed by them."""
-    return [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
-
-
-def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
-    """What the table's columns mean, by the first rows, or as its connector says."""
-    if table.given is not None:
-        return from_given(table.headers, table.given)
-    return propose(table.headers, samples_of(head), settings)
+    def problems(self, key: str) -> list[Problem]:
+        """Return the problem that rows of the key were left out, if they were."""
+        found = [rows[key] for rows in (self._thinned, self._left_out) if key in rows]
+        if not found:
+            return []
+        count, (_, line, sheet) = sum(rows[0] for rows in found), found[0]
+        detail = (
+            f"Too much for one product: {count:,} rows of {key} were left out; at most {ROWS:,} are read, "
+            f"or {ROWS * SHEET_ROW_BYTES >> 20} MiB."
+        )
+        return [Problem("rows", ProblemKind.TOO_LONG, detail, line, None, sheet)]
 
 
 class RowSpooler:
-    """Puts the rows of tables aside in a spool, in the calling thread."""
+    """Puts the rows of a feed aside in a spool, in the calling thread; another thread may read `rows`.
 
-    def __init__(
-        self,
-        codec: Codec,
-        spool: Spool,
-        context: FeedSettings,
-        feed: Spooling,
-        knowledge: Knowledge | None = None,
-        limit: int | None = None,
-    ) -> None:
-        self._limit = limit
-        self._last_slot = -1
-        self._knowledge = knowledge or Knowledge()
-        self._codec = codec
-        self._spool = spool
-        self._context = context
-        self._feed = feed
+    `held` counts the rows of each bucket, long ones several times, `slots` are those of its keys.
+    """
 
-    def tables(self, tables: Iterator[FeedTable], *, may_be_stock: bool = False) -> None:
-        """Every table's rows.
+    def __init__(self, order: ReadingOrder, codec: Codec) -> None:
+        self.stream, self.rows, self._room = Stream(order.stream), 0, order.room
+        self.sheets: list[Sheet] = []
+        self.problems, self.crowding, self.kits, self.kin = ProblemLog(), Crowding(), Kits(), Kinship()
+        self.held = [0] * order.buckets
+        self._slots = [array("I") for _ in range(order.buckets)]
+        self._order, self._codec, self._last_slot, self._tables = order, codec, -1, TableLog()
+        self._spool: Spool | None = None
 
-        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and `may_be_stock`).
+    def spool_tables(self, spool: Spool, tables: Iterator[FeedTable]) -> SpooledRows:
+        """Put every table's rows aside, and look up what rows of different keys have to do with each other.
+
+        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and the order allows for it).
         """
-        missing = False
+        self._spool, missing, settings = spool, False, self._order.settings
+        knowledge = Knowledge(self._order.known)
         for table in tables:
             head = list(islice(table.rows, SAMPLES))
-            mapping = self._mapping(table, head)
+            samples, given = _texts(head), table.given is not None
+            mapping = mapping_of(table, head, settings)
+            if not given:
+                mapping = knowledge.laid_over(mapping, samples, settings)
+            self._tables.add(table.sheet, mapping, samples, given=given)
             if mapping.missing:
                 missing = True
-                self._without_key(table, mapping)
+                detail = "No column could be read as the item's key; the sheet was left out."
+                self.problems.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
                 continue
-            if may_be_stock and is_stock_sheet(mapping):
+            if self._order.may_be_stock and is_stock_sheet(mapping):
                 raise StockSheet
-            plan = ReadPlan(mapping, self._context, sparse=table.given is None)
-            sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
-            self._feed.sheets.append(sheet)
-            self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))
+            plan = ReadPlan(mapping, settings, sparse=not given)
+            self.sheets.append(Sheet(table.sheet, plan, salt_of(mapping, settings), places_of(mapping, plan)))
+            self._put_rows(len(self.sheets) - 1, chain(head, table.rows))
             if self._left() == 0:
                 break
-        if missing and not self._feed.sheets:
-            read = self._feed.tables.tables()
-            raise NeedsMapping(unkeyed(read.first, self._feed.stream), read)
+        if missing and not self.sheets:
+            read = self._tables.tables()
+            raise NeedsMapping(unkeyed(read.first, self.stream), read)
+        self._relate()
+        return self._spooled()
 
-    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]], *, whole: bool) -> None:
-        """Pushed records; the same ones mean something else where they state everything."""
-        salt = salt_of(None, self._context) + (b" whole" if whole else b"")
-        self._feed.sheets.append(Sheet(None, None, salt))
-        for part in parts:
-            for record in part:
-                self._feed.rows += 1
-                self._keep(PUSHED, str(record["product"]["external_id"]), self._feed.rows, record)
+    def spool_records(self, spool: Spool, parts: Iterator[Sequence[Mapping[str, Any]]]) -> SpooledRows:
+        """Put pushed records aside; the same ones mean something else where they state everything."""
+        self._spool = spool
+        salt = salt_of(None, self._order.settings) + (b" whole" if self._order.whole else b"")
+        self.sheets.append(Sheet(None, None, salt))
+        for record in chain.from_iterable(parts):
+            self.rows += 1
+            self._put(PUSHED, str(record["product"]["external_id"]), self.rows, record)
+        return self._spooled()
 
-    def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
-        """What the table's columns mean: as its connector says, or as is proposed but for what people have confirmed."""
-        if table.given is not None:
-            given = from_given(table.headers, table.given)
-            self._feed.tables.add(table.sheet, given, (), given=True)
-            return given
-        samples = samples_of(head)
-        proposed = propose(table.headers, samples, self._context)
-        mapping = self._knowledge.laid_over(proposed, samples, self._context)
-        self._feed.tables.add(table.sheet, mapping, samples, given=False)
-        return mapping
+    def entries(self, buckets: Iterable[int]) -> Iterator[tuple[int, str, int, int, bytes]]:
+        """Read what was put aside: table number, key, line, number of the row's stem (0 for none) and encoded cells."""
+        assert self._spool is not None
+        decode = self._codec.decode
+        for bucket in buckets:
+            for entry in self._spool.lines(bucket):
+                head, _, cells = entry.partition(b"\t")
+                table, key, line, *number = decode(head)
+                yield table, key, line, number[0] if number else 0, cells
+
+    def is_absent(self, key: str) -> bool:
+        """Return whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
+        return key in self.kits.hidden or key in self.kin.keys
 
     def _left(self) -> int | None:
-        """How many rows may still be read; None when all."""
-        return None if self._limit is None else max(0, self._limit - self._feed.rows)
+        """Return how many rows may still be read; None when all."""
+        return None if self._order.limit is None else max(0, self._order.limit - self.rows)
 
-    def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
-        detail = "No column could be read as the item's key; the sheet was left out."
-        self._feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
-
-    def _rows(self, index: int, plan: ReadPlan, rows: Iterator[Row]) -> None:
-        """The hot loop: key, chunk, put aside."""
-        feed, name = self._feed, self._feed.sheets[index].name
-        key_of: Callable[[Sequence[Any]], str | None]
-        catalogue = self._feed.stream == Stream.CATALOGUE
+    def _put_rows(self, index: int, rows: Iterator[Row]) -> None:
+        sheet, catalogue = self.sheets[index], self.stream == Stream.CATALOGUE
+        plan, name = sheet.plan, sheet.name
+        assert plan is not None
         key_of = plan.product_key if catalogue else plan.variant_key
-        note = feed.kits.noting(plan) if catalogue else None
-        number = feed.kin.noting(plan) if catalogue else None
+        note = self.kits.noting(plan) if catalogue else None
+        number = self.kin.noting(plan) if catalogue else None
         for line, cells in islice(rows, self._left()):
-            feed.rows += 1
+            self.rows += 1
             key = key_of(cells)
             if key is None:
                 detail = "The row names no item: no SKU, key, GTIN or MPN."
-                feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
+                self.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
                 continue
             if is_sum(key):
                 detail = f"The row of {quoted(key)} adds up others and is no item."
-                feed.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
+                self.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
                 continue
             try:
                 if note is not None:
                     note(key, cells)
-                self._keep(index, key, line, cells, number(cells) if number is not None else 0)
+                self._put(index, key, line, cells, number(cells) if number is not None else 0)
             except UnicodeEncodeError:
-                self._broken(index, key, line, cells)
+                detail = "The row has halves of characters, which no text can have; each is kept as U+FFFD."
+                self.problems.add(Problem("cell", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
+                self._put(index, whole_text(key), line, whole(cells))
 
-    def _broken(self, index: int, key: str, line: int, cells: Any) -> None:
-        """A row with half of a character: they become U+FFFD, and that is told."""
-        detail = "The row has halves of characters, which no text can have; each is kept as U+FFFD."
-        sheet = self._feed.sheets[index].name
-        self._feed.problems.add(Problem("cell", ProblemKind.UNREADABLE, detail, line=line, sheet=sheet))
-        self._keep(index, whole_text(key), line, whole(cells))
-
-    def _keep(self, table: int, key: str, line: int, cells: Any, number: int = 0) -> None:
-        feed, encode, slot = self._feed, self._codec.encode, slot_of(key, self._feed.stream)
-        bucket = slot * feed.buckets // SLOTS
+    def _put(self, table: int, key: str, line: int, cells: Any, number: int = 0) -> None:
+        entry, slot = self._codec.encode(cells), slot_of(key, self.stream)
+        bucket, weight = slot * len(self.held) // SLOTS, weight_of(entry)
         if slot != self._last_slot:
-            feed.slots[bucket].append(slot)
+            self._slots[bucket].append(slot)
             self._last_slot = slot
-        entry = encode(cells)
-        weight = weight_of(entry)
-        feed.held[bucket] += weight
-        if feed.held[bucket] > ROWS and table != PUSHED and feed.crowding.refuses(key, weight):
-            feed.crowding.leave_out(key, line, feed.sheets[table].name)
+        self.held[bucket] += weight
+        if self.held[bucket] > ROWS and table != PUSHED and self.crowding.refuses(key, weight):
+            self.crowding.leave_out(key, line, self.sheets[table].name)
             return
-        feed.room -= len(entry)
-        if feed.room < 0:
+        self._room -= len(entry)
+        if self._room < 0:
             raise ParseFailed(
                 "Read out, the feed takes very much more room than it does as a file; leave empty columns out."
             )
-        head = (table, key, line, number) if number else (table, key, line)
-        self._spool.put(bucket, encode(head) + b"\t" + entry)
+        self._put_entry(bucket, (table, key, line, number) if number else (table, key, line), entry)
+
+    def _put_entry(self, bucket: int, head: tuple[Any, ...], cells: bytes) -> None:
+        assert self._spool is not None
+        self._spool.put(bucket, self._codec.encode(head) + b"\t" + cells)
+
+    def _relate(self) -> None:
+        """Look up the parts of sets, and put the rows of families aside under one key; feeds without either cost nothing."""
+        if self.kits.waiting:
+            self._look_up_parts()
+        if shared := self.kin.shared():
+            self._look_up_kin(shared)
+            self._bring_together()
+            for problem in self.kin.told():
+                self.problems.add(problem)
+
+    def _look_up_parts(self) -> None:
+        """Keep what parts' rows say for the sets that name them."""
+        found: list[Problem] = []
+        for bucket in range(len(self.held)):
+            by_key: dict[str, list[tuple[int, int, Any]]] = {}
+            for table, key, line, _, cells in self.entries([bucket]):
+                plan = self.sheets[table].plan
+                if plan is not None and self.kits.seeks(plan, key):
+                    by_key.setdefault(key, []).append((table, line, self._codec.decode(cells)))
+            found += filter(None, (self.kits.look(self.sheets, key, lines) for key, lines in by_key.items()))
+        for problem in self.kits.told(found):
+            self.problems.add(problem)
+
+    def _look_up_kin(self, shared: frozenset[int]) -> None:
+        """Find the families of rows that share a stem. Where putting them aside twice takes too much room they stay apart."""
+        size = 0
+        for table, key, _, number, cells in self.entries(range(len(self.held))):
+            if number in shared:
+                plan = self.sheets[table].plan
+                member = plan.family(self._codec.decode(cells)) if plan is not None and plan.family else None
+                if member is not None:
+                    self.kin.look(key, member)
+                    size += len(cells)
+        self.kin.settle(apart=size > self._room)
+
+    def _bring_together(self) -> None:
+        """Put the rows of a family's items aside once more, under the family's key."""
+        family_of = self.kin.keys
+        for bucket in range(len(self.held)):
+            mine = [entry for entry in self.entries([bucket]) if entry[1] in family_of]
+            for table, key, line, _, cells in mine:
+                family = family_of[key]
+                slot = slot_of(family, self.stream)
+                place = slot * len(self.held) // SLOTS
+                self._slots[place].append(slot)
+                self.held[place] += weight_of(cells)
+                self._room -= len(cells)
+                self._put_entry(place, (table, family, line), cells)
+        self.kits.rename(family_of)
+
+    def _spooled(self) -> SpooledRows:
+        slots, stream, sheets = array("I"), self.stream, self.sheets
+        gone = {slot_of(key, stream) for key in (*self.kits.hidden, *self.kin.keys)}
+        gone -= {slot_of(key, stream) for key in self.kin.families}
+        for (
+            bucket
+        ) in self._slots:  # they follow each other as their slots do; sorting one at a time takes little memory
+            slots.extend(sorted(set(bucket) - gone))
+        known = [sheet.places for sheet in sheets if sheet.places is not None]
+        places = frozenset[str]().union(*known) if len(known) == len(sheets) else None
+        grouped = all(sheet.plan is None or sheet.plan.grouped for sheet in sheets)
+        return SpooledRows(
+            self.rows, self.held, slots, places, self.problems.kept, self.problems.total, self._tables.tables(), grouped
+        )

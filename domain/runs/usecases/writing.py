@@ -1,123 +1,66 @@
 """Writing a run chunk by chunk: what is unchanged costs a look, what changed is written, mostly a chunk a transaction."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import KeyRange
-from domain.catalogue.model import Product, Stream
+from domain.catalogue.model import Stream
 from domain.catalogue.ports import CatalogueStore
-from domain.catalogue.reconciler import CatalogueReconciler
-from domain.catalogue.statements import ProductStatement
 from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.kernel.problems import Problem
-from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
 from domain.runs.ports import RunStore
 from domain.runs.usecases.category_rules import filing_of
-from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
+from domain.runs.usecases.chunking import ChunkDiff, Feed, Portion, Reconciliation, reconciler_of
 from domain.runs.usecases.spooling import ProblemLog
-from domain.runs.usecases.stating import Stating
-from domain.sources.model import Source
 from domain.usage.meters import RECORDS
 from domain.usage.ports import UsageMeters
-from ports.unit_of_work import Tx, UnitOfWork
-
-
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """What of a compared chunk is written in one transaction: keys that changed, and keys that are absent.
-
-    `chunks` are written with it; the last portion of a chunk counts what did not change, and what is absent still.
-    """
-
-    compared: ComparedChunk
-    changed: frozenset[str]
-    absent: Sequence[str]
-    chunks: int
-    last: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NormalisedPortion:
-    """A portion of a chunk, and what the feed states under the keys that changed.
-
-    `problems` are also those of rows that did not change; of more of these than are kept word by word, `untold` counts the
-    others.
-    """
-
-    portion: Portion
-    statements: Sequence[ProductStatement]
-    problems: Sequence[Problem]
-    untold: int = 0
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether there is nothing to bring the catalogue to."""
-        return not self.statements and not self.portion.absent
-
-
-@dataclass(frozen=True, slots=True)
-class ReconciledPortion:
-    """A normalised chunk, reconciled with the catalogue as it was before the chunk in front of it was written.
-
-    `touches`: the products that this rested on, and the variants that it states. `merges`: how far merges had come.
-    """
-
-    normalised: NormalisedPortion
-    reconciler: CatalogueReconciler
-    touches: frozenset[str]
-    merges: int
+from ports.unit_of_work import Tx
 
 
 class _Merged(Exception):
     """Something was merged or unmerged since the portion was reconciled."""
-
-    def __init__(self, portion: Portion) -> None:
-        self.portion = portion
 
 
 @dataclass(slots=True)
 class ChunkWriter:
     """Writes what one run read. Each chunk is fenced by the job's attempt and renews its lease."""
 
-    uow: UnitOfWork
     job: ClaimedJob
-    context: AuditContext
     lease: timedelta
-    source: Source
     run: Run
-    chunks: FeedChunks
+    feed: Feed
     statistics: Callable[[], Coroutine[Any, Any, None]]
     """Has the store look at how much there is: after a thousand new items, four thousand, sixteen thousand and so on."""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     grown: int = 1_000
     first: int = 0
     """The first chunk that no earlier attempt has written."""
 
     def __post_init__(self) -> None:
         """Go on where an attempt that died has stopped, when the chunks are the same; what it counted counts."""
-        checkpoint = self.run.checkpoint
-        if checkpoint and checkpoint.shape == self._shape():
-            self.first = checkpoint.chunks
-            kept = list(self.run.problems)
-            self._feed.problems = ProblemLog(kept, self.run.stats.get("problems", len(kept)))
-            self.counts = {name: n for name, n in self.run.stats.items() if name not in ("rows", "bytes", "problems")}
-
-    @property
-    def _feed(self) -> Feed:
-        return self.chunks.feed
+        run = self.run
+        if run.checkpoint and run.checkpoint.shape == self._shape():
+            self.first = run.checkpoint.chunks
+            kept = list(run.problems)
+            self.feed.problems = ProblemLog(kept, run.stats.get("problems", len(kept)))
+            self.counts.update({name: n for name, n in run.stats.items() if name not in ("rows", "bytes", "problems")})
 
     def _shape(self) -> str:
-        return shape_of(self.chunks.buckets, self._feed.buckets, self._feed.stream)
+        return shape_of(self.feed.chunks, len(self.feed.spooled.held), self.feed.stream)
+
+    @property
+    def _of_catalogue(self) -> bool:
+        return self.run.stream == Stream.CATALOGUE
 
     async def write_chunks(self) -> None:
         """Every chunk, mostly in one transaction; while one is written the next is compared, normalised and reconciled."""
@@ -126,14 +69,14 @@ class ChunkWriter:
         portions = self._prepared_portions()
         ahead = asyncio.ensure_future(anext(portions, None))
         try:
-            while (prepared := await ahead) is not None:
+            while (portion := await ahead) is not None:
                 ahead = asyncio.ensure_future(anext(portions, None))
-                if isinstance(prepared, ReconciledPortion):
-                    if not before.isdisjoint(prepared.touches):  # what it rests on has been written since
-                        prepared = await self._reconciled(await self._normalise(prepared.normalised.portion))
-                    before = prepared.touches
-                await self._write_latest(prepared)
-                if self.counts.get("variants_created", 0) >= self.grown:
+                if portion.reconciler is not None:
+                    if not before.isdisjoint(portion.touches):  # what it rests on has been written since
+                        await self._prepare(portion)
+                    before = portion.touches
+                await self._write(portion)
+                if self.counts["variants_created"] >= self.grown:
                     self.grown = self.counts["variants_created"] * 4
                     beside.append(asyncio.create_task(self.statistics()))
         finally:
@@ -142,164 +85,117 @@ class ChunkWriter:
             await portions.aclose()
             await asyncio.gather(*beside, return_exceptions=True)
 
-    async def _prepared_portions(self) -> AsyncGenerator[ReconciledPortion | NormalisedPortion, None]:
-        """Everything that is done before a portion's transaction; of stock, whose chunks share products, only a part."""
-        for number in range(self.first, len(self.chunks.buckets)):
-            compared = await self.chunks.compare(number)
-            for portion in self._portions(compared, number):
-                normalised = await self._normalise(portion)
-                stock = self.run.stream != Stream.CATALOGUE
-                yield normalised if normalised.is_idle or stock else await self._reconciled(normalised)
+    async def _prepared_portions(self) -> AsyncGenerator[Portion, None]:
+        for number in range(self.first, len(self.feed.chunks)):
+            for portion in self._portions(await self.feed.compare(number), number):
+                await self._prepare(portion)
+                yield portion
 
-    def _portions(self, compared: ComparedChunk, number: int) -> Iterator[Portion]:
-        rows, diff = compared.chunk.rows, compared.diff
+    def _portions(self, chunk: ChunkDiff, number: int) -> Iterator[Portion]:
+        rows, diff = chunk.rows, chunk.diff
         changed = {key: rows[key] for key in rows if key in diff.changed or key in diff.returned}
         absent = dict.fromkeys(sorted(diff.absent) if self.run.complete else (), 1)
         portions = portions_of(changed | absent, 2 * CHUNK_ROWS[self.run.stream])
         for place, keys in enumerate(portions, start=1):
             last = place == len(portions)
             gone = [key for key in keys if key in absent]
-            yield Portion(compared, frozenset(keys).difference(gone), gone, number + last, last)
+            yield Portion(chunk, frozenset(keys).difference(gone), gone, number + last, last)
 
-    async def _normalise(self, portion: Portion) -> NormalisedPortion:
-        chunk, troubled = portion.compared.chunk, portion.compared.diff.troubled if portion.last else {}
-        stated = await self.chunks.states(chunk, portion.changed)
-        again = list(troubled)[: self._feed.problems.room]
-        known = (await self.chunks.states(chunk, again)).problems if again else ()
-        untold = sum(troubled.values()) - sum(troubled[key] for key in again)
-        return NormalisedPortion(portion, stated.statements, (*stated.problems, *known), untold)
+    async def _prepare(self, portion: Portion) -> None:
+        """Do all that can be done before the portion's transaction; stock, whose chunks share products, is reconciled in it."""
+        chunk, troubled = portion.chunk, portion.chunk.diff.troubled if portion.last else {}
+        stated = await self.feed.states(chunk, portion.changed)
+        again = list(troubled)[: self.feed.problems.room]
+        known = (await self.feed.states(chunk, again)).problems if again else ()
+        portion.statements, portion.problems = stated.statements, (*stated.problems, *known)
+        portion.untold = sum(troubled.values()) - sum(troubled[key] for key in again)
+        if self._of_catalogue and not portion.is_idle:
+            await self._reconcile(portion)
 
-    async def _reconciled(self, normalised: NormalisedPortion) -> ReconciledPortion:
-        """The chunk's statements are used up by it."""
-        portion, statements = normalised.portion, normalised.statements
-        absent = portion.absent
-        keys = list(dict.fromkeys(statement.key for statement in statements)) + list(absent)
-        variants = [variant.key for statement in statements for variant in statement.variants]
-        async with self.uow.read(self.job.tenant) as tx:
-            merges = await tx[CatalogueStore].merge_count()
-            reconciler = self._reconciler(tx, dict(await tx[CatalogueStore].load(self.source.id, keys, variants)))
-            reconciler.filing = await filing_of(tx, self.source.id)
-        touches = {f"p {key}" for key in reconciler.products} | {f"v {key}" for key in variants}
-        stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
+    async def _reconcile(self, portion: Portion) -> None:
+        variants = [variant.key for statement in portion.statements for variant in statement.variants]
+        async with self.feed.uow.read(self.job.tenant) as tx:
+            portion.merges = await tx[CatalogueStore].merge_count()
+            reconciliation = await Reconciliation.begin(tx, self.feed, self.run, portion, complete=self.run.complete)
+            portion.reconciler = reconciler = reconciliation.reconciler
+            reconciler.filing = await filing_of(tx, self.run.source)
+        portion.touches = frozenset((*(f"p {key}" for key in reconciler.products), *(f"v {key}" for key in variants)))
+        await asyncio.to_thread(reconciliation.apply)
 
-        def apply() -> None:
-            stating.apply(statements, normalised.problems)
-            for key in absent:
-                if key in reconciler.products:
-                    reconciler.absent(reconciler.products[key])
+    async def _write(self, portion: Portion) -> None:
+        """Write a portion in one transaction; one that rests on what was merged or unmerged since is reconciled anew before.
 
-        await asyncio.to_thread(apply)
-        return ReconciledPortion(normalised, reconciler, frozenset(touches), merges)
-
-    async def _write_latest(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
-        """Write a portion; one that rests on what was merged or unmerged since is reconciled anew before."""
+        Raises LeaseLost, whatever it stumbles over, when another worker has the job by now.
+        """
         while True:
             try:
-                return await self._write_portion(prepared)
-            except _Merged as outdated:
-                prepared = await self._reconciled(await self._normalise(outdated.portion))
+                return await self._written(portion)
+            except _Merged:
+                await self._prepare(portion)
+            except Exception:
+                async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
+                    await tx[JobStore].hold(self.job, self.lease)
+                raise
 
-    async def _write_portion(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
-        """One transaction. Raises LeaseLost, whatever it stumbles over, when another worker has the job by now."""
-        try:
-            await self._written(prepared)
-        except _Merged:
-            raise
-        except Exception:
-            async with self.uow.begin(self.job.tenant, self.context) as tx:
-                await tx[JobStore].hold(self.job, self.lease)
-            raise
-
-    async def _written(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
-        normalised = prepared.normalised if isinstance(prepared, ReconciledPortion) else prepared
-        async with self.uow.begin(self.job.tenant, self.context) as tx:
-            events = await self._bring_catalogue(tx, prepared, normalised)
-            stats, problems = {**self.run.stats, **self.stats()}, tuple(self._feed.problems.kept)
-            checkpoint = Checkpoint(normalised.portion.chunks, self._shape())
+    async def _written(self, portion: Portion) -> None:
+        async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
+            events = await self._bring_catalogue(tx, portion)
+            checkpoint = Checkpoint(portion.chunks, self._shape())
+            stats, problems = {**self.run.stats, **self.stats()}, tuple(self.feed.problems.kept)
             run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
             self.run = replace(run, problems=problems, deaths=0)
             await tx[RunStore].save(self.run)
             await tx[EventLog].append(events)  # last before the fence: events hold the log's high watermark back
             await tx[JobStore].hold(self.job, self.lease)
 
-    async def _bring_catalogue(
-        self, tx: Tx, prepared: ReconciledPortion | NormalisedPortion, normalised: NormalisedPortion
-    ) -> Sequence[Event]:
-        """Bring the catalogue to what the portion states; answers the events of that."""
-        portion = normalised.portion
-        diff, lingering = portion.compared.diff, list[str]()
+    async def _bring_catalogue(self, tx: Tx, portion: Portion) -> Sequence[Event]:
+        """Bring the catalogue to what the portion states; return the events of that."""
+        diff, lingering = portion.chunk.diff, list[str]()
+        if portion.last and self.run.complete and self._of_catalogue:
+            lingering = sorted(diff.lingering)
+        idle = portion.is_idle and not (portion.changed or lingering or portion.problems or portion.untold)
+        reconciler = portion.reconciler
+        if not idle and await tx[CatalogueStore].take_turn() != portion.merges and reconciler is not None:
+            raise _Merged
         if portion.last:
-            self._count("unchanged", diff.unchanged)
-            if self.run.complete and self.run.stream == Stream.CATALOGUE:
-                lingering = sorted(diff.lingering)
-        if normalised.is_idle and not (portion.changed or lingering or normalised.problems or normalised.untold):
+            self.counts["unchanged"] += diff.unchanged
+        if idle:
             return ()
-        merges = await tx[CatalogueStore].take_turn()
-        if isinstance(prepared, ReconciledPortion):
-            if prepared.merges != merges:
-                raise _Merged(portion)
-            reconciler = prepared.reconciler
-        elif self.run.stream == Stream.CATALOGUE:
-            reconciler = self._reconciler(tx, {})
-        else:
-            reconciler = await self._reconcile_stock(tx, normalised)
-        for problem in (*normalised.problems, *reconciler.problems):
-            self._feed.problems.add(problem)
-        self._feed.problems.total += normalised.untold
-        for name, number in reconciler.counts.items():
-            self._count(name, number)
+        if reconciler is None and self._of_catalogue:
+            reconciler = reconciler_of(tx, self.feed, self.run, {}, self.run.complete)
+        elif reconciler is None:
+            stock = await Reconciliation.begin(tx, self.feed, self.run, portion, complete=self.run.complete)
+            stock.apply()
+            reconciler = stock.reconciler
+        for problem in (*portion.problems, *reconciler.problems):
+            self.feed.problems.add(problem)
+        self.feed.problems.total += portion.untold
+        self.counts.update(reconciler.counts)
         absent = [key for key in (*portion.absent, *lingering) if key not in reconciler.listed]
-        events = await write(tx, portion.compared.key_range, reconciler, absent)
-        if records := _made_or_changed(reconciler, portion.absent):
+        events = await write(tx, portion.chunk.key_range, reconciler, absent)
+        gone = frozenset(portion.absent)  # what a feed only stops listing is free
+        if records := sum(product.key not in gone for product in reconciler.batch.touched.values()):
             await tx[UsageMeters].count(RECORDS, records, self.run.id)
         return events
 
-    async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
-        portion, statements = normalised.portion, normalised.statements
-        keys = [statement.key for statement in statements] + list(portion.absent)
-        found = await tx[CatalogueStore].load_by_variant(self.source.id, keys)
-        reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})
-        stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
-        stating.apply_stock(found, statements, normalised.problems)
-        for key in portion.absent:
-            if key in found:
-                product, variant = found[key]
-                reconciler.withdraw(product, variant.offers)
-        return reconciler
-
-    def _reconciler(self, tx: Tx, products: dict[str, Product]) -> CatalogueReconciler:
-        run, feed = self.run, self._feed
-        places = feed.places if run.stream == Stream.STOCK else None
-        names = feed.names_products
-        return CatalogueReconciler(
-            self.source, run.id, run.stream, tx.now, run.complete, products, feed.has, places, names_products=names
-        )
-
     async def age_absent_products(self) -> None:
         """After a complete catalogue run: move long absent products down the absence ladder."""
-        if not self.run.complete or self.run.stream != Stream.CATALOGUE:
+        if not self.run.complete or not self._of_catalogue:
             return
-        async with self.uow.begin(self.job.tenant, self.context) as tx:
-            absences = await tx[CatalogueStore].absences(self.source.id, tx.now - PROBABLY_DISCONTINUED_AFTER)
+        source = self.run.source
+        async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
+            absences = await tx[CatalogueStore].absences(source, tx.now - PROBABLY_DISCONTINUED_AFTER)
             due = {one.key: status for one in absences if (status := next_status(one, tx.now))}
             if not due:
                 return
             await tx[CatalogueStore].take_turn()
-            reconciler = self._reconciler(tx, dict(await tx[CatalogueStore].load(self.source.id, list(due))))
-            for key, product in reconciler.products.items():
+            products = dict(await tx[CatalogueStore].load(source, list(due)))
+            reconciler = reconciler_of(tx, self.feed, self.run, products, complete=True)
+            for key, product in products.items():
                 reconciler.status(product, due[key])
-            await tx[EventLog].append(await write(tx, KeyRange(self.source.id, self.run.stream, 0, 0), reconciler))
+            await tx[EventLog].append(await write(tx, KeyRange(source, self.run.stream, 0, 0), reconciler))
             await tx[JobStore].hold(self.job, self.lease)
 
     def stats(self) -> dict[str, int]:
         """The run's counts so far."""
-        return {"rows": self._feed.rows, "problems": self._feed.problems.total, **self.counts}
-
-    def _count(self, name: str, number: int) -> None:
-        self.counts[name] = self.counts.get(name, 0) + number
-
-
-def _made_or_changed(reconciler: CatalogueReconciler, absent: Collection[str]) -> int:
-    """The items that count against the plan: what a feed only stops listing is free."""
-    gone = frozenset(absent)
-    return sum(product.key not in gone for product in reconciler.batch.touched.values())
+        return {"rows": self.feed.spooled.rows, "problems": self.feed.problems.total, **self.counts}

@@ -1,17 +1,20 @@
-"""Serves the endpoints that are this worker's: takes them up, hears what changes about them, gives them up."""
+"""Serve endpoints: each place that holds some, the endpoints of its shards that are this worker's, and the events of each."""
 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
+from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, network_of
 from domain.changes.usecases.tailing import LogTailer
-from domain.kernel.errors import LeaseLost, Unavailable
+from domain.events.model import LogPosition
+from domain.kernel.errors import CursorExpired, LeaseLost, Unavailable
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import shard_of
-from domain.webhooks.ports import DeliveryLog, Shards, Subscriber
+from domain.webhooks.model import matches, shard_of
+from domain.webhooks.ports import DeliveryLog, DeliveryPlace, DeliveryPlaces, Shards, Subscriber
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
-from domain.webhooks.usecases.intake import Intake
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
 from domain.webhooks.usecases.sending import RETRY, Sending
@@ -20,12 +23,17 @@ from ports.clock import Clock
 from ports.signals import Channel, Heard, Signal, Signals
 from ports.unit_of_work import UnitOfWork
 
+MOST_WAITING: Final = 2_000
+"""Events held for one endpoint beside its queue; one that is slower has them read from the log."""
+
+LOG: Final = logging.getLogger("joinery.webhooks")
+
+
 REBALANCE: Final = 10.0
 """Seconds between two looks at which endpoints are this worker's."""
 GRACE: Final = 12.0
 """Seconds that attempts in hand have to end when the process stops."""
 
-LOG: Final = logging.getLogger("joinery.webhooks")
 
 Key = tuple[Tenant, str]
 """Whose endpoint, and which."""
@@ -46,10 +54,10 @@ class Deliverer:
         clock: Clock,
         grace: float = GRACE,
     ) -> None:
-        self._log, self._shards, self._signals, self._clock, self._grace = log, shards, signals, clock, grace
+        self._tailer, self._log, self._shards = tailer, log, shards
+        self._signals, self._clock, self._grace = signals, clock, grace
         self._recorder = Recorder(log)
-        self._sending = Sending(posting, self._recorder, service, uow, clock, self._disabled)
-        self._intake = Intake(tailer, log, self._recorder, self._sending, clock)
+        self._sending = Sending(posting, self._recorder, service, uow, clock, lambda queue: self._drop(queue.key))
         self._queues: dict[Key, EndpointQueue] = {}
         self._intakes: dict[Key, asyncio.Task[None]] = {}
         self._held: frozenset[int] = frozenset()
@@ -60,7 +68,12 @@ class Deliverer:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until `stop`; then let what is in hand end, record it, and give the endpoints up."""
-        recording = self._recorder.run(self._lost, lambda: self._sending.dispatch_all_ready(self._queues.values()))
+
+        def relieved() -> None:
+            for queue in list(self._queues.values()):
+                self._sending.dispatch_ready(queue)
+
+        recording = self._recorder.run(self._lost, relieved)
         duties = (self._mind_shards(), self._listen(), self._sending.run(), recording)
         running = [asyncio.create_task(duty) for duty in duties]
         stopped = asyncio.create_task(stop.wait())
@@ -178,9 +191,6 @@ class Deliverer:
             else:
                 await self._begin(EndpointQueue(subscriber))
 
-    def _disabled(self, queue: EndpointQueue) -> None:
-        self._drop(queue.key)
-
     async def _leave(self, *endpoints: Key) -> None:
         """These are gone, or disabled."""
         async with self._serving:
@@ -201,9 +211,7 @@ class Deliverer:
             self._drop(key)
             raise
         if queue.served:
-            self._intakes[key] = asyncio.create_task(
-                self._intake.run(queue, known, self._lost), name=f"webhooks {key[1]}"
-            )
+            self._intakes[key] = asyncio.create_task(self._take_events(queue, known), name=f"webhooks {key[1]}")
 
     async def _restore(self, queue: EndpointQueue) -> None:
         """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
@@ -232,3 +240,122 @@ class Deliverer:
                 queues.append(queue)
         self._sending.drop_unserved()
         return queues
+
+    async def _take_events(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
+        """Feed the queue as far ahead as there is room. `known` are positions beyond its beginning that have a delivery already.
+
+        When a log is another one than was read, everything is lost: what is in hand may be of it, and the store has the truth.
+        """
+        tenant, endpoint = queue.key
+        begun = queue.taken_up_to.network.position < OPEN_END
+        while True:
+            try:
+                taken = queue.taken_up_to
+                start = await self._nearest(tenant, taken)
+                if start.network.epoch != taken.network.epoch:
+                    # the network went back alone: its positions are others' by now
+                    known = frozenset(place for place in known if not place[0])
+                queue.passed(start)
+                if not begun:  # else it would begin later after a crash, and miss what lies between
+                    self._recorder.wake(queue)
+                    await self._recorder.flush(everything=True)
+                    begun = True
+                async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
+                    while True:
+                        most = await queue.room()
+                        await self._take_in(queue, await subscription.next(most), known)
+            except CursorExpired:
+                LOG.warning("endpoint %s: the log is another one by now, deliveries go on in that", endpoint)
+                self._lost()
+                return
+            except Exception:
+                LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
+                await asyncio.sleep(RETRY)
+
+    async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
+        """That position in the present epoch of the logs.
+
+        The checkpoint lies beside its own organisation's log and has gone back with it, if that has; the network's may
+        have done so alone, and what it tells again is sent again, under the same event ids.
+        """
+        log = self._tailer.high_watermarks
+        own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
+        return FeedPosition(
+            _dated(own.nearest(LogPosition(own.epoch, taken.own.position)), taken.own),
+            _dated(network.nearest(taken.network), taken.network) if network else taken.network,
+        )
+
+    async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:
+        filed: frozenset[str] = frozenset()
+        if batch.events and (categories := queue.subscriber.endpoint.filters.categories):
+            products = {event.product or event.subject for event in batch.events}
+            filed = await self._log.filed_under(queue.subscriber.tenant, sorted(products), categories)
+        now, clock = asyncio.get_running_loop().time(), self._clock.now()
+        subscriber = queue.subscriber
+        for event in batch.events:
+            if (event.of_network, event.position) in known:
+                continue
+            if event.subject == subscriber.endpoint.id:  # that it was disabled is for others to hear
+                continue
+            if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
+                self._sending.schedule(queue, queue.take(event, now, clock))
+        queue.passed(batch.position)
+        self._recorder.wake(queue)
+        self._sending.dispatch_ready(queue)
+
+
+def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
+    """With the time of the event that was taken in there: if another one stands there now, reading on tells."""
+    return replace(position, time=taken.time) if position.position == taken.position else position
+
+
+LOOK: Final = 10.0
+"""Seconds between two looks at which places there are."""
+SOON: Final = 1.0
+"""The same while none could be told."""
+
+
+class Serving:
+    """One a process. A place that is lost, or slow, holds up no other."""
+
+    def __init__(self, places: DeliveryPlaces, deliverer: Callable[[DeliveryPlace], Deliverer]) -> None:
+        self._places, self._deliverer = places, deliverer
+        self._served: dict[str, tuple[asyncio.Event, asyncio.Task[None]]] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver until `stop`. Raises what ends a deliverer."""
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                found = await self._follow()
+                running = [task for _, task in self._served.values()]
+                ended, _ = await asyncio.wait(
+                    (stopped, *running), timeout=LOOK if found else SOON, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in ended - {stopped}:
+                    task.result()
+        finally:
+            stopped.cancel()
+            await self._leave(*self._served)
+
+    async def _follow(self) -> bool:
+        """Serve the places that there are now; whether they could be told."""
+        try:
+            places = {place.name: place for place in await self._places.current()}
+        except Unavailable as error:
+            LOG.warning("where endpoints lie could not be asked for: %s", error)
+            return False
+        await self._leave(*(self._served.keys() - places.keys()))
+        for name in places.keys() - self._served.keys():
+            stop = asyncio.Event()
+            work = self._deliverer(places[name]).run(stop)
+            self._served[name] = (stop, asyncio.create_task(work, name=f"delivering from {name}"))
+        return True
+
+    async def _leave(self, *names: str) -> None:
+        """What is in hand there ends first."""
+        left = [self._served.pop(name) for name in names]
+        for stop, _ in left:
+            stop.set()
+        with contextlib.suppress(Unavailable):
+            await asyncio.gather(*(task for _, task in left))

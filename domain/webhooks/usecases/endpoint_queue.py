@@ -3,20 +3,65 @@
 import asyncio
 from bisect import bisect
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
 from typing import Final
 
 from domain.changes.model import FeedPosition
-from domain.events.model import LoggedEvent, weight_of
+from domain.events.model import LoggedEvent, LogPosition, weight_of
 from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
+from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, Endpoint, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
 from domain.webhooks.ports import Subscriber
-from domain.webhooks.usecases.tracks import Track
+
+
+class Lowest:
+    """The lowest of a set of positions that come and go."""
+
+    def __init__(self) -> None:
+        self._heap: list[int] = []
+        self._present: set[int] = set()
+
+    def add(self, position: int) -> None:
+        """One comes."""
+        if position not in self._present:
+            self._present.add(position)
+            heappush(self._heap, position)
+
+    def discard(self, positions: Iterable[int]) -> None:
+        """Some go."""
+        self._present.difference_update(positions)
+
+    def value(self) -> int | None:
+        """The lowest of them, None for none."""
+        while self._heap and self._heap[0] not in self._present:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else None
+
+
+class Track:
+    """How far one log was taken in, and what of it is on its way."""
+
+    def __init__(self, position: LogPosition) -> None:
+        self.taken = position
+        self.open, self.unrecorded = Lowest(), Lowest()
+
+    def add(self, position: int) -> None:
+        """An event there has become part of a delivery."""
+        self.open.add(position)
+        self.unrecorded.add(position)
+
+    def before(self, lowest: int | None) -> LogPosition:
+        """Right before that position, or how far everything was taken in."""
+        if lowest is None or lowest > self.taken.position:
+            # of what is on its way since before the log went back, nothing counts
+            return self.taken
+        return self.taken.at(lowest - 1)
+
 
 AT_ONCE: Final = 32
 """POSTs to one endpoint at a time."""
@@ -59,11 +104,16 @@ Snapshot = tuple[Item, Delivery]
 class EndpointQueue:
     """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
 
-    Its state is its own: whoever takes in, sends or records says what happened. Only `room` and `drained` wait.
+    Its state is its own: those who take in, send or record report what happened. Only `room` and `drained` wait.
     """
 
     def __init__(self, subscriber: Subscriber) -> None:
-        self._subscriber = subscriber
+        self.subscriber = subscriber
+        """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
+        self.served = True
+        """Whether this process serves the endpoint."""
+        self.lost = False
+        """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
         self._items: dict[str, Item] = {}
         self._subjects: dict[str, deque[Item]] = {}
         self._ready: deque[Item] = deque()
@@ -73,29 +123,14 @@ class EndpointQueue:
         """Of its organisation's own log, and of the network's."""
         self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None
-        self._served, self._lost, self._probing = True, False, False
+        self._probing = False
         self._settled, self._drained = asyncio.Event(), asyncio.Event()
         self._drained.set()
 
     @property
     def key(self) -> tuple[Tenant, str]:
-        """Whose endpoint it is, and which."""
-        return self._subscriber.tenant, self._subscriber.endpoint.id
-
-    @property
-    def subscriber(self) -> Subscriber:
-        """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
-        return self._subscriber
-
-    @property
-    def served(self) -> bool:
-        """Whether this process serves the endpoint."""
-        return self._served
-
-    @property
-    def lost(self) -> bool:
-        """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
-        return self._lost
+        """Return whose endpoint it is, and which."""
+        return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
     def taken_up_to(self) -> FeedPosition:
@@ -112,30 +147,31 @@ class EndpointQueue:
         """Up to where everything is in the store, or needs nothing."""
         return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
 
-    # The endpoint
-
     def endpoint_changed(self, subscriber: Subscriber) -> None:
-        """It was read again."""
-        self._subscriber = subscriber
+        """Know the endpoint as it was read again."""
+        self.subscriber = subscriber
 
     @contextmanager
     def disabling(self) -> Iterator[None]:
-        """From here on the endpoint counts as disabled; as before when disabling it raises."""
-        subscriber, endpoint = self._subscriber, self._subscriber.endpoint
-        self._subscriber = replace(subscriber, endpoint=replace(endpoint, status=EndpointStatus.DISABLED))
+        """Count the endpoint as disabled from here on; as before when disabling it raises."""
+        endpoint = self.subscriber.endpoint
+        self._change_endpoint(replace(endpoint, status=EndpointStatus.DISABLED))
         try:
             yield
         except Exception:
-            self._subscriber = replace(self._subscriber, endpoint=endpoint)
+            self._change_endpoint(endpoint)
             raise
+
+    def _change_endpoint(self, endpoint: Endpoint) -> None:
+        self.subscriber = replace(self.subscriber, endpoint=endpoint)
 
     def give_up(self) -> None:
         """This process serves the endpoint no longer: nothing more is sent, what is in hand ends and is recorded."""
-        self._served = False
+        self.served = False
 
     def lose(self) -> None:
         """Another worker serves the endpoint by now."""
-        self._lost = True
+        self.lost = True
 
     async def drained(self) -> None:
         """Wait until nothing is being sent."""
@@ -180,7 +216,7 @@ class EndpointQueue:
 
         `now` is the loop's clock, `at` the same moment by the calendar.
         """
-        window = self._subscriber.endpoint.coalesce_seconds
+        window = self.subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
         self._tracks[event.of_network].add(event.position)
         if window and waiting and _joins(waiting[-1], event):
@@ -192,7 +228,7 @@ class EndpointQueue:
         else:
             wait = max(0.0, window - max(0.0, (at - event.time).total_seconds())) if window else 0.0
             due_at = at + timedelta(seconds=wait)
-            delivery = Delivery.of(event, self._subscriber.endpoint.id, at, due_at)
+            delivery = Delivery.of(event, self.subscriber.endpoint.id, at, due_at)
             item = Item(delivery, now, now + wait, unsent=not window)
             self._keep(item, event, first=True)
             self._put(item)
@@ -249,7 +285,7 @@ class EndpointQueue:
     # What is sent
 
     def is_head(self, item: Item) -> bool:
-        """Whether nothing of its subject goes before it."""
+        """Return whether nothing of its subject goes before it."""
         waiting = self._subjects.get(item.delivery.subject)
         return waiting is not None and waiting[0] is item
 
@@ -263,7 +299,7 @@ class EndpointQueue:
             self._ready.append(item)
 
     def next(self) -> Item | None:
-        """What to send now, if anything may be sent; it counts as being sent until its attempt has ended."""
+        """Return what to send now, if anything may be sent; it counts as being sent until its attempt has ended."""
         while self._ready and self._in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
             item = self._ready.popleft()
             item.ready = False
@@ -290,11 +326,10 @@ class EndpointQueue:
         """
         item.delivery = item.delivery.attempted(attempt, verdict, at)
         item.due = due
-        succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self._subscriber.endpoint
+        succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self.subscriber.endpoint
         self._failures = 0 if succeeded else self._failures + 1
         if succeeded == (endpoint.failing_since is not None):
-            endpoint = replace(endpoint, failing_since=None if succeeded else at)
-            self._subscriber = replace(self._subscriber, endpoint=endpoint)
+            self._change_endpoint(replace(endpoint, failing_since=None if succeeded else at))
         self._settle(item)
         return item if item.delivery.is_open else self._remove(item)
 
@@ -329,11 +364,11 @@ class EndpointQueue:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Whether anything is to be recorded, now or when it is a little older."""
+        """Return whether anything is to be recorded, now or when it is a little older."""
         return bool(self._changed or self._fresh)
 
     def unrecorded(self, older_than: float) -> list[Snapshot]:
-        """What the store should learn now: what attempts changed, and what was taken in before that moment."""
+        """Return what the store should learn now: what attempts changed, and what was taken in before that moment."""
         while self._fresh and self._fresh[0].taken < older_than:
             item = self._fresh.popleft()
             if not item.recorded and self._items.get(item.delivery.id) is item:

@@ -1,17 +1,25 @@
 """One attempt: the body, its signature, the POST, and the verdict on it."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+from urllib.parse import urlsplit
 
 from domain.changes.model import View
 from domain.changes.ports import FeedCursors
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
+from domain.kernel.tenancy import Tenant
 from domain.secrets.ports import Vault
 from domain.webhooks.model import (
+    DELAYS,
     STORED_ANSWER,
+    TIMEOUT,
     Attempt,
     AttemptFailure,
     AttemptStatus,
@@ -20,14 +28,86 @@ from domain.webhooks.model import (
     Endpoint,
     SealedSecrets,
     Verdict,
+    judge,
 )
+from domain.webhooks.payload import run_of
 from domain.webhooks.ports import DeliveryLog, Sender, Sent, Subscriber
-from domain.webhooks.schedule import DELAYS, TIMEOUT, judge
-from domain.webhooks.signing import key_of, signature
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
-from domain.webhooks.usecases.observing import DeliveryObserver
 from domain.webhooks.usecases.payloads import Payloads
+from domain.webhooks.usecases.secrets import key_of, signature
 from ports.clock import Clock
+from ports.telemetry import Span, SpanKind, Tracing, WorkMetrics
+
+WITHIN: Final = 100
+"""Deliveries that a process shows as parts of one run's trace; those that follow are traces of their own, with a link to it: a
+run may tell of a hundred thousand changes, and no collector takes a trace of so many."""
+KNOWN: Final = 1_000
+"""Runs of which it is remembered what they were traced as."""
+LOG: Final = logging.getLogger("joinery.webhooks")
+
+
+@dataclass(slots=True)
+class _Traced:
+    trace: str | None
+    told: int = 0
+
+
+class DeliveryObserver:
+    """Reports to `metrics` and `tracing`, where they are. One a place, as the log is."""
+
+    def __init__(self, log: DeliveryLog, metrics: WorkMetrics | None = None, tracing: Tracing | None = None) -> None:
+        self._log, self._metrics, self._tracing = log, metrics, tracing
+        self._runs: OrderedDict[tuple[Tenant, str], _Traced] = OrderedDict()
+
+    async def _traced(self, tenant: Tenant, run: str) -> _Traced:
+        key = tenant, run
+        known = self._runs.get(key)
+        if known is not None:
+            return known
+        try:
+            trace = await self._log.trace(tenant, run)
+        except Exception as error:
+            LOG.debug("what %s was traced as is not known: %r", run, error)
+            return _Traced(None)
+        known = self._runs.setdefault(key, _Traced(trace))
+        if len(self._runs) > KNOWN:
+            self._runs.popitem(last=False)
+        return known
+
+    @contextlib.asynccontextmanager
+    async def attempt(self, subscriber: Subscriber, delivery: Delivery, body: bytes) -> AsyncIterator[Span | None]:
+        """Trace a POST as part of the run that its body tells of, or beside it; never raises for the store's troubles."""
+        if self._tracing is None:
+            yield None
+            return
+        endpoint, tenant, run = subscriber.endpoint, subscriber.tenant, run_of(body)
+        known = await self._traced(tenant, run) if run is not None else _Traced(None)
+        known.told += 1
+        related = {"parent" if known.told <= WITHIN else "link": known.trace}
+        with self._tracing.span("webhook delivery", SpanKind.CLIENT, **related) as span:
+            span.note(
+                http__request__method="POST",
+                server__address=urlsplit(endpoint.url).hostname,  # never more of the URL: people put keys into it
+                joinery__delivery__id=delivery.id,
+                joinery__delivery__attempt=delivery.made + 1,
+                joinery__endpoint=endpoint.id,
+                joinery__event__id=delivery.event,
+                joinery__event__type=delivery.type,
+                joinery__correlation_id=run,
+                joinery__org=tenant.org,
+                joinery__livemode=tenant.livemode,
+            )
+            yield span
+
+    def ended(self, span: Span | None, sent: Sent, failure: str | None, seconds: float) -> None:
+        """Report how it ended; `failure` is the verdict's word for it."""
+        if self._metrics is not None:
+            self._metrics.delivery_attempted(failure or "succeeded", seconds)
+        if span is not None:
+            span.note(http__response__status_code=sent.status)
+            if failure is not None:
+                span.failed(failure)
+
 
 KEPT_HEADERS: Final = ("content-type", "retry-after", "webhook-delivery", "server")
 
@@ -63,9 +143,8 @@ class Posting:
         if body is None:
             return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED), None
         queue.attempt_began(item, body)
-        place = await self._observer.place(subscriber, body)
-        at, started = self._clock.now(), asyncio.get_running_loop().time()
-        with self._observer.attempt(place, subscriber, item.delivery) as span:
+        async with self._observer.attempt(subscriber, item.delivery, body) as span:
+            at, started = self._clock.now(), asyncio.get_running_loop().time()
             sent = await self._sender.post(
                 subscriber.endpoint.url,
                 body,
@@ -93,18 +172,15 @@ class Posting:
         }
 
     async def _body(self, subscriber: Subscriber, item: Item) -> bytes | None:
-        """What is sent: once more what was sent before, or the events' own; None when they are no longer kept."""
+        """Return what is sent: once more what was sent before, or the events' own; None when they are no longer kept."""
         delivery = item.delivery
         if delivery.body is not None:
             return delivery.body
         if item.stored_body and (stored := await self._log.body(subscriber.tenant, delivery.id)) is not None:
             return stored
-        events: Sequence[LoggedEvent] = item.events
-        if not events:
-            events = await self._logged(subscriber, delivery)
-        if (
-            not events or events[-1].id != delivery.event
-        ):  # dropped by age, or a log that went back has another one there
+        events = item.events or await self._logged(subscriber, delivery)
+        # dropped by age, or a log that went back has another one there
+        if not events or events[-1].id != delivery.event:
             return None
         return await self._payloads.render(subscriber, events)
 
@@ -125,8 +201,7 @@ def signing_keys(vault: Vault, endpoint: Endpoint, sealed: SealedSecrets, now: d
 
     Raises ValueError when the secrets cannot be opened.
     """
-    overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
-    both = (sealed.current, sealed.previous if overlap else None)
+    both = (sealed.current, sealed.previous if endpoint.rotation_at(now) else None)
     return tuple(key_of(vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
 
 

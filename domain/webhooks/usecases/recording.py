@@ -47,7 +47,7 @@ class Recorder:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether more may be sent; `run` calls when it is over."""
+        """Return whether more may be sent; `run` calls when it is over."""
         self._stalled = self._stalled or self._behind >= MOST_BEHIND
         return self._behind < MOST_BEHIND
 

@@ -3,16 +3,14 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from datetime import datetime
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.webhooks.model import Attempt, DeliveryStatus, EndpointStatus, Verdict
-from domain.webhooks.schedule import disabled_for
+from domain.webhooks.model import Attempt, DeliveryStatus, EndpointStatus, Verdict, disabled_for
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
@@ -39,7 +37,7 @@ class Sending:
         service: WebhookService,
         uow: UnitOfWork,
         clock: Clock,
-        on_disabled: Callable[[EndpointQueue], None],
+        on_disabled: Callable[[EndpointQueue], object],
     ) -> None:
         self._posting, self._recorder, self._service, self._uow = posting, recorder, service, uow
         self._clock, self._on_disabled = clock, on_disabled
@@ -97,17 +95,9 @@ class Sending:
         if self._stopping or not queue.served:
             return
         while self._recorder.keeps_up and (item := queue.next()) is not None:
-            self._start(self._attempt(queue, item))
-
-    def dispatch_all_ready(self, queues: Iterable[EndpointQueue]) -> None:
-        """Go on after the recorder was behind."""
-        for queue in list(queues):
-            self.dispatch_ready(queue)
-
-    def _start(self, attempt: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(attempt)
-        self._attempts.add(task)
-        task.add_done_callback(self._attempts.discard)
+            task = asyncio.create_task(self._attempt(queue, item))
+            self._attempts.add(task)
+            task.add_done_callback(self._attempts.discard)
 
     async def _attempt(self, queue: EndpointQueue, item: Item) -> None:
         try:
@@ -117,7 +107,7 @@ class Sending:
             queue.attempt_not_made(item, asyncio.get_running_loop().time() + RETRY)
             self.schedule(queue, item)
         else:
-            await self._ended(queue, item, verdict, attempt)
+            await self._conclude(queue, item, verdict, attempt)
 
     def _complain(self, item: Item, error: Exception) -> None:
         """What fails on our side mostly fails for every delivery that is due: one line in ten seconds is enough."""
@@ -128,22 +118,18 @@ class Sending:
             cause = error if known else f"{type(error).__name__} (delivery {item.delivery.id})"
             LOG.warning("deliveries could not be attempted, again in %.0f s: %s", RETRY, cause, exc_info=not known)
 
-    async def _ended(self, queue: EndpointQueue, item: Item, verdict: Verdict, attempt: Attempt | None) -> None:
+    async def _conclude(self, queue: EndpointQueue, item: Item, verdict: Verdict, attempt: Attempt | None) -> None:
         now, failing_since = self._clock.now(), queue.subscriber.endpoint.failing_since
         wait = ((verdict.next_attempt_at or now) - now).total_seconds()
         due = asyncio.get_running_loop().time() + wait
         following = queue.attempt_ended(item, verdict, attempt, at=now, due=due)
-        succeeded = verdict.status == DeliveryStatus.SUCCEEDED
-        turned = queue.subscriber.endpoint.failing_since != failing_since
+        endpoint = queue.subscriber.endpoint
+        succeeded, turned = verdict.status == DeliveryStatus.SUCCEEDED, endpoint.failing_since != failing_since
         size = len(item.delivery.body or b"")
         self._recorder.on_attempt_ended(queue, succeeded=succeeded, at=now, turned=turned, size=size)
         if following is not None:
             self.schedule(queue, following)
         self.dispatch_ready(queue)
-        await self._judge_endpoint(queue, verdict, now)
-
-    async def _judge_endpoint(self, queue: EndpointQueue, verdict: Verdict, now: datetime) -> None:
-        endpoint = queue.subscriber.endpoint
         reason = disabled_for(verdict, endpoint.failing_since, now)
         if reason is None or endpoint.status != EndpointStatus.ENABLED:
             return

@@ -1,4 +1,4 @@
-"""What people do with webhook endpoints and deliveries, and what the service does to endpoints that no longer answer."""
+"""Manage webhook endpoints and deliveries, and disable endpoints that no longer answer."""
 
 import base64
 import secrets
@@ -27,6 +27,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import instant, plain
 from domain.kernel.resource import changed, existing, fields_of
+from domain.kernel.tenancy import Actor, AuditContext
 from domain.orgs.ports import OrgStore
 from domain.secrets.ports import Vault
 from domain.sources.ports import SourceStore
@@ -50,10 +51,10 @@ from domain.webhooks.model import (
     refuse_types,
     refuse_url,
 )
-from domain.webhooks.ports import EndpointRendering, WebhookStore
-from domain.webhooks.signing import PREFIX
-from domain.webhooks.usecases.former_secrets import FormerSecrets, signing
-from ports.unit_of_work import Tx
+from domain.webhooks.ports import DeliveryLog, EndpointRendering, WebhookStore
+from domain.webhooks.usecases.secrets import PREFIX, FormerSecrets, signing
+from ports.clock import Clock
+from ports.unit_of_work import Tx, UnitOfWork
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
@@ -169,10 +170,15 @@ class WebhookService(ResourceService[Endpoint]):
         Raises NotFound; UndoUnavailable where it is kept no longer.
         """
         before = await self.get(tx, id, lock=True)
-        kept, replaced = await self._former.kept(tx, entry), await self._former.opened(tx, before)
+        kept = await self._former.kept(tx, entry)
         after = changed(before, tx.now, **signing(kept, tx.now))
+        await self._replace_secrets(tx, before, after, self._former.resealed(after, kept))
+
+    async def _replace_secrets(self, tx: Tx, before: Endpoint, after: Endpoint, sealed: SealedSecrets) -> None:
+        """Save the endpoint with other secrets; the former ones are kept with the audit entry."""
+        replaced = await self._former.opened(tx, before)
         await tx[WebhookStore].save(after, expected_version=before.version)
-        await tx[WebhookStore].seal(id, self._former.resealed(after, kept))
+        await tx[WebhookStore].seal(before.id, sealed)
         await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
@@ -186,10 +192,7 @@ class WebhookService(ResourceService[Endpoint]):
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
         after = changed(before, tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
-        replaced = await self._former.opened(tx, before)
-        await tx[WebhookStore].save(after, expected_version=before.version)
-        await tx[WebhookStore].seal(id, SealedSecrets(self._sealed(secret, id), previous))
-        await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
+        await self._replace_secrets(tx, before, after, SealedSecrets(self._sealed(secret, id), previous))
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
@@ -366,3 +369,27 @@ def _on_its_way(delivery: Delivery) -> str:
 def _refuse_disabled(endpoint: Endpoint) -> None:
     if endpoint.status != EndpointStatus.ENABLED:
         raise Conflict("The endpoint is disabled; set its status to enabled first (PATCH), then try again.")
+
+
+_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "webhooks.end_rotation")
+_BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rotations:
+    """What the leading scheduler ticks. A former secret signs no longer than its overlap, whenever this comes by."""
+
+    uow: UnitOfWork
+    log: DeliveryLog
+    service: WebhookService
+    clock: Clock
+
+    async def end_lapsed(self) -> int:
+        """End what is over, one transaction an endpoint; answers how many there were."""
+        ended = 0
+        while lapsed := await self.log.lapsed_rotations(self.clock.now(), _BATCH):
+            for tenant, endpoint in lapsed:
+                async with self.uow.begin(tenant, _CONTEXT) as tx:
+                    await self.service.end_rotation(tx, endpoint)
+            ended += len(lapsed)
+        return ended

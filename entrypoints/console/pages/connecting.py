@@ -17,7 +17,7 @@ from domain.mappings.model import KNOWN
 from domain.mappings.ports import MappingStore
 from domain.probes.model import Probe
 from domain.runs.model import SNAPSHOT_LIMIT
-from domain.runs.usecases.previewing import Preview, Previewing
+from domain.runs.usecases.inspection import Preview, Previewing
 from domain.sources.model import Source
 from domain.storage.model import upload_key
 from domain.uploads.usecases.drafts import BYTES, Drafts

@@ -11,7 +11,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.problems import Problem
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.usecases.excerpting import places_of
+from domain.runs.usecases.inspection import places_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from entrypoints.console.context import PageContext, Pages

@@ -13,7 +13,7 @@ from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
-from domain.runs.shrink import kept_by_catalogue
+from domain.runs.usecases.guarding import kept_by_catalogue
 from tests.support import builders
 
 SOURCE = builders.source()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from domain.changes.model import EventFilter, network_of
-from domain.changes.usecases import high_watermark, subscribing
+from domain.changes.usecases import reading
 from domain.changes.usecases import tailing as listening
 from domain.changes.usecases.tailing import Subscription
 from domain.events.ports import EventLog
@@ -192,7 +192,7 @@ async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None
 
 @pytest.mark.parametrize(
     ("module", "bound"),
-    [(subscribing, "FOLLOWER_BYTES"), (subscribing, "TENANT_BYTES"), (listening, "PROCESS_BYTES")],
+    [(listening, "FOLLOWER_BYTES"), (listening, "TENANT_BYTES"), (listening, "PROCESS_BYTES")],
 )
 async def test_no_more_is_held_than_so_many_bytes_and_nothing_is_missed(
     module: ModuleType, bound: str, monkeypatch: pytest.MonkeyPatch
@@ -472,7 +472,7 @@ async def test_who_follows_from_a_place_that_the_log_lost_is_told(
     remembered: bool, again: int, of_network: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However far the log has come again by then: nothing that it tells now may be passed over."""
-    monkeypatch.setattr(high_watermark, "LATELY", 60.0 if remembered else 0.0)
+    monkeypatch.setattr(reading, "LATELY", 60.0 if remembered else 0.0)
     async with running(idle=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, log.tenant.org)

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.http.pacing import _retry_after
 from connectors.sdk.answers import retry_after
-from domain.webhooks.schedule import asked_pause
+from domain.webhooks.model import asked_pause
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 STRANGE = [

@@ -14,7 +14,7 @@ from domain.catalogue.model import Stream
 from domain.ingestion.ports import FeedReader, FeedReaders, Place, ReadingOrder
 from domain.ingestion.reading import Excerpt
 from domain.runs.model import Run, RunStatus, RunTrigger
-from domain.runs.usecases.excerpting import KEPT, Excerpting
+from domain.runs.usecases.inspection import KEPT, Excerpting
 from tests.support.builders import source
 
 pytestmark = pytest.mark.asyncio

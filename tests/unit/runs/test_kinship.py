@@ -3,12 +3,12 @@
 import pytest
 
 from domain.ingestion.columns.families import Member
-from domain.runs.usecases import kinship
-from domain.runs.usecases.kinship import Kinship
+from domain.runs.usecases import relations
+from domain.runs.usecases.relations import Kinship
 
 
 def test_items_beyond_the_most_stay_apart_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinship, "_MOST_MEMBERS", 2)
+    monkeypatch.setattr(relations, "_MOST_MEMBERS", 2)
     kin = Kinship()
     for number in range(4):
         kin.look(f"A-{number}", Member("A / bed", (f"{number} in",), ""))

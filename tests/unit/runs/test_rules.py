@@ -11,8 +11,8 @@ from domain.ingestion.ports import Validators
 from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, portions_of, slot_of, slots_of
 from domain.runs.model import Fetched, PushInput, RunError, RunErrorCode, WaitingReason
 from domain.runs.queueing import rescheduled
-from domain.runs.shrink import allowance, confirms, kept_by_stock
-from domain.runs.usecases.fetching import Snapshot
+from domain.runs.usecases.guarding import allowance, confirms, kept_by_stock
+from domain.runs.usecases.snapshots import Snapshot
 from domain.sources.model import Schedule
 from tests.support import builders
 

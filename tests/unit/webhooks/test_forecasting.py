@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.webhooks.forecasting import peak_per_minute, posts
+from domain.webhooks.payload import peak_per_minute, posts
 from tests.support.builders import MOMENT
 
 

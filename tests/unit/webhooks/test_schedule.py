@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.webhooks.schedule import DELAYS, FAILING_FOR, Verdict, asked_pause, is_failing, judge
+from domain.webhooks.model import DELAYS, FAILING_FOR, Verdict, asked_pause, is_failing, judge
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from domain.events.model import TYPES, LoggedEvent
-from domain.webhooks.model import Filters
-from domain.webhooks.subscription import matches, narrowed_by_category
+from domain.webhooks.model import Filters, matches, narrowed_by_category
 from tests.support import builders
 
 

@@ -1,9 +1,11 @@
-"""Secrets of webhook endpoints that were replaced or taken away: sealed beside their audit entries, for undoing."""
+"""Secrets of endpoints: signatures made with them, and former ones kept beside their audit entries, for undoing."""
 
-from collections.abc import Mapping
+import base64
+import hmac
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import UndoUnavailable
@@ -11,6 +13,19 @@ from domain.secrets.ports import Vault
 from domain.webhooks.model import Endpoint, Rotation, SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
+
+PREFIX: Final = "whsec_"
+
+
+def key_of(secret: str) -> bytes:
+    """The key's bytes in a secret `whsec_<standard base64>`. Raises ValueError."""
+    return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+
+
+def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
+    """The header `webhook-signature`: `v1,<base64>` for each key, the current one first, with blanks between."""
+    signed = f"{id}.{timestamp}.".encode() + body
+    return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +35,7 @@ class FormerSecrets:
     vault: Vault
 
     async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
-        """What of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
+        """Return what of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
         sealed = await tx[WebhookStore].secrets(endpoint.id)
         if sealed is None:
             return None
@@ -45,7 +60,7 @@ class FormerSecrets:
             await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
-        """What was kept beside the audit entry. Raises UndoUnavailable."""
+        """Return what was kept beside the audit entry. Raises UndoUnavailable."""
         sealed = await tx[AuditLog].kept(entry)
         try:
             kept = self.vault.open(sealed, entry) if sealed else None

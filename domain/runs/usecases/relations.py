@@ -1,19 +1,92 @@
-"""Sets and their parts, which are rows of their own: what a set's statement takes from elsewhere in the feed, in bounded memory."""
+"""Relations of rows with different keys: families of items that share no key, and sets with their parts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
+from domain.ingestion.columns.families import Member
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.readers import components_of
 from domain.ingestion.kits import PartFacts, complete
 from domain.ingestion.model import Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.pieces import with_subtitle
+from domain.kernel.bounds import VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import Sheet
+
+_MOST_ROWS: Final = 2_000_000
+_MOST_MEMBERS: Final = 100_000
+"""Rows that are compared, in four bytes each, and items that are brought together; those beyond stay apart."""
+
+
+@dataclass(slots=True)
+class Kinship:
+    """The families of a feed. `keys` are those of items that have become variants, with their family's key."""
+
+    keys: dict[str, str] = field(default_factory=dict)
+    families: set[str] = field(default_factory=set)
+    crowded: bool = False
+    _numbers: "array[int]" = field(default_factory=lambda: array("I"))
+    _families: dict[str, dict[str, set[int]]] = field(default_factory=dict)
+    _members: int = 0
+
+    def noting(self, plan: ReadPlan) -> Callable[[Sequence[Any]], int] | None:
+        """Gives the number of each row's stem, 0 for none, and keeps it; None for a sheet that has no families."""
+        read, numbers = plan.stem, self._numbers
+        if read is None:
+            return None
+
+        def note(cells: Sequence[Any]) -> int:
+            number = read(cells)
+            if number and len(numbers) < _MOST_ROWS:
+                numbers.append(number)
+                return number
+            return 0
+
+        return note
+
+    def shared(self) -> frozenset[int]:
+        """The numbers that two rows or more have; the numbers themselves are forgotten."""
+        found: set[int] = set()
+        last = 0
+        for number in sorted(self._numbers):
+            if number == last:
+                found.add(number)
+            last = number
+        self._numbers = array("I")
+        return frozenset(found)
+
+    def look(self, key: str, member: Member) -> None:
+        """Take in a row whose number is shared."""
+        kin = self._families.setdefault(member.family, {})
+        if key not in kin:
+            if self._members >= _MOST_MEMBERS:
+                self.crowded = True
+                return
+            self._members += 1
+        kin.setdefault(key, set()).add(member.apart)
+
+    def told(self) -> Iterator[Problem]:
+        """That there are too many items of families, if there are."""
+        if self.crowded:
+            detail = (
+                f"More than {_MOST_MEMBERS:,} items may be variants of others; those beyond stay products of their own."
+            )
+            yield Problem("variants", ProblemKind.TOO_LONG, detail)
+
+    def settle(self, *, apart: bool = False) -> None:
+        """Decide who belongs together, if not all stay apart: items of which each has one size and colour, and no two the same."""
+        for family, kin in () if apart else self._families.items():
+            marks = [mark for marks in kin.values() for mark in marks]
+            if 1 < len(kin) == len(marks) == len(set(marks)) and len(kin) <= VARIANTS:
+                self.keys |= dict.fromkeys(kin, family)
+        self.families.update(self.keys.values())
+        self._families = {}
+
 
 _MOST_SETS: Final = 50_000
 _MOST_PARTS: Final = 50_000
@@ -39,7 +112,7 @@ class Kits:
     _called_parts: set[str] = field(default_factory=set)
 
     def noting(self, plan: ReadPlan) -> Callable[[str, Sequence[Any]], None] | None:
-        """What is to be told of each row of a sheet; None for one that neither lists parts nor says which rows are."""
+        """Return what is to be told of each row of a sheet; None for one that neither lists parts nor says which rows are."""
         if not plan.components and plan.is_part is None:
             return None
 
@@ -60,12 +133,12 @@ class Kits:
         self._wanted.update(codes)
 
     def seeks(self, plan: ReadPlan, key: str) -> bool:
-        """Whether the rows of a key have to be looked at once more."""
+        """Return whether the rows of a key have to be looked at once more."""
         return plan.grouped or key in self._wanted or key in self._called_parts
 
     @property
     def waiting(self) -> bool:
-        """Whether there is anything to look up."""
+        """Return whether there is anything to look up."""
         return bool(self._wanted or self._called_parts)
 
     def look(self, sheets: Sequence[Sheet], key: str, lines: Sequence[Line]) -> Problem | None:
@@ -75,7 +148,10 @@ class Kits:
             plan = sheets[table].plan
             assert plan is not None
             rows = [(line, cells) for number, line, cells in lines if number == table]
-            for own, mine in _by_own_key(plan, key, rows).items():
+            by_own_key: dict[str, list[tuple[int, Any]]] = {}
+            for row in rows:
+                by_own_key.setdefault((plan.grouped and plan.variant_key(row[1])) or key, []).append(row)
+            for own, mine in by_own_key.items():
                 if own in self._wanted or own in self._called_parts:
                     statement, _ = normalise(Group(key, mine, sheets[table].name), plan)
                     titled |= self._keep(own, statement, plan, mine)
@@ -88,7 +164,7 @@ class Kits:
         return Problem("title", ProblemKind.MISSING, "", line, None, sheets[table].name)
 
     def _keep(self, own: str, statement: ProductStatement, plan: ReadPlan, rows: Sequence[Any]) -> bool:
-        """Whether the item has a title."""
+        """Return whether the item has a title."""
         variant = next(iter(statement.variants), None)
         own_title = (variant.data.get("title") if variant else None) or statement.data.get("title")
         title = with_subtitle(own_title, statement.data.get("description")) or None
@@ -102,10 +178,11 @@ class Kits:
         return title is not None
 
     def _is_only_part(self, own: str, variant: VariantStatement | None, title: str | None) -> bool:
-        """Whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
+        """Return whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
         if own in self._called_parts:
             return title is None or own in self._wanted
-        return title is None and not (variant and _priced(variant))
+        offers = variant.offers if variant else ()
+        return title is None and not any(name in offer.data for offer in offers for name in _OWN_PRICES)
 
     def rename(self, keys: Mapping[str, str]) -> None:
         """Sets that have become variants of a product are known by its key."""
@@ -144,16 +221,3 @@ class Kits:
         if self.crowded:
             detail = f"The feed has more than {_MOST_SETS:,} sets or {_MOST_PARTS:,} parts; the others' rows are not looked up."
             yield Problem("components", ProblemKind.TOO_LONG, detail)
-
-
-def _priced(variant: VariantStatement) -> bool:
-    return any(name in offer.data for offer in variant.offers for name in _OWN_PRICES)
-
-
-def _by_own_key(plan: ReadPlan, key: str, rows: Sequence[tuple[int, Any]]) -> dict[str, list[tuple[int, Any]]]:
-    if not plan.grouped:
-        return {key: list(rows)}
-    found: dict[str, list[tuple[int, Any]]] = {}
-    for row in rows:
-        found.setdefault(plan.variant_key(row[1]) or key, []).append(row)
-    return found
