@@ -7,12 +7,13 @@ from typing import Final, TypeAlias
 from adapters.wire import matching as wire
 from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler
+from domain.kernel.resource import existing
 from domain.kernel.schema import Schema, enum, id_of, text
 from domain.matching.index import MATCH
 from domain.matching.judging import JUDGE
 from domain.matching.model import JudgeSettingsChange, MergeFilter, MergeKind, MergeStatus, PairFilter, PairStatus
-from domain.matching.ports import PairStore
-from domain.matching.usecases.judging import JudgeSettingsService, Judging, judged_items, take_back_settings
+from domain.matching.ports import MergeStore, PairStore
+from domain.matching.usecases.judging import JudgeSettingsService, Judging, settings_of
 from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, Ranking, decided_by, take_back_decisions
 from domain.matching.usecases.pair_updates import PairUpdater
@@ -36,13 +37,13 @@ Writing: TypeAlias = WriteContext[MatchingServices]
 
 async def list_pairs(call: Reading) -> Reply:
     """The pairs that pass the filters."""
-    page = await call.service.merging.list_pairs(call.tx, PairFilter(**call.query), call.page_request)
+    page = await call.tx[PairStore].matching(PairFilter(**call.query), call.page_request)
     return call.list(wire.MATCH_PAIR, page)
 
 
 async def read_pair(call: Reading) -> Reply:
     """One pair."""
-    return call.one(wire.MATCH_PAIR, await call.service.merging.get_pair(call.tx, call.ids["id"]))
+    return call.one(wire.MATCH_PAIR, existing(await call.tx[PairStore].get(call.ids["id"])))
 
 
 async def dismiss_pair(call: Writing) -> Reply:
@@ -64,13 +65,13 @@ async def reopen_pair(call: Writing) -> Reply:
 
 async def list_merges(call: Reading) -> Reply:
     """The merges that pass the filters."""
-    page = await call.service.merging.list_merges(call.tx, MergeFilter(**call.query), call.page_request)
+    page = await call.tx[MergeStore].matching(MergeFilter(**call.query), call.page_request)
     return call.list(wire.MERGE, page)
 
 
 async def read_merge(call: Reading) -> Reply:
     """One merge."""
-    return call.one(wire.MERGE, await call.service.merging.get_merge(call.tx, call.ids["id"]))
+    return call.one(wire.MERGE, existing(await call.tx[MergeStore].get(call.ids["id"])))
 
 
 async def undo_merge(call: Writing) -> Reply:
@@ -80,7 +81,7 @@ async def undo_merge(call: Writing) -> Reply:
 
 async def read_judge_settings(call: Reading) -> Reply:
     """What is set of the judge."""
-    return call.one(wire.JUDGE_SETTINGS, await call.service.judge_settings.get(call.tx))
+    return call.one(wire.JUDGE_SETTINGS, await settings_of(call.tx))
 
 
 async def update_judge_settings(call: Writing) -> Reply:
@@ -94,7 +95,7 @@ async def _decisions(_: MatchingServices, tx: Tx, act: Act) -> None:
 
 
 async def _settings(services: MatchingServices, tx: Tx, act: Act) -> None:
-    await take_back_settings(services.judge_settings, tx, act)
+    await services.judge_settings.undo(tx, act)
 
 
 _PAIR_FILTERS: Final[dict[str, Schema]] = {
@@ -260,7 +261,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
-    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx[PairStore], judged_items, Merging())
+    judge = Judging(dependencies.uow, dependencies.models, Merging())
     stage = MatchingStage(dependencies.uow, PairUpdater())
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 

@@ -21,7 +21,6 @@ from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict
-from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import changed, existing
 from domain.kernel.tenancy import AuditContext
 from domain.matching.merge_plan import CannotMerge, MergePlan, StillNeeded
@@ -32,10 +31,8 @@ from domain.matching.model import (
     DecidedBy,
     MatchPair,
     Merge,
-    MergeFilter,
     MergeKind,
     MergeStatus,
-    PairFilter,
     PairStatus,
 )
 from domain.matching.ports import MergeStore, PairStore
@@ -129,22 +126,6 @@ class Merging:
         await aside(_size(plan.tied), plan.settle)
         if plan.made or plan.undone:
             await lay(tx, plan)
-
-    async def get_pair(self, tx: Tx, id: str) -> MatchPair:
-        """One pair. Raises NotFound."""
-        return existing(await tx[PairStore].get(id))
-
-    async def get_merge(self, tx: Tx, id: str) -> Merge:
-        """One merge. Raises NotFound."""
-        return existing(await tx[MergeStore].get(id))
-
-    async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        """Return a page of pairs, newest first."""
-        return await tx[PairStore].matching(filter, page_request)
-
-    async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        """Return a page of merges, newest first."""
-        return await tx[MergeStore].matching(filter, page_request)
 
 
 async def _open(tx: Tx, id: str) -> MatchPair:
