@@ -94,9 +94,9 @@ class JudgeSettingsService:
         if changes.get("enabled") and self.offers is None:
             raise Unprocessable.of("enabled", "invalid_value", NOBODY)
         # other changes need no model, so that judging can always be switched off
-        if changes.get("enabled") or changes.get("model") is not None:
-            if self.offers is None or not self.offers(after.model):
-                raise ModelUnpriced.of("model", "invalid_value", _UNPRICED if self.offers else NOBODY)
+        needs_model = changes.get("enabled") or changes.get("model") is not None
+        if needs_model and (self.offers is None or not self.offers(after.model)):
+            raise ModelUnpriced.of("model", "invalid_value", _UNPRICED if self.offers else NOBODY)
         await (store.save(after) if stored else store.add(after))
         await tx[AuditLog].add(SETTINGS_AUDITED.updated(before, after))
         if after.enabled:
