@@ -14,7 +14,7 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.laying import Cause, Laid, Laying
 from domain.catalogue.overlay import Precedence, TiedProducts, shown
 from domain.catalogue.ports import CatalogueStore
-from domain.catalogue.usecases.aside import aside
+from domain.catalogue.usecases.writing import aside
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
