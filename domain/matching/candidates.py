@@ -114,8 +114,11 @@ class CandidateCache:
 
     def neighbours(self, item: Item, source: str, share: float = SHARE) -> list[int]:
         """Return the numbers of a source's items that share most with an item, best first; none with less than `share` of the best one's."""
-        shared = ((key, self._keys[key].get(source)) for key in self.keys_of(item))
-        lists = [(found.items, key, found.numbers) for key, found in shared if found and found.numbers]
+        lists = [
+            (found.items, key, found.numbers)
+            for key in self.keys_of(item)
+            if (found := self._keys[key].get(source)) and found.numbers
+        ]
         return nearest(lists, self.listed(ALL, source).items, share)
 
     def rarity(self, sources: Sources) -> Rarity:

@@ -116,13 +116,14 @@ def _title(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     """Hold the information that two titles share against what each has; brand and colours are facts of their own."""
     aside = a.brand | b.brand | a.colours | b.colours
     left, right = a.words - aside, b.words - aside
-    shared, of_left, of_right = (
-        fsum(map(rarity.information, some)) for some in (left & right, left - right, right - left)
-    )
+    parts = left & right, left - right, right - left
+    shared, of_left, of_right = [fsum(map(rarity.information, part)) for part in parts]
     whole: float = (shared + of_left) * (shared + of_right)
     if not whole:
         return 0
-    likeness: float = (shared + _alike(left - right, right - left, rarity)) / whole**0.5
+    if of_left and of_right:
+        shared += _alike(*parts[1:], rarity)
+    likeness: float = shared / whole**0.5
     return 1 + sum(likeness < least for least in _TITLE)
 
 

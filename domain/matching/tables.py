@@ -64,7 +64,8 @@ class MatchIndex:
         found: Compared = {}
         for item in self._numbered.values():
             for number in self._cache.neighbours(item, RIGHT if item.source == LEFT else LEFT, share=0.0):
-                left, right = sorted((item, self._numbered[number]), key=lambda one: one.source)
+                other = self._numbered[number]
+                left, right = (item, other) if item.source == LEFT else (other, item)
                 if (pair := (left.variant, right.variant)) not in found:
                     levels = compare(left.facts, right.facts, self.rarity)
                     found[pair] = seen.setdefault(levels, levels)
