@@ -92,7 +92,7 @@ def quality(folder: Path) -> None:
 
 
 def cost(count: int) -> None:
-    """Time and memory for so many invented items, half on each side; then one changed item at a time."""
+    """Time and memory for so many invented items, half on each side."""
     random = Random(1)
     gc.disable()
     made = things(random, count // 2)
@@ -108,17 +108,6 @@ def cost(count: int) -> None:
     line("peak memory, MB (rows included)", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
     right = sum(a == b for a, b in found)
     line("F1 at 0.5 on invented items (not a yardstick)", f"{f1(right, len(found), len(made)):.3f}")
-    changed = random.sample(range(len(made)), min(200, len(made)))
-    took = sorted(one_change(index, str(at), rows[1][at]) for at in changed)
-    line("one changed item: median, p95 ms", f"{took[len(took) // 2]:.1f} {took[int(len(took) * 0.95)]:.1f}")
-
-
-def one_change(index: MatchIndex, id: str, row: dict[str, str]) -> float:
-    """Milliseconds until a changed item's candidates are known."""
-    started = time.process_time()
-    index.add(RIGHT, read_features(id, row | {"price": "1"}))
-    index.candidates(RIGHT, id)
-    return 1000 * (time.process_time() - started)
 
 
 def main(argv: Sequence[str]) -> None:

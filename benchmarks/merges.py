@@ -91,7 +91,7 @@ def _certain(mine: Product, theirs: Product) -> ScoredPair:
     of = {one.variants[0].id: one.id for one in (mine, theirs)}
     left, right = key_of(*of)
     evidence = [PairEvidence(name, 2, 1.5, "the same", "oak", "oak") for name in ("title", "brand", "colour", "price")]
-    return ScoredPair(left, of[left], right, of[right], 0.999, -2.0, evidence, ())
+    return ScoredPair(left, of[left], right, of[right], 0.999, -2.0, tuple(evidence), ())
 
 
 async def merged(parts: Stack, tenant: Tenant, pairs: Sequence[ScoredPair]) -> float:

@@ -15,6 +15,7 @@ PRICES: Final = ("cost", "msrp", "map", "price", "compare_at")
 
 PRICE_FIELDS: Final = ("currency", *PRICES)
 STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")
+_FACETS: Final = {"price": PRICE_FIELDS, "stock": STOCK_FIELDS, "availability": ("availability",)}
 
 CHECKED: Final = ("quantity", "incoming", "availability")
 """The facts that a stock check requests and that withdrawing an offer sets."""
@@ -50,14 +51,7 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.
 def facets(changes: list[Changed]) -> list[str]:
     """The facets of an offer's changes: price, stock, availability, in that order."""
     paths = {change[0] for change in changes}
-    found = []
-    if paths.intersection(PRICE_FIELDS):
-        found.append("price")
-    if paths.intersection(STOCK_FIELDS):
-        found.append("stock")
-    if "availability" in paths:
-        found.append("availability")
-    return found
+    return [facet for facet, fields in _FACETS.items() if not paths.isdisjoint(fields)]
 
 
 def merge_data(held: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:

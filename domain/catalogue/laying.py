@@ -99,9 +99,10 @@ class Laying:
             if id in before:
                 self._changed(after[id], before[id], "product", {"id": id})
             else:
-                self._back("product.unmerged", after[id], {"id": id, "unmerged_from": self.was.get(id, id)})
+                ids = {"id": id, "unmerged_from": self.was.get(id, id)}
+                self._told("product.unmerged", after[id], ids, differences.created(after[id].data))
         for id in sorted(before.keys() - after.keys()):
-            self._gone("product.merged", id, {"id": id, "merged_into": self.after.root(id)})
+            self._event("product.merged", id, {"id": id, "merged_into": self.after.root(id)}, [], {})
 
     def _tell_variants(self, new: frozenset[str]) -> None:
         before, after = self.before.variants(), self.now_shown.variants()
@@ -111,13 +112,12 @@ class Laying:
                 self._changed(after[id], before[id], "variant", ids)
             else:
                 variant, product = self.before.places.get(id, (id, after[id].product))
-                self._back(
-                    "variant.unmerged", after[id], {**ids, "unmerged_from": variant, "previous_product": product}
-                )
+                ids |= {"unmerged_from": variant, "previous_product": product}
+                self._told("variant.unmerged", after[id], ids, differences.created(after[id].data))
         for id in sorted(before.keys() - after.keys()):
             into, product = self.now_shown.places[id]
             ids = {"id": id, "product": product, "merged_into": into, "previous_product": before[id].product}
-            self._gone("variant.merged", id, ids)
+            self._event("variant.merged", id, ids, [], {})
 
     def _changed(self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
         changes = differences.changed(old.data, now.data)
@@ -129,22 +129,12 @@ class Laying:
             discontinued = kind == "product" and now.status != old.status and now.status == ProductStatus.DISCONTINUED
             self._told(f"{kind}.{'discontinued' if discontinued else 'updated'}", now, ids, changes)
 
-    def _back(self, type: str, now: Product | Variant, ids: Mapping[str, Any]) -> None:
-        """A merge was undone: every field is told, as of what is new."""
-        merge = {"merge": self.merges[now.id]} if now.id in self.merges else {}
-        self._told(type, now, {**ids, **merge}, differences.created(now.data))
-
-    def _gone(self, type: str, id: str, ids: Mapping[str, Any]) -> None:
-        merge = {"merge": self.merges[id]} if id in self.merges else {}
-        self._event(type, id, {**ids, **merge}, [], {})
-
     def _told(self, type: str, thing: Product | Variant, ids: Mapping[str, Any], changes: list[Changed]) -> None:
         thing.updated_at = self.cause.now
         known = self.now_shown.origins.get(thing.id, {})
         own = Origin(thing.source, said_at(thing), "own")
-        origins = {
-            path: _provenance(known.get(_field(path), own)) for path, _, _ in changes if path.startswith("data.")
-        }
+        stated = {path: known.get(path.split(".", 2)[1], own) for path, _, _ in changes if path.startswith("data.")}
+        origins = {path: Provenance(one.source, MAPPED, _SURE, one.stated_at) for path, one in stated.items()}
         self._event(type, thing.id, ids, changes, origins)
 
     def _event(
@@ -155,6 +145,8 @@ class Laying:
         changes: Sequence[Changed],
         origins: Mapping[str, Provenance],
     ) -> None:
+        if type.endswith("merged") and subject in self.merges:
+            ids = {**ids, "merge": self.merges[subject]}
         self._versions[subject] += 1
         catalogue = next(iter(self.after.products.values())).catalogue
         self.events.append(
@@ -173,33 +165,17 @@ class Laying:
                 variant.version = self._versions[variant.id]
 
 
-def _field(path: str) -> str:
-    """The field of `data` that a changed path is of."""
-    return path.split(".", 2)[1]
-
-
-def _provenance(origin: Origin) -> Provenance:
-    return Provenance(origin.source, MAPPED, _SURE, origin.stated_at)
-
-
 def told_of_run(events: Sequence[Event], laying: Laying, tied: frozenset[str]) -> Iterator[Event]:
     """A run's own events, as readers see them where products are tied: `tied` are these and their variants.
 
     What is changed there is told by `laying` instead; what is new, and every offer, is told where it is shown.
     """
     for event in events:
-        if event.product not in tied:
+        if event.product not in tied or event.type == "product.created":
             yield event
-        elif event.type.endswith(".created") or event.type.startswith("offer."):
-            yield _placed(event, laying)
-
-
-def _placed(event: Event, laying: Laying) -> Event:
-    if event.type == "product.created":
-        return event
-    variant = str(event.data["variant"] if event.type.startswith("offer.") else event.data["id"])
-    shown_as, product = laying.now_shown.places[variant]
-    ids = {**event.data, "product": product}
-    if event.type.startswith("offer."):
-        ids["variant"] = shown_as
-    return replace(event, data=ids)
+        elif event.type.startswith("offer."):
+            variant, product = laying.now_shown.places[str(event.data["variant"])]
+            yield replace(event, data={**event.data, "variant": variant, "product": product})
+        elif event.type == "variant.created":
+            _, product = laying.now_shown.places[str(event.data["id"])]
+            yield replace(event, data={**event.data, "product": product})

@@ -88,22 +88,57 @@ class TiedProducts:
 
     def families(self) -> dict[str, str]:
         """The family of each product that merges tie to another: the smallest id in it. Others are not named."""
-        owners = self.owners()
-        parent = {id: id for id in self.products}
+        found = Families(self)
+        tops = {id: found.top(id) for id in self.products}
+        return {id: top for id, top in tops.items() if found.extents[top].products > 1}
 
-        def top(id: str) -> str:
-            while parent[id] != id:
-                parent[id] = parent[parent[id]]
-                id = parent[id]
-            return id
-
-        for one, other in self.merged.items():
-            a, b = (top(owners.get(id, id)) for id in (one, other))
-            parent[max(a, b)] = min(a, b)
+    def members(self, ids: Iterable[str]) -> dict[str, list[str]]:
+        """Which of the products or variants are shown as each that is shown."""
         members = defaultdict(list)
-        for id in self.products:
-            members[top(id)].append(id)
-        return {id: family for family, ids in members.items() if len(ids) > 1 for id in ids}
+        for id in ids:
+            members[self.root(id)].append(id)
+        return members
+
+    @property
+    def size(self) -> int:
+        """How many products and variants there are."""
+        return sum(1 + len(product.variants) for product in self.products.values())
+
+
+class Extent(NamedTuple):
+    """Products that merges tie together, and their variants, as their sources have them."""
+
+    products: int
+    variants: int
+
+
+class Families:
+    """The families of tied products, each named by the smallest id in it, and their extents by name; merges join them one by one."""
+
+    def __init__(self, tied: TiedProducts) -> None:
+        self._parents = {id: id for id in tied.products}
+        self.extents = {id: Extent(1, len(product.variants)) for id, product in tied.products.items()}
+        owners = tied.owners()
+        for one, other in tied.merged.items():
+            self.join(owners.get(one, one), owners.get(other, other))
+
+    def top(self, id: str) -> str:
+        """The name of a product's family."""
+        while (above := self._parents[id]) != id:
+            self._parents[id] = self._parents[above]
+            id = above
+        return id
+
+    def together(self, one: str, other: str) -> Extent:
+        """What the families of two products come to as one."""
+        extents = [self.extents[top] for top in {self.top(one), self.top(other)}]
+        return Extent(sum(one.products for one in extents), sum(one.variants for one in extents))
+
+    def join(self, one: str, other: str) -> None:
+        """Have the families of two products be one."""
+        first, second = sorted((self.top(one), self.top(other)))
+        self.extents[first] = self.together(first, second)
+        self._parents[second] = first
 
 
 @dataclass(slots=True)
@@ -130,7 +165,7 @@ def shown(tied: TiedProducts) -> Shown:
         variant = tied.root(id)
         answer.places[id] = variant, tied.root(owners[variant])
     variants = _shown_variants(tied, answer)
-    for root, members in _together(tied, tied.products).items():
+    for root, members in tied.members(tied.products).items():
         products = _ranked(tied, [tied.products[id] for id in members])
         data, origins = _overlaid(tied, products, tied.products[root])
         if len(products) > 1:
@@ -149,7 +184,7 @@ def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant
     """The variants that are shown, by the product that they are shown in."""
     stated = {variant.id: variant for product in tied.products.values() for variant in product.variants}
     made: dict[str, list[Variant]] = defaultdict(list)
-    for root, members in _together(tied, stated).items():
+    for root, members in tied.members(stated).items():
         product = answer.places[root][1]
         variants = _ranked(tied, [stated[id] for id in members])
         data, origins = _overlaid(tied, variants, stated[root])
@@ -173,14 +208,6 @@ def _placed(offer: Offer, variant: str, product: str) -> Offer:
     if offer.variant == variant and offer.product == product:
         return offer
     return replace(offer, variant=variant, product=product)
-
-
-def _together(tied: TiedProducts, ids: Iterable[str]) -> dict[str, list[str]]:
-    """What is shown as one, by what it is shown as."""
-    members: dict[str, list[str]] = defaultdict(list)
-    for id in ids:
-        members[tied.root(id)].append(id)
-    return members
 
 
 def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:

@@ -69,7 +69,8 @@ class CatalogueReconciler:
     moved_from: set[str] = field(default_factory=set)
     listed: set[str] = field(default_factory=set)
     """Keys of products that the feed does not name, but of which it names variants."""
-    _owners: dict[str, Product] = field(default_factory=dict)
+    _owned: dict[str, tuple[Product, Variant]] = field(default_factory=dict)
+    """Each variant with the product that owns it, by its key."""
     _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
     _room: Room = field(default_factory=Room)
@@ -80,7 +81,7 @@ class CatalogueReconciler:
         for product in self.products.values():
             self._loaded[product.id] = availabilities(product)
             for variant in product.variants:
-                self._owners[variant.key] = product
+                self._owned[variant.key] = product, variant
 
     def finished(self, absent: list[str]) -> Batch:
         """The batch once all is applied; `absent` are the keys that the run no longer states."""
@@ -144,7 +145,7 @@ class CatalogueReconciler:
     def _owner(self, statement: ProductStatement) -> Product | None:
         """Return the product that has the statement's variants, if it or they have the stated title."""
         keys, title = {one.key for one in statement.variants}, statement.data.get("title")
-        for owner in (self._owners[key] for key in keys if key in self._owners):
+        for owner, _ in (self._owned[key] for key in keys if key in self._owned):
             known = [owner.data, *(one.data for one in owner.variants if one.key in keys)]
             if title is None or any(data.get("title") == title for data in known):
                 return owner
@@ -159,17 +160,16 @@ class CatalogueReconciler:
     def held(self, key: str, product: str) -> Variant | None:
         """What is stored as the variant of that key for the product of that key: kept apart, its own, or to be moved to it."""
         for own in (f"{key} / {product}", key):
-            owner = self._owners.get(own)
+            owner, variant = self._owned.get(own, (None, None))
             if owner is not None and (owner.key == product or (own == key and not self.present(owner.key))):
-                return next(variant for variant in owner.variants if variant.key == own)
+                return variant
         return None
 
     def _keep_apart(self, product: Product, stated: VariantStatement) -> None:
         """An item that another product of the feed states as well becomes one of its own, under a longer key."""
-        owner = self._owners.get(stated.key)
-        if owner is None or owner is product or not self.present(owner.key):
+        owner, variant = self._owned.get(stated.key, (product, None))
+        if owner is product or variant is None or not self.present(owner.key):
             return
-        variant = next(entry for entry in owner.variants if entry.key == stated.key)
         if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
             detail = f"The item {stated.key} is stated under {owner.key} as well; both are kept."
             self.problems.append(Problem("sku", ProblemKind.DUPLICATE, detail, line=self.line))
@@ -190,9 +190,7 @@ class CatalogueReconciler:
     def check(self, product: Product, offer: Offer, stated: Mapping[str, Any]) -> None:
         """The source was asked for this offer's stock alone. No stream states it by that: complete runs withdraw as before."""
         data = differences.checked(offer.data, stated)
-        if "incoming" in data and not self._room.arrivals(product, offer.data, data):
-            self._no_room(product, "incoming")
-            del data["incoming"]
+        self._bound_arrivals(product, offer, data)
         if changes := differences.changed(offer.data, data, ""):
             offer.data = data
             self._offer_changed(product, offer, changes, differences.facets(changes))
@@ -213,7 +211,7 @@ class CatalogueReconciler:
             changes = differences.changed(old, offer.data, "")
             changes.append(FieldChange("withdrawn_at", None, self.now))
             self._offer_changed(product, offer, changes, ["stock", "availability"])
-            self._count("withdrawn")
+            self.counts["withdrawn"] = self.counts.get("withdrawn", 0) + 1
 
     def _stated_by_another(self, product: Product, offer: Offer) -> None:
         """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
@@ -264,9 +262,7 @@ class CatalogueReconciler:
         )
         self.products[statement.key] = product
         self.batch.new_products.append(product)
-        self.batch.touched[product.id] = product
-        self._count("products_created")
-        self._event("product.created", product.id, 1, {"id": product.id}, differences.created(product.data))
+        self._record("products_created", "product.created", product, product, differences.created(product.data))
         return product
 
     def _update_product(self, product: Product, statement: ProductStatement, stated_category: str | None) -> None:
@@ -286,14 +282,12 @@ class CatalogueReconciler:
     def _product_changed(self, product: Product, changes: list[Changed], kind: str) -> None:
         product.version += 1
         self.batch.changed_products.append(product)
-        self._touch(product)
-        self._count("products_changed")
-        self._event(kind, product.id, product.version, {"id": product.id}, changes)
+        self._record("products_changed", kind, product, product, changes)
 
     def _variant(self, product: Product, stated: VariantStatement) -> None:
         variant = self._stated_variant(product, stated)
         if variant is None:
-            self._no_room(product, "variants")
+            self._room.refuse(product, "variants", self.line, self.problems)
             return
         offers = self._located(variant, stated.offers)
         self._offers(product, variant, offers)
@@ -308,10 +302,9 @@ class CatalogueReconciler:
 
     def _stated_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
         """The variant, made or brought to what is stated; None when the product has no room for it."""
-        owner = self._owners.get(stated.key)
-        if owner is None:
+        if stated.key not in self._owned:
             return self._new_variant(product, stated) if self._room.variant(product, stated.data) else None
-        variant = next(entry for entry in owner.variants if entry.key == stated.key)
+        owner, variant = self._owned[stated.key]
         if owner is not product and not self._room.moved(product, variant):
             return None
         if not self.replaces_data:
@@ -337,10 +330,6 @@ class CatalogueReconciler:
         absent = bool(variant.offers) and all(one.withdrawn_at is not None for one in variant.offers)
         return (was_word or absent) and any("availability" in one.data for one in stated.offers)
 
-    def _no_room(self, product: Product, field: str) -> None:
-        """What is stated beyond the bounds of a product is told, and changes nothing."""
-        self._room.refuse(product, field, self.line, self.problems)
-
     def _new_variant(self, product: Product, stated: VariantStatement) -> Variant:
         variant = Variant(
             id=new_id("var"),
@@ -353,18 +342,15 @@ class CatalogueReconciler:
             updated_at=self.now,
         )
         product.variants.append(variant)
-        self._owners[stated.key] = product
+        self._owned[stated.key] = product, variant
         self.batch.new_variants.append(variant)
-        self._touch(product)
-        self._count("variants_created")
-        ids = {"id": variant.id, "product": product.id}
-        self._event("variant.created", variant.id, 1, ids, differences.created(stated.data))
+        self._record("variants_created", "variant.created", product, variant, differences.created(stated.data))
         return variant
 
     def _update_variant(self, product: Product, owner: Product, variant: Variant, stated: VariantStatement) -> None:
         changes = differences.changed(variant.data, stated.data)
         if changes and not self._room.variant(product, stated.data, variant):
-            self._no_room(product, "variants")
+            self._room.refuse(product, "variants", self.line, self.problems)
             stated.data, changes = variant.data, []
         status = ProductStatus.stated(stated.data.get("discontinued"))
         if status != variant.status:
@@ -378,9 +364,7 @@ class CatalogueReconciler:
         variant.version += 1
         variant.updated_at = self.now
         self.batch.changed_variants.append(variant)
-        self._touch(product)
-        self._count("variants_changed")
-        self._event("variant.updated", variant.id, variant.version, {"id": variant.id, "product": product.id}, changes)
+        self._record("variants_changed", "variant.updated", product, variant, changes)
 
     def _move(self, variant: Variant, owner: Product, product: Product) -> None:
         """The source files an item it had under one product under another now; its offers go with it."""
@@ -388,7 +372,7 @@ class CatalogueReconciler:
         owner.variants.remove(variant)
         product.variants.append(variant)
         variant.product = product.id
-        self._owners[variant.key] = product
+        self._owned[variant.key] = product, variant
         self._touch(owner)
         for offer in variant.offers:
             offer.product = product.id
@@ -402,7 +386,7 @@ class CatalogueReconciler:
                 continue
             if offer is None:
                 if not self._room.offer(product, variant, statement.location, statement.data):
-                    self._no_room(product, "offers")
+                    self._room.refuse(product, "offers", self.line, self.problems)
                     continue
                 known[statement.location] = self._new_offer(product, variant, statement)
             else:
@@ -423,9 +407,7 @@ class CatalogueReconciler:
         )
         variant.offers.append(offer)
         self.batch.new_offers.append(offer)
-        self._touch(product)
-        self._count("offers_created")
-        self._event("offer.created", offer.id, 1, self._offer_ids(offer), differences.created(offer.data, ""))
+        self._record("offers_created", "offer.created", product, offer, differences.created(offer.data, ""))
         return offer
 
     def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
@@ -435,9 +417,7 @@ class CatalogueReconciler:
             # The other stream may state fields that are blank here; compare_at belongs to the stream with the price.
             blank &= _COMPARE_AT if "price" in statement.data else frozenset()
         data = self._offer_data(offer, statement.data, blank)
-        if "incoming" in data and not self._room.arrivals(product, offer.data, data):
-            self._no_room(product, "incoming")
-            del data["incoming"]
+        self._bound_arrivals(product, offer, data)
         changes = differences.changed(offer.data, data, "")
         if offer.withdrawn_at is not None:
             changes.append(FieldChange("withdrawn_at", offer.withdrawn_at, None))
@@ -449,6 +429,12 @@ class CatalogueReconciler:
         elif not offer.stated & bit:
             offer.stated |= bit
             self._keep_offer(product, offer)
+
+    def _bound_arrivals(self, product: Product, offer: Offer, data: dict[str, Any]) -> None:
+        """Leave out of an offer's new facts the arrivals that the product has no room for."""
+        if "incoming" in data and not self._room.arrivals(product, offer.data, data):
+            self._room.refuse(product, "incoming", self.line, self.problems)
+            del data["incoming"]
 
     def _offer_data(self, offer: Offer, stated: Mapping[str, Any], blank: frozenset[str]) -> dict[str, Any]:
         """Return the facts of an offer after a statement, and report prices that another currency replaces."""
@@ -466,9 +452,7 @@ class CatalogueReconciler:
         offer.version += 1
         offer.observed_at = self.now
         self._keep_offer(product, offer)
-        self._count("offers_changed")
-        ids = self._offer_ids(offer)
-        self._event("offer.changed", offer.id, offer.version, ids, changes, facets)
+        self._record("offers_changed", "offer.changed", product, offer, changes, facets)
 
     def _keep_offer(self, product: Product, offer: Offer) -> None:
         offer.updated_at = self.now
@@ -479,31 +463,27 @@ class CatalogueReconciler:
         product.updated_at = self.now
         self.batch.touched[product.id] = product
 
-    def _offer_ids(self, offer: Offer) -> dict[str, Any]:
-        return {
-            "id": offer.id,
-            "variant": offer.variant,
-            "product": offer.product,
-            "source": offer.source,
-            "location": offer.location,
-            "availability": offer.data["availability"],
-        }
-
-    def _count(self, name: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + 1
-
-    def _event(
+    def _record(
         self,
+        count: str,
         kind: str,
-        subject: str,
-        version: int,
-        ids: Mapping[str, Any],
+        product: Product,
+        thing: Product | Variant | Offer,
         changes: list[Changed],
         facets: list[str] | None = None,
     ) -> None:
+        """Count a change of something of the product, and make the event of it."""
+        self._touch(product)
+        self.counts[count] = self.counts.get(count, 0) + 1
+        ids: dict[str, Any] = {"id": thing.id}
+        if isinstance(thing, Variant):
+            ids["product"] = product.id
+        elif isinstance(thing, Offer):
+            ids |= {name: getattr(thing, name) for name in ("variant", "product", "source", "location")}
+            ids["availability"] = thing.data["availability"]
         self.events.append(
             Event(
-                kind, subject, version, ids,
+                kind, thing.id, thing.version, ids,
                 fields=changes, provenance=self._provenance, facets=facets,
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )

@@ -168,24 +168,26 @@ def matches(
         filter.id is None or not {product.id, *(other.id for other in merged.products)}.isdisjoint(filter.id),
         filter.variant is None or any(variant.id in filter.variant for variant in variants),
         filter.offer is None or any(offer.id in filter.offer for offer in _offers(product)),
-        filter.external_id is None or _is_known(filter.external_id, *keys, *(v.key for v in variants)),
-        filter.sku is None or any(_has_code(variant, "sku", filter.sku) for variant in variants),
-        filter.gtin is None or any(_has_gtin(variant, filter.gtin) for variant in variants),
-        filter.mpn is None or any(_has_code(variant, "mpn", filter.mpn) for variant in variants),
+        _is_identified(filter, keys, variants),
     ]
     return all(given)
 
 
-def _is_known(external_ids: Sequence[str], *keys: str) -> bool:
-    return not {text.strip() for text in external_ids}.isdisjoint(keys)
-
-
-def _has_code(variant: Variant, name: str, codes: Sequence[str]) -> bool:
-    return variant.data.get(name) in exact_codes(codes)
-
-
-def _has_gtin(variant: Variant, gtins: Sequence[str]) -> bool:
-    return gtin_key(variant.data.get("gtin")) in gtin_keys(gtins)
+def _is_identified(filter: ProductFilter | OfferFilter, keys: Iterable[str], variants: Sequence[Variant]) -> bool:
+    """Whether the products' keys, or the variants' keys and codes, pass the filters of CODES."""
+    known = (*keys, *(variant.key for variant in variants))
+    if filter.external_id is not None and {text.strip() for text in filter.external_id}.isdisjoint(known):
+        return False
+    codes = (
+        ("sku", filter.sku, exact_codes, str),
+        ("mpn", filter.mpn, exact_codes, str),
+        ("gtin", filter.gtin, gtin_keys, gtin_key),
+    )
+    return all(
+        sought is None
+        or any(variant.data.get(name) and key(variant.data[name]) in keys_of(sought) for variant in variants)
+        for name, sought, keys_of, key in codes
+    )
 
 
 def _is_brand(brand: str | None, sought: str) -> bool:
@@ -222,9 +224,6 @@ def offer_matches(
         filter.availability in (None, offer.data.get("availability", Availability.UNKNOWN)),
         filter.updated_since is None or offer.updated_at >= filter.updated_since,
         filter.id is None or offer.id in filter.id,
-        filter.external_id is None or _is_known(filter.external_id, *keys, *(v.key for v in variants)),
-        filter.sku is None or any(_has_code(one, "sku", filter.sku) for one in variants),
-        filter.gtin is None or any(_has_gtin(one, filter.gtin) for one in variants),
-        filter.mpn is None or any(_has_code(one, "mpn", filter.mpn) for one in variants),
+        _is_identified(filter, keys, variants),
     ]
     return all(given)

@@ -1,8 +1,9 @@
 """Which category a source's category path most likely means: nothing rather than a wrong one."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -58,9 +59,10 @@ def suggest(path: Sequence[str], words: Callable[[str], Phrase] | None = None) -
         return None
     *higher, level = map(words or words_of, path)
     above = [word for words_above in higher for word in words_above]
-    if len(above) + len(level) > _MOST_WORDS or not _known().issuperset((*above, *level)):
+    if len(above) + len(level) > _MOST_WORDS or not _vocabulary().words.issuperset((*above, *level)):
         return None
-    found = [_whole()[level]] if level in _whole() else _joined(above, level)
+    whole = _vocabulary().whole.get(level)
+    found = [whole] if whole else _joined(above, level)
     common = _common(found) if found else None
     return common.id if common and _in_place(common, {*above, *level}) else None
 
@@ -99,13 +101,15 @@ def _joined(above: Sequence[str], level: Phrase) -> list[Category]:
 
 def _meant(above: Sequence[str], part: Sequence[str]) -> list[Category]:
     """The categories whose names the part's words make, their first words perhaps standing above it."""
-    words = (*above, *part)
-    possible = {phrase for word in part for phrase in _by_last().get(word, ()) if _ends_in(phrase, words, len(above))}
-    names = {phrase for phrase in possible if not _place_words().issuperset(phrase)} or possible
+    known, words = _vocabulary(), (*above, *part)
+    possible = {
+        phrase for word in part for phrase in known.by_last.get(word, ()) if _ends_in(phrase, words, len(above))
+    }
+    names = {phrase for phrase in possible if not known.place_words.issuperset(phrase)} or possible
     longest = [one for one in names if not any(set(one) < set(other) for other in names)]
-    explained = {word for phrase in longest for word in phrase} | _place_words()
+    explained = {word for phrase in longest for word in phrase} | known.place_words
     asked = set(part) - NEUTRAL or set(part)
-    return [_phrases()[one] for one in longest] if asked <= explained else []
+    return [known.phrases[one] for one in longest] if asked <= explained else []
 
 
 def _ends_in(phrase: Phrase, words: Phrase, start: int) -> bool:
@@ -127,55 +131,54 @@ def _common(found: Iterable[Category]) -> Category | None:
 
 def _in_place(category: Category, words: set[str]) -> bool:
     top = categories.everything()[(*category.ancestors, category.id)[0]].slug
-    named = {place for place in _PLACES if words & _naming(place)}
+    named = {place for place in _PLACES if words & _vocabulary().places[place]}
     return top in _ANYWHERE or named <= {top}
 
 
+@dataclass(frozen=True, slots=True)
+class _Vocabulary:
+    """The names of categories by their words.
+
+    Attributes:
+        whole: Names of several things, which are known as a whole level alone.
+        phrases: Names that may stand among other words.
+        by_last: The phrases by their last word.
+        words: Every word that is part of a name, or beside one.
+        places: The words that name a place or a room alone, by its slug; they may stand beside what is there.
+        place_words: All of these words.
+    """
+
+    whole: Mapping[Phrase, Category]
+    phrases: Mapping[Phrase, Category]
+    by_last: Mapping[str, Sequence[Phrase]]
+    words: frozenset[str]
+    places: Mapping[str, frozenset[str]]
+    place_words: frozenset[str]
+
+
 @cache
-def _names() -> dict[Phrase, Category]:
-    """Every name by its words; one that two categories have means neither."""
+def _vocabulary() -> _Vocabulary:
     by_slug = {category.slug: category for category in categories.everything().values()}
-    found: dict[Phrase, set[str]] = {}
+    slugs: dict[Phrase, set[str]] = defaultdict(set)
     for line in NAMES.splitlines():
         slug, names = line.split(" | ")
         for name in names.split(", "):
-            found.setdefault(words_of(name), set()).add(slug)
-    return {phrase: by_slug[slugs.pop()] for phrase, slugs in found.items() if len(slugs) == 1}
-
-
-@cache
-def _whole() -> dict[Phrase, Category]:
-    """Names of several things, which are known as a whole level alone."""
-    return {phrase: category for phrase, category in _names().items() if _JOINING.intersection(phrase)}
-
-
-@cache
-def _phrases() -> dict[Phrase, Category]:
-    """Names that may stand among other words."""
-    return {phrase: category for phrase, category in _names().items() if not _JOINING.intersection(phrase)}
-
-
-@cache
-def _by_last() -> dict[str, list[Phrase]]:
-    found: dict[str, list[Phrase]] = {}
-    for phrase in _phrases():
-        found.setdefault(phrase[-1], []).append(phrase)
-    return found
-
-
-@cache
-def _known() -> frozenset[str]:
-    """Every word that is part of a name, or beside one."""
-    return NEUTRAL.union(*_names())
-
-
-@cache
-def _naming(place: str) -> frozenset[str]:
-    """The words that name a place alone."""
-    return frozenset(word for one, found in _phrases().items() if found.slug == place for word in one) - NEUTRAL
-
-
-@cache
-def _place_words() -> frozenset[str]:
-    """Words that name a place or a room, and so may stand beside what is there."""
-    return frozenset[str]().union(*map(_naming, (*_PLACES, "bedroom", "office")))
+            slugs[words_of(name)].add(slug)
+    # a name that two categories have means neither
+    named = {phrase: by_slug[slug] for phrase, (slug, *others) in slugs.items() if not others}
+    phrases = {phrase: category for phrase, category in named.items() if _JOINING.isdisjoint(phrase)}
+    by_last: dict[str, list[Phrase]] = defaultdict(list)
+    for phrase in phrases:
+        by_last[phrase[-1]].append(phrase)
+    places = {
+        place: frozenset(word for phrase, found in phrases.items() if found.slug == place for word in phrase) - NEUTRAL
+        for place in (*_PLACES, "bedroom", "office")
+    }
+    return _Vocabulary(
+        whole={phrase: category for phrase, category in named.items() if phrase not in phrases},
+        phrases=phrases,
+        by_last=by_last,
+        words=NEUTRAL.union(*named),
+        places=places,
+        place_words=frozenset[str]().union(*places.values()),
+    )

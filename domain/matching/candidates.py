@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from operator import itemgetter
 from typing import Final, TypeVar
 
 from domain.matching.comparisons import Levels, Rarity, compare
@@ -27,7 +26,6 @@ from domain.matching.scoring import (
     Compared,
     Scored,
     Weights,
-    allowed,
     calibrated,
     evidence,
     learn,
@@ -42,16 +40,8 @@ def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPa
     if left.variant > right.variant:
         left, right = right, left
         found = [replace(part, left=part.right, right=part.left) for part in found]
-    return ScoredPair(
-        left.variant,
-        left.product,
-        right.variant,
-        right.product,
-        pair.odds.probability,
-        weights.prior,
-        tuple(found),
-        pair.conflicts,
-    )
+    ends = left.variant, left.product, right.variant, right.product
+    return ScoredPair(*ends, pair.odds.probability, weights.prior, tuple(found), pair.conflicts)
 
 
 Sources = tuple[str, str]
@@ -64,12 +54,12 @@ _NOBODY: Final[Mapping[str, Listed]] = {}
 _NONE: Final = Listed(0)
 
 
-def telling_keys(item: MatchFeatures) -> set[str]:
-    """Return the keys whose counts say how much a comparison with the item is worth: those of what it may not share as well.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What must be read next: who shares these keys, and these items."""
 
-    Codes are not among them: only shared ones count, which are the other item's as well.
-    """
-    return {*terms(item), *counted_keys(item)}
+    keys: Collection[str] = ()
+    numbers: Collection[int] = ()
 
 
 class CandidateCache:
@@ -82,16 +72,11 @@ class CandidateCache:
         self._keys_of: dict[int, list[str]] = {}
         self._rarities: dict[Sources, Rarity] = {}
 
-    def missing_keys(self, keys: Iterable[str]) -> set[str]:
-        """Return those of the keys that were not read yet."""
-        return {key for key in keys if key not in self._keys}
-
-    def missing_numbers(self, numbers: Iterable[int]) -> set[int]:
-        """Return those of the items that were not read yet."""
-        for number in (wanted := set(numbers)):
-            if number not in self._items and number in self._before:
-                self._items[number] = self._before[number]
-        return {number for number in wanted if number not in self._items}
+    def missing(self, keys: Iterable[str], numbers: Iterable[int]) -> Wanted:
+        """Return those of the keys and items that were not read yet."""
+        unread = {number for number in numbers if number not in self._items}
+        self._items.update({number: self._before[number] for number in unread & self._before.keys()})
+        return Wanted(sorted({key for key in keys if key not in self._keys}), sorted(unread - self._before.keys()))
 
     def item(self, number: int) -> Item:
         """Return an item that was read. Raises KeyError."""
@@ -99,10 +84,9 @@ class CandidateCache:
 
     def keys_of(self, item: Item) -> list[str]:
         """Return the keys that an item is found by."""
-        found = self._keys_of.get(item.number)
-        if found is None:
-            found = self._keys_of[item.number] = lookup_keys(item.facts)
-        return found
+        if item.number not in self._keys_of:
+            self._keys_of[item.number] = lookup_keys(item.facts)
+        return self._keys_of[item.number]
 
     def add(
         self, keys: Collection[str], listed: Mapping[str, Mapping[str, Listed]], items: Collection[Item] = ()
@@ -130,11 +114,11 @@ class CandidateCache:
 
     def neighbours(self, item: Item, source: str, share: float = SHARE) -> list[int]:
         """Return the numbers of a source's items that share most with an item, best first; none with less than `share` of the best one's."""
-        lists = []
-        for key in self.keys_of(item):
-            found = self._keys[key].get(source)
-            if found is not None and found.numbers:
-                lists.append((found.items, key, found.numbers))
+        lists = [
+            (found.items, key, found.numbers)
+            for key in self.keys_of(item)
+            if (found := self._keys[key].get(source)) and found.numbers
+        ]
         return nearest(lists, self.listed(ALL, source).items, share)
 
     def rarity(self, sources: Sources) -> Rarity:
@@ -158,17 +142,10 @@ class CandidateCache:
         return all(self.listed(key, source).items >= OFTEN for source in sources)
 
 
+_FEWEST_SOURCES: Final = 2
 _RIVALS: Final = -5.0
 """log2 odds below which a candidate is nobody's rival here."""
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What must be read next: who shares these keys, and these items."""
-
-    keys: Collection[str] = ()
-    numbers: Collection[int] = ()
 
 
 Steps = Generator[Wanted, None, R]
@@ -184,46 +161,37 @@ class BatchResult:
     disturbed: Sequence[str]
 
 
-@dataclass(slots=True)
-class _Graph:
-    """Pairs of two sources' items by their variants, the lesser source's first."""
-
-    left: dict[str, MatchFeatures] = field(default_factory=dict)
-    right: dict[str, MatchFeatures] = field(default_factory=dict)
-    pairs: Compared = field(default_factory=dict)
-
-
 class BatchMatcher:
     """Matches batches of items that are in the index. `fresh` are the numbers of all that were read anew this time."""
 
     def __init__(self, cache: CandidateCache, weights: Weights, fresh: Container[int] = ()) -> None:
         self._cache, self._weights, self._fresh = cache, weights, fresh
-        self._graphs: dict[Sources, _Graph] = defaultdict(_Graph)
+        self._pairs: dict[Sources, Compared] = defaultdict(dict)
         self._of: dict[str, Item] = {}
 
     def linked(self, batch: Sequence[Item], moved: Container[str]) -> Steps[BatchResult]:
         """Return the pairs of the batch that are offered, weighed against what rivals them; `moved` are its variants that have changed."""
-        if (yield from self._alone()):
-            return BatchResult((), ())
         near = yield from self._candidates(batch)
-        contended = self._contended(near)
+        total = cache(self._weights.total)
+        contended = {
+            (other.number, item.source): other
+            for item, _, others in near
+            for other in others
+            if calibrated(total(self._levels(item, other))) > 0
+        }
         yield from self._require(keys=self._keys_of(contended.values()))
-        yield from self._compared(
-            [(item, source) for (_, source), item in sorted(contended.items(), key=itemgetter(0))]
-        )
+        yield from self._compare_all([(contended[number, source], source) for number, source in sorted(contended)])
         own = {item.variant for item in batch}
         made = self._scored()
         pairs = [
             offered(pair, self._of[pair.left], self._of[pair.right], self._weights)
             for pair in made
-            if pair.odds.probability >= OFFERED_AT and (pair.left in own or pair.right in own)
+            if pair.odds.probability >= OFFERED_AT and not own.isdisjoint((pair.left, pair.right))
         ]
         return BatchResult(pairs, self._disturbed(made, pairs, own, moved))
 
     def learnt(self, sample: Sequence[Item], start: Weights) -> Steps[Weights | None]:
         """Return weights that fit the candidates of a sample; None where there are too few."""
-        if (yield from self._alone()):
-            return None
         # also from those that are hopeless: what coincidence means shows in them
         near = yield from self._candidates(sample, share=0.0)
         sides: tuple[list[list[Levels]], list[list[Levels]]] = ([], [])
@@ -235,84 +203,75 @@ class BatchMatcher:
             return None
         return learn(*sides, start) if min(map(len, sides)) >= FEWEST else learn(groups, groups, start)
 
-    def _alone(self) -> Steps[bool]:
-        """Return whether there is no other source to match with."""
-        yield from self._require(keys=(ALL,))
-        return len(self._cache.sources) < 2
-
     def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[_Neighbours]]:
-        """Compare each item with those of every other source that are worth it."""
+        """Compare each item with those of every other source that are worth it; nothing is read where there is no other source."""
+        yield from self._require(keys=(ALL,))
+        if len(self._cache.sources) < _FEWEST_SOURCES:
+            return []
         self._cache.add((), {}, batch)
-        yield from self._require(keys={ALL, *self._keys_of(batch)})
+        yield from self._require(keys=self._keys_of(batch))
         pairs = [(item, source) for item in batch for source in self._cache.sources if source != item.source]
-        return (yield from self._compared(pairs, share))
+        return (yield from self._compare_all(pairs, share))
 
-    def _compared(self, pairs: Iterable[tuple[Item, str]], share: float = SHARE) -> Steps[list[_Neighbours]]:
+    def _compare_all(self, pairs: Iterable[tuple[Item, str]], share: float = SHARE) -> Steps[list[_Neighbours]]:
         """Compare items with their neighbours of a source."""
         near = [(item, source, self._cache.neighbours(item, source, share)) for item, source in pairs]
         yield from self._require(numbers={number for _, _, numbers in near for number in numbers})
         found = [(item, source, [self._cache.item(number) for number in numbers]) for item, source, numbers in near]
-        others = {other.number: other for _, _, neighbours in found for other in neighbours}
-        yield from self._require(keys={key for other in others.values() for key in telling_keys(other.facts)})
+        others = {other.number: other.facts for _, _, neighbours in found for other in neighbours}
+        # what they may not share counts as well; of codes only shared ones do, which were read with the item
+        yield from self._require(
+            keys={key for facts in others.values() for key in (*terms(facts), *counted_keys(facts))}
+        )
         for item, _, neighbours in found:
             for other in neighbours:
-                self._compare(item, other)
-        return found
-
-    def _contended(self, near: Iterable[_Neighbours]) -> dict[tuple[int, str], Item]:
-        """Return items that some of the batch may get, with the sources that they are candidates of."""
-        found: dict[tuple[int, str], Item] = {}
-        total = cache(self._weights.total)
-        for item, _, others in near:
-            for other in others:
-                if calibrated(total(self._levels(item, other))) > 0:
-                    found[other.number, item.source] = other
+                left, right = _ordered(item, other)
+                sources, pair = (left.source, right.source), (left.variant, right.variant)
+                if pair not in self._pairs[sources]:
+                    self._pairs[sources][pair] = compare(left.facts, right.facts, self._cache.rarity(sources))
+                    self._of[left.variant], self._of[right.variant] = left, right
         return found
 
     def _scored(self) -> list[Scored]:
         """Return every pair that was compared and is worth it, weighed against its rivals."""
+        facts = {variant: item.facts for variant, item in self._of.items()}
         made: list[Scored] = []
-        for sources, graph in sorted(self._graphs.items()):
+        for sources, pairs in sorted(self._pairs.items()):
             known = partial(self._cache.knows_brand, sources)
-            made += scored(graph.left, graph.right, graph.pairs, self._weights, _RIVALS, known=known)
+            made += scored(facts, facts, pairs, self._weights, _RIVALS, known=known)
         return made
 
     def _disturbed(
         self, made: Iterable[Scored], pairs: Iterable[ScoredPair], own: set[str], moved: Container[str]
     ) -> list[str]:
         """Return items that are offered to one that has moved, and that others may have been offered before."""
-        ends = [(pair.left, pair.right) for pair in pairs] + [(pair.right, pair.left) for pair in pairs]
-        taken = {other for one, other in ends if one in moved} - own
-        found = set()
-        for pair in made:
-            for item, rival in ((pair.left, pair.right), (pair.right, pair.left)):
-                stood = item in taken and rival not in own and self._of[rival].number not in self._fresh
-                if stood and self._alone_odds(pair) > 0:
-                    found.add(item)
-        return sorted(found)
-
-    def _alone_odds(self, pair: Scored) -> float:
-        """Return the log2 odds of a pair as if it had no rivals."""
-        own = calibrated(self._weights.total(pair.levels))
-        return allowed(own, most(pair.conflicts, pair.levels, self._weights))
-
-    def _compare(self, one: Item, other: Item) -> None:
-        left, right = (one, other) if one.source < other.source else (other, one)
-        graph = self._graphs[left.source, right.source]
-        pair = (left.variant, right.variant)
-        if pair not in graph.pairs:
-            graph.pairs[pair] = compare(left.facts, right.facts, self._cache.rarity((left.source, right.source)))
-            graph.left[left.variant], graph.right[right.variant] = left.facts, right.facts
-            self._of[left.variant], self._of[right.variant] = left, right
+        taken = {other for pair in pairs for one, other in _both_ways(pair) if one in moved} - own
+        return sorted(
+            {
+                item
+                for pair in made
+                for item, rival in _both_ways(pair)
+                if item in taken and rival not in own and self._of[rival].number not in self._fresh
+                and min(calibrated(self._weights.total(pair.levels)), most(pair.conflicts, pair.levels, self._weights)) > 0
+            }
+        )  # fmt: skip
 
     def _levels(self, one: Item, other: Item) -> Levels:
-        left, right = (one, other) if one.source < other.source else (other, one)
-        return self._graphs[left.source, right.source].pairs[left.variant, right.variant]
+        left, right = _ordered(one, other)
+        return self._pairs[left.source, right.source][left.variant, right.variant]
 
     def _keys_of(self, items: Iterable[Item]) -> set[str]:
         return {key for item in items for key in (*self._cache.keys_of(item), *counted_keys(item.facts))}
 
     def _require(self, keys: Iterable[str] = (), numbers: Iterable[int] = ()) -> Steps[None]:
-        wanted = Wanted(sorted(self._cache.missing_keys(keys)), sorted(self._cache.missing_numbers(numbers)))
+        wanted = self._cache.missing(keys, numbers)
         if wanted.keys or wanted.numbers:
             yield wanted
+
+
+def _ordered(one: Item, other: Item) -> tuple[Item, Item]:
+    return (one, other) if one.source < other.source else (other, one)
+
+
+def _both_ways(pair: Scored | ScoredPair) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (pair.left, pair.right), (pair.right, pair.left)

@@ -1,15 +1,16 @@
 """The comparisons of two items: each looks at one feature and answers one of its levels."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import product
 from math import fsum, log2
 from typing import Final
 
 from domain.matching.features import MatchFeatures
 from domain.matching.measures import beyond, close, same_size
-from domain.matching.words import COLOURS, alike
+from domain.matching.words import COLOURS, alike, data
 
 _LONG: Final = 9
 HUB: Final = 3
@@ -37,13 +38,16 @@ class Rarity:
         self.information = cache(lambda word: log2((items + 2) / (bearers(word) + 1)))
 
 
+Level = Callable[[MatchFeatures, MatchFeatures, Rarity], int]
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A fact of two items. `levels` are from none to compare (0, which weighs nothing) over the best to the worst."""
 
     name: str
     levels: tuple[str, ...]
-    level: Callable[[MatchFeatures, MatchFeatures, Rarity], int]
+    level: Level
     shown: Callable[[MatchFeatures], object]
     """What evidence tells of one item."""
     ordered: bool = True
@@ -83,29 +87,13 @@ def _code(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
 
 def _contained(a: MatchFeatures, b: MatchFeatures) -> bool:
     """Return whether a code of one is a part of a code of the other: five characters or more, three of them digits, or a long one."""
-    for one in a.codes:
-        for other in b.codes:
-            short, long = (one, other) if len(one) < len(other) else (other, one)
-            if len(short) >= 5 and short in long:
-                digits = sum(map(str.isdigit, short))
-                if digits >= 3 or (digits and len(short) >= _LONG):
-                    return True
+    for one, other in product(a.codes, b.codes):
+        short, long = (one, other) if len(one) < len(other) else (other, one)
+        if len(short) >= 5 and short in long:
+            digits = sum(map(str.isdigit, short))
+            if digits >= 3 or (digits and len(short) >= _LONG):
+                return True
     return False
-
-
-def overlap(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> tuple[float, float, float]:
-    """Return the information in bits that two titles share, and that each has; brand and colours are facts of their own."""
-    aside = a.brand | b.brand | a.colours | b.colours
-    left, right = a.words - aside, b.words - aside
-    information = rarity.information
-    both = left & right
-    shared = fsum(map(information, both))
-    only_left, only_right = left - both, right - both
-    of_left = shared + fsum(map(information, only_left))
-    of_right = shared + fsum(map(information, only_right))
-    if only_left and only_right:
-        shared += _alike(only_left, only_right, rarity)
-    return shared, of_left, of_right
 
 
 def _alike(left: frozenset[str], right: frozenset[str], rarity: Rarity) -> float:
@@ -125,10 +113,17 @@ _TITLE: Final = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
 
 
 def _title(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    shared, left, right = overlap(a, b, rarity)
-    if not left or not right:
+    """Hold the information that two titles share against what each has; brand and colours are facts of their own."""
+    aside = a.brand | b.brand | a.colours | b.colours
+    left, right = a.words - aside, b.words - aside
+    parts = left & right, left - right, right - left
+    shared, of_left, of_right = [fsum(map(rarity.information, part)) for part in parts]
+    whole: float = (shared + of_left) * (shared + of_right)
+    if not whole:
         return 0
-    likeness: float = shared / (left * right) ** 0.5
+    if of_left and of_right:
+        shared += _alike(*parts[1:], rarity)
+    likeness: float = shared / whole**0.5
     return 1 + sum(likeness < least for least in _TITLE)
 
 
@@ -138,9 +133,8 @@ def _quantities(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
         return 0
     if left == right:
         return 1
-    shared = left & right
-    agreeing, contradict = _compared(left - shared, right - shared)
-    agreeing += len(shared)
+    agreeing, contradict = _compared(left - right, right - left)
+    agreeing += len(left & right)
     if agreeing >= min(len(left), len(right)):
         return 1 if len(left) == len(right) else 2
     return 5 if contradict else 3 if agreeing else 4
@@ -177,16 +171,11 @@ def _by_unit(quantities: frozenset[str]) -> dict[str, list[float]]:
 
 
 def _brand(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    if a.brand and b.brand:
-        if a.brand == b.brand:
-            return 1
-        if a.brand <= b.brand or b.brand <= a.brand or a.brand & b.brand:
-            return 2
-        return 2 if a.brand <= b.words or b.brand <= a.words else 3
-    if not a.brand and not b.brand:
-        return 0
-    said, other = (a, b) if a.brand else (b, a)
-    return 2 if said.brand <= other.words else 4
+    if not a.brand or not b.brand:
+        return 0 if a.brand == b.brand else 2 if a.brand <= b.words and b.brand <= a.words else 4
+    if a.brand == b.brand:
+        return 1
+    return 2 if a.brand & b.brand or a.brand <= b.words or b.brand <= a.words else 3
 
 
 def shades_apart(a: MatchFeatures, b: MatchFeatures) -> bool:
@@ -229,11 +218,8 @@ def sides_pairs(a: MatchFeatures, b: MatchFeatures) -> list[tuple[float, float]]
     """Return the lengths that two items both state, width and depth in whichever order fits."""
     (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
     upright = [(ah, bh)] if ah and bh else []
-    straight = [(aw, bw)] if aw and bw else []
-    if ad and bd:
-        straight.append((ad, bd))
-    off = _off(straight)
-    if off or len(straight) < 2:
+    straight = [(x, y) for x, y in ((aw, bw), (ad, bd)) if x and y]
+    if off := _off(straight):
         crossed = [(x, y) for x, y in ((aw, bd), (ad, bw)) if x and y]
         if len(crossed) >= len(straight) and _off(crossed) < off:
             return crossed + upright
@@ -241,22 +227,13 @@ def sides_pairs(a: MatchFeatures, b: MatchFeatures) -> list[tuple[float, float]]
 
 
 def _off(pairs: list[tuple[float, float]]) -> int:
-    found = 0
-    for x, y in pairs:
-        if not close(x, y):
-            found += 2 if beyond(x, y) else 1
-    return found
+    return sum(2 if beyond(x, y) else not close(x, y) for x, y in pairs)
 
 
 def same_figures(a: MatchFeatures, b: MatchFeatures) -> bool:
     """Return whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
-    stated = 0
-    for x, y in zip(a.figures, b.figures, strict=True):
-        if x and y:
-            if x != y:
-                return False
-            stated += 1
-    return stated >= 2
+    stated = [x == y for x, y in zip(a.figures, b.figures, strict=True) if x and y]
+    return len(stated) >= 2 and all(stated)
 
 
 def _dimensions(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
@@ -314,8 +291,7 @@ def _costs_more(a: MatchFeatures, b: MatchFeatures) -> bool:
     """Return whether the one of two items that tells how many are sold together is by so much dearer that it is a pack of the other."""
     if not (a.price and b.price and _in_one_currency(a, b)):
         return False
-    pack, piece = (a.price, b.price) if a.packs else (b.price, a.price)
-    return pack >= _PACK * piece
+    return a.price >= _PACK * b.price if a.packs else b.price >= _PACK * a.price
 
 
 def _described(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
@@ -329,70 +305,23 @@ def _described(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     return 1 if part >= 0.5 else 2 if part >= 0.2 else 3
 
 
-COMPARISONS: Final = (
-    Comparison("gtin", ("missing", "same", "different"), _gtin, lambda f: f.gtin),
-    Comparison(
-        "code",
-        (
-            "missing",
-            "same",
-            "same but for its ending",
-            "common to several",
-            "part of the other",
-            "described",
-            "none shared",
-            "other number",
-        ),
-        _code,
-        lambda f: sorted(f.codes),
-        ordered=False,
-    ),
-    Comparison(
-        "title",
-        ("missing", *(f"{least:.0%} shared" for least in _TITLE), "less shared"),
-        _title,
-        lambda f: f.title,
-    ),
-    Comparison(
-        "quantities",
-        ("missing", "same", "one says more", "some shared", "different", "contradict"),
-        _quantities,
-        lambda f: sorted(f.quantities),
-    ),
-    Comparison(
-        "brand",
-        ("missing", "same", "contained", "different", "named once"),
-        _brand,
-        lambda f: sorted(f.brand),
-        ordered=False,
-    ),
-    Comparison(
-        "colour",
-        ("missing", "same", "same words", "one says more", "one has another", "some words differ", "different"),
-        _colour,
-        lambda f: sorted(f.colours),
-    ),
-    Comparison(
-        "dimensions",
-        ("missing", "three agree", "two agree", "one agrees", "nearly", "different"),
-        _dimensions,
-        lambda f: f.sides,
-    ),
-    Comparison("size", ("missing", "same", "different"), _size, lambda f: f.sizes),
-    Comparison("weight", ("missing", "same", "nearly", "different"), _weight, lambda f: f.weight),
-    Comparison(
-        "price",
-        ("missing", "within 3%", "within 15%", "within 40%", "within twice", "further apart"),
-        _price,
-        lambda f: f.price,
-    ),
-    Comparison("pieces", ("missing", "same", "stated once", "different"), _pieces, lambda f: (f.packs, f.pieces)),
-    Comparison(
-        "description",
-        ("missing", "half explained", "some explained", "little explained"),
-        _described,
-        lambda f: sorted(f.described),
-    ),
+_COMPARED: Final[Mapping[str, tuple[Level, Callable[[MatchFeatures], object]]]] = {
+    "gtin": (_gtin, lambda f: f.gtin),
+    "code": (_code, lambda f: sorted(f.codes)),
+    "title": (_title, lambda f: f.title),
+    "quantities": (_quantities, lambda f: sorted(f.quantities)),
+    "brand": (_brand, lambda f: sorted(f.brand)),
+    "colour": (_colour, lambda f: sorted(f.colours)),
+    "dimensions": (_dimensions, lambda f: f.sides),
+    "size": (_size, lambda f: f.sizes),
+    "weight": (_weight, lambda f: f.weight),
+    "price": (_price, lambda f: f.price),
+    "pieces": (_pieces, lambda f: (f.packs, f.pieces)),
+    "description": (_described, lambda f: sorted(f.described)),
+}
+COMPARISONS: Final = tuple(
+    Comparison(name, ("missing", *stated["levels"]), *_COMPARED[name], stated.get("ordered", True))
+    for name, stated in data("weights").items()
 )
 """Every comparison, in the order of a pair's levels."""
 Levels = tuple[int, ...]

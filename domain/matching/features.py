@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from domain.catalogue.search import gtin_key
@@ -53,6 +54,7 @@ _QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _COUNTED: Final = re.compile(r"\d+[a-z]+")
 _WORDY: Final = re.compile(r"[a-z]{6}")
+_PAIR: Final = re.compile(r"\bpair\b")
 _DIGITS: Final = re.compile(r"\d+")
 _DEAREST: Final = 10**12
 _JOIN: Final = " - "
@@ -67,7 +69,8 @@ _NOUN: Final = 4
 """Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
 _CODE: Final = 64
 """Characters of a code, at most."""
-Sides = tuple[float | None, float | None, float | None]
+_SIDES: Final = ("width", "depth", "height")
+Sides = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +129,29 @@ class StoredVariant:
 
 
 def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
-    """Return the facts of an item from its texts by field name (`fields_by_header`); fields that are missing count as blank."""
-    told = _told(given)
-    colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
-    known = _shades(told.rest, COLOURS & {*told.named[0], *told.named[1]})
+    """Return the features of an item from its texts by field name (`fields_by_header`); fields that are missing count as blank."""
+    title, axes = (stated(given.get(name, "")) or "" for name in ("title", "axes"))
+    flats = [_COMPOUND.sub(r"\1\2", folded(text).replace("w/", "with ")) for text in (title, axes)]
+    (of_title, rest), (of_axes, others) = map(sizes, flats)
+    (named, codes_there), (more, codes_beside) = map(_named, (rest, others))
+    more = [*more, *_words_in(given, "collection")]
+    flat, rest = (_JOIN.join(filter(None, texts)) for texts in (flats, (rest, others)))
     own = _own_codes(given)
+    codes = frozenset((*own, *_first(codes_there, _NAMED), *_first(codes_beside, _NAMED)))
     brand, weight = _words_of(given, "brand"), given.get("weight", "")
-    gtin = parse_gtin(given["gtin"]) if given.get("gtin", "").strip() else None
-    main = _FOR.search(told.flat)
-    codes = told.codes | frozenset(own)
+    colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
+    known = _shades(rest, COLOURS & {*named, *more})
     aside = known | colour | STOP | DRESSING
-    called = frozenset(w for some in told.named for w in _first((w for w in some if w not in aside), _TOLD))
+    called = frozenset(w for some in (named, more) for w in _first((w for w in some if w not in aside), _TOLD))
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
-    sides, figures = _stated_sides(given)
-    described, mentioned = _described(given.get("description", ""))
+    gtin = parse_gtin(given["gtin"]) if given.get("gtin", "").strip() else None
+    main = _FOR.search(flat)
+    unit = given.get("dim_unit", "")
+    sides, figures = zip(*(length(given.get(name, ""), unit) or (None, None) for name in _SIDES), strict=True)
+    described = folded(given.get("description", "")[:_DESCRIBED])
     return MatchFeatures(
         id=id,
-        title=told.title,
+        title=_JOIN.join(filter(None, (title, axes))),
         words=called - counted,
         quantities=counted,
         brand=brand - CORPORATE or brand,
@@ -152,49 +161,19 @@ def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
         codes=codes,
         stems=frozenset(made for one in codes for made in (stem(one), number_of(one)) if made),
         part=own[0] if own else None,
-        mentioned=mentioned - codes,
-        joined=_joined(told.rest) - codes,
+        mentioned=frozenset(code(chunk) for chunk in chunks(described) if _is_code(chunk)) - codes,
+        joined=_joined(rest) - codes,
         gtin=gtin_key(gtin.value) if gtin and gtin.value and not gtin.faults else None,
         sides=sides,
         figures=figures,
-        sizes=told.sizes,
+        sizes=of_title + of_axes,
         weight=_kilograms(parse_weight(weight, given.get("weight_unit") or None).value) if weight.strip() else None,
         price=_price(given.get("price", "")),
         currency=given.get("currency", "").strip().lower(),
-        packs=_packs(told.flat, given.get("pack", "")),
-        pieces=_stated_pieces(told.flat, given.get("pieces", "")),
-        accessory=ACCESSORIES.intersection(words(told.flat[: main.start()]) if main else ()),
-        described=described,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What an item is called: its title, then its axes."""
-
-    title: str
-    flat: str
-    """Folded."""
-    rest: str
-    """That without the sizes."""
-    sizes: tuple[Size, ...]
-    named: tuple[Collection[str], Collection[str]]
-    """The compared words of the title; those of the axes and the collection."""
-    codes: frozenset[str]
-
-
-def _told(given: Mapping[str, str]) -> _Told:
-    title, axes = (stated(given.get(name, "")) or "" for name in ("title", "axes"))
-    flat = [_COMPOUND.sub(r"\1\2", folded(text).replace("w/", "with ")) for text in (title, axes)]
-    (found, rest), (beside, others) = map(sizes, flat)
-    (named, codes), (more, beyond) = map(_named, (rest, others))
-    return _Told(
-        title=_JOIN.join(filter(None, (title, axes))),
-        flat=_JOIN.join(filter(None, flat)),
-        rest=_JOIN.join(filter(None, (rest, others))),
-        sizes=found + beside,
-        named=(named, [*more, *_words_in(given, "collection")]),
-        codes=frozenset((*_first(codes, _NAMED), *_first(beyond, _NAMED))),
+        packs=_packs(flat, given.get("pack", "")),
+        pieces=_pieces(flat, given.get("pieces", "")),
+        accessory=ACCESSORIES.intersection(words(flat[: main.start()]) if main else ()),
+        described=frozenset(w for w in words(described) if len(w) > 2) - STOP - DRESSING,
     )
 
 
@@ -241,13 +220,6 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
     return named, codes
 
 
-def _described(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of a description that say something, and the codes in it."""
-    flat = folded(text[:_DESCRIBED])
-    said = frozenset(w for w in words(flat) if len(w) > 2) - STOP - DRESSING
-    return said, frozenset(code(chunk) for chunk in chunks(flat) if _is_code(chunk))
-
-
 def _joined(flat: str) -> frozenset[str]:
     """Neighbours in a title as one code, for many write `Coolpix P80` and `COOLPIXP80`."""
     found = chunks(flat)
@@ -286,12 +258,6 @@ def _own_codes(given: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _CODE))
 
 
-def _stated_sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
-    unit = given.get("dim_unit", "")
-    width, depth, height = (length(given.get(name, ""), unit) or (None, None) for name in ("width", "depth", "height"))
-    return (width[0], depth[0], height[0]), (width[1], depth[1], height[1])
-
-
 def _kilograms(weight: Mapping[str, Any] | None) -> float | None:
     return weight["hundredths_lb"] * 0.0045359237 if weight and weight["hundredths_lb"] < 100 * MOST else None
 
@@ -309,17 +275,16 @@ def _price(text: str) -> float | None:
         return None
 
 
-def _count(texts: Iterable[str | None]) -> int | None:
-    for text in texts:
-        if text:
-            return int(text) if text.isdigit() else NUMBERS.get(text)
-    return None
-
-
 def _stated_count(field: str) -> int | None:
     """Return the first number of a column that counts; None if there is none, or one that is too long to be read."""
     match = _DIGITS.search(field)
     return int(match[0]) if match and len(match[0]) < len(str(MOST)) else None
+
+
+def _written_count(match: re.Match[str]) -> int | None:
+    """Return the number that the first group of a match names, in digits or in words."""
+    text = next(filter(None, match.groups()), "")
+    return int(text) if text.isdigit() else NUMBERS.get(text)
 
 
 def _packs(flat: str, field: str) -> int | None:
@@ -327,16 +292,16 @@ def _packs(flat: str, field: str) -> int | None:
     if (count := _stated_count(field)) is not None:
         return count
     if match := _SET.search(flat):
-        return _count(match.groups())
-    return 2 if re.search(r"\bpair\b", flat) else None
+        return _written_count(match)
+    return 2 if _PAIR.search(flat) else None
 
 
-def _stated_pieces(flat: str, field: str) -> int | None:
+def _pieces(flat: str, field: str) -> int | None:
     """Return how many pieces a set has: `table and 4 chairs` has five."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _PIECES.search(flat):
-        return _count(match.groups())
+        return _written_count(match)
     match = _TABLE.search(flat) or _PLUS.search(flat)
     return int(match[1]) + 1 if match else None
 
@@ -366,12 +331,9 @@ def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[st
     return [header for header in headers if header not in known and folded(header).strip() != "id"]
 
 
-_CM: Final = 0.0254
 _COLOUR_AXES: Final = frozenset("color colour farbe couleur kleur colore".split())
 _FINISH_AXES: Final = frozenset("finish oberflache wood frame".split())
 _PACK_AXES: Final = frozenset("pack quantity qty".split())
-_SIDES: Final = ("width", "depth", "height")
-_DIAMETER: Final = "diameter"
 
 
 def features_of(item: StoredVariant) -> MatchFeatures:
@@ -449,14 +411,15 @@ def _unsaid(texts: Iterable[str], told: list[str]) -> str:
 
 def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
     """Return width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
-    stated = dict(variant.get("dimensions", {}))
-    if round_ := stated.get(_DIAMETER):
-        stated = {"width": round_, "depth": round_} | stated
-    lengths = [stated.get(name) for name in _SIDES]
-    read = [one if one and one["hundredths_in"] < 100 * MOST else None for one in lengths]
-    made = [round(one["hundredths_in"] * _CM, 2) or None if one else None for one in read]
-    given = [bounded(float(one["given"]["value"])) or None if one else None for one in read]
-    return (made[0], made[1], made[2]), (given[0], given[1], given[2])
+    stated = variant.get("dimensions", {})
+    if round_ := stated.get("diameter"):
+        stated = {"width": round_, "depth": round_, **stated}
+    read = [one if one and one["hundredths_in"] < 100 * MOST else None for one in map(stated.get, _SIDES)]
+    made = [round(one["hundredths_in"] * 0.0254, 2) or None if one else None for one in read]
+    return tuple(made), tuple(bounded(float(one["given"]["value"])) or None if one else None for one in read)
+
+
+_RECOMMENDED: Final = ("msrp", "map")
 
 
 class Price(NamedTuple):
@@ -468,22 +431,18 @@ class Price(NamedTuple):
 
 def going_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
     """Of offers that stand, by id and data: the lowest that is asked, else the lowest that is recommended (MSRP, else MAP)."""
-    least = min(offers, key=_place, default=None)
-    if least is None:
-        return Price()
-    data = least[1]
-    asked = data.get("price")
-    return Price(_recommended(data) if asked is None else asked, data.get("currency"))
+    data = min(
+        offers,
+        key=lambda offer: (
+            _amount(offer[1], "price", default=inf),
+            _amount(offer[1], *_RECOMMENDED, default=inf),
+            offer[0],
+        ),
+        default=("", dict[str, Any]()),
+    )[1]
+    return Price(_amount(data, "price", *_RECOMMENDED), data.get("currency"))
 
 
-def _place(offer: tuple[str, Mapping[str, Any]]) -> tuple[float, float, str]:
-    """Return what states nothing comes last."""
-    id, data = offer
-    never = float("inf")
-    asked, recommended = data.get("price"), _recommended(data)
-    return never if asked is None else asked, never if recommended is None else recommended, id
-
-
-def _recommended(data: Mapping[str, Any]) -> int | None:
-    recommended: int | None = data.get("msrp")
-    return data.get("map") if recommended is None else recommended
+def _amount(data: Mapping[str, Any], *names: str, default: Any = None) -> Any:
+    """Return the first of an offer's prices that is stated."""
+    return next((data[name] for name in names if data.get(name) is not None), default)

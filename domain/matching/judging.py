@@ -7,9 +7,12 @@ does not stand there voids all of it, and a conflict is beyond it.
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import ValidationError
 
 from domain.jobs.model import NewJob
 from domain.kernel.money import EXPONENTS
@@ -23,7 +26,7 @@ WAITING: Final = "waiting"
 _TRIES: Final = 6
 _LONGEST: Final = timedelta(hours=6)
 _NOTE: Final = 500
-_TOLD_QUOTE: Final = 80
+_SHOWN_QUOTE: Final = 80
 _MOST_REASONS: Final = 8
 _DEPTH: Final = 4
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -67,31 +70,13 @@ INSTRUCTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedItem:
-    """A variant as it is judged. `data` holds plain JSON: fields of the product and of the variant by their names there.
-
-    The variant's own title is `variant_title`; `price` is the lowest, in minor units of `currency`.
-    """
-
-    variant: str
-    product: str
-    title: str | None
-    brand: str | None
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said of a pair, before anything of it is believed."""
+    """The answer of a model about a pair, before anything of it is believed."""
 
-    choice: str
+    choice: Literal["same", "different", "unsure"]
     confidence: float
     reasons: tuple[Quote, ...]
     note: str
-
-
-class BadAnswer(ValueError):
-    """An answer of another shape than was asked for."""
 
 
 def judging(
@@ -119,9 +104,13 @@ def midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def shown(item: JudgedItem) -> dict[str, str]:
-    """Return the item as the model sees it, and as quotes are looked for in it: what is absent is left out."""
-    given = {**item.data, "title": item.title, "brand": item.brand, "price": _price(item.data)}
+def shown(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return an item as the model sees it, and as quotes are looked for in it: what is absent is left out.
+
+    `data` holds plain JSON: fields of the product and of the variant by their names there. The variant's own title is
+    `variant_title`; `price` is the lowest, in minor units of `currency`.
+    """
+    given = {**data, "price": _price(data)}
     texts = {name: normal(_text(given.get(name)))[:most].rstrip() for name, most in FIELDS.items()}
     return {name: text for name, text in texts.items() if text}
 
@@ -165,23 +154,20 @@ def data_of(pair: MatchPair, subject: Mapping[str, str], candidate: Mapping[str,
 
 
 _QUOTED: Final = ("field", "subject_quote", "candidate_quote")
+_TEXT: Final = {"type": "string"}
 _REASON: Final = {
     "type": "object",
-    "properties": {
-        "field": {"type": "string", "enum": list(FIELDS)},
-        "subject_quote": {"type": "string"},
-        "candidate_quote": {"type": "string"},
-    },
+    "properties": {**dict.fromkeys(_QUOTED, _TEXT), "field": {**_TEXT, "enum": list(FIELDS)}},
     "required": list(_QUOTED),
     "additionalProperties": False,
 }
 SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "choice": {"type": "string", "enum": ["same", "different", "unsure"]},
+        "choice": {**_TEXT, "enum": ["same", "different", "unsure"]},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "reasons": {"type": "array", "items": _REASON, "maxItems": _MOST_REASONS},
-        "note": {"type": "string"},
+        "note": _TEXT,
     },
     "required": ["choice", "confidence", "reasons", "note"],
     "additionalProperties": False,
@@ -189,25 +175,11 @@ SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def answer_of(value: Any) -> Answer:
-    """Return what an answer says. Raises BadAnswer, whatever the adapter let through."""
-    said = value if isinstance(value, Mapping) else {}
-    choice, sure, reasons = said.get("choice"), said.get("confidence"), said.get("reasons")
-    if choice not in ("same", "different", "unsure"):
-        raise BadAnswer("it makes no choice")
-    if isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1:
-        raise BadAnswer("it does not say how sure it is")
-    if not isinstance(reasons, list) or not all(isinstance(one, Mapping) for one in reasons):
-        raise BadAnswer("it lists no reasons")
-    quotes = [Quote(*(_given(one, name) for name in _QUOTED)) for one in reasons[: _MOST_REASONS + 1]]
-    note = said.get("note")
-    return Answer(choice, float(sure), tuple(quotes), kept(note if isinstance(note, str) else "", _NOTE))
-
-
-def _given(reason: Mapping[str, Any], name: str) -> str:
-    value = reason.get(name)
-    if not isinstance(value, str):
-        raise BadAnswer(f"a reason has no {name}")
-    return value
+    """Return a model's answer. Raises ValidationError for one of another shape, whatever the adapter let through."""
+    answer = msgspec.convert(value, Answer)
+    if not 0 <= answer.confidence <= 1:
+        raise ValidationError("the confidence is not from 0 to 1")
+    return replace(answer, note=kept(answer.note))
 
 
 def kept(text: str, most: int = _NOTE) -> str:
@@ -222,18 +194,14 @@ def void(answer: Answer, subject: Mapping[str, str], candidate: Mapping[str, str
     if len(answer.reasons) > _MOST_REASONS:
         return f"The model gave more than {_MOST_REASONS} reasons."
     for reason in answer.reasons:
-        for side, item, quote in (
-            ("subject", subject, reason.subject_quote),
-            ("candidate", candidate, reason.candidate_quote),
-        ):
-            if not stands(quote, item.get(reason.field, "")):
-                told = kept(quote, _TOLD_QUOTE)
-                return f"The model quotes from `{kept(reason.field, 40)}` of the {side} what does not stand there: “{told}”."
-            if not says(quote, item[reason.field]):
-                told = kept(quote, _TOLD_QUOTE)
-                return (
-                    f"The model quotes from `{kept(reason.field, 40)}` of the {side} no whole word or number: “{told}”."
-                )
+        quotes = ("subject", subject, reason.subject_quote), ("candidate", candidate, reason.candidate_quote)
+        for side, item, quote in quotes:
+            text = item.get(reason.field, "")
+            if stands(quote, text) and says(quote, text):
+                continue
+            fault = "no whole word or number" if stands(quote, text) else "what does not stand there"
+            place = f"`{kept(reason.field, 40)}` of the {side}"
+            return f"The model quotes from {place} {fault}: “{kept(quote, _SHOWN_QUOTE)}”."
     return None
 
 
@@ -257,10 +225,10 @@ def says(quote: str, text: str) -> bool:
         for word in _WORD.finditer(whole, at, end):
             if sum(unicodedata.category(sign) == "Lo" for sign in word[0]) >= _SIGNS:
                 return True
-            cut = (word.start() == at > 0 and whole[at - 1].isalnum()) or (
-                word.end() == end < len(whole) and whole[end].isalnum()
+            is_cut = (word.start() == at and whole[at - 1 : at].isalnum()) or (
+                word.end() == end and whole[end : end + 1].isalnum()
             )
-            if not cut and (len(word[0]) >= _LETTERS or any(map(str.isdigit, word[0]))):
+            if not is_cut and (len(word[0]) >= _LETTERS or any(map(str.isdigit, word[0]))):
                 return True
         at = whole.find(wanted, end)
     return False

@@ -1,27 +1,19 @@
 """The plan of a merge or of its undoing: which merges of variants and products follow from it, and how much it may tie together."""
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
-from domain.catalogue.overlay import TiedProducts, survivor
+from domain.catalogue.overlay import Extent, Families, TiedProducts, survivor
 from domain.kernel.bounds import VARIANTS
 from domain.kernel.ids import new_id
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
 
 FAMILY: Final = "family"
 """The conflict of a pair that rules may not merge because too much would be tied together."""
-
-
-class Extent(NamedTuple):
-    """Products that merges tie together, and their variants, as their sources have them."""
-
-    products: int
-    variants: int
 
 
 BY_ITSELF: Final = Extent(64, 1_024)
@@ -31,36 +23,6 @@ BY_HAND: Final = Extent(256, 4 * VARIANTS)
 
 
 _ALONE: Final = (DecidedBy.RULES, DecidedBy.JUDGE)
-
-
-class Families:
-    """The families of tied products, which merges join one by one."""
-
-    def __init__(self, tied: TiedProducts) -> None:
-        named = tied.families()
-        self._top = {id: named.get(id, id) for id in tied.products}
-        self._products, self._variants = Counter(self._top.values()), Counter[str]()
-        for id, product in tied.products.items():
-            self._variants[self._top[id]] += len(product.variants)
-
-    def together(self, one: str, other: str) -> Extent:
-        """Return what the families of two products come to as one."""
-        tops = {self._family(one), self._family(other)}
-        return Extent(sum(self._products[id] for id in tops), sum(self._variants[id] for id in tops))
-
-    def join(self, one: str, other: str) -> None:
-        """Have the families of two products be one."""
-        first, second = sorted((self._family(one), self._family(other)))
-        if first != second:
-            self._top[second] = first
-            self._products[first] += self._products.pop(second)
-            self._variants[first] += self._variants.pop(second)
-
-    def _family(self, id: str) -> str:
-        while (above := self._top[id]) != id:
-            self._top[id] = self._top[above]
-            id = above
-        return id
 
 
 OF_PRODUCTS: Final = "Their variants are the same items."
@@ -95,25 +57,30 @@ class MergePlan:
         again: Undone merges that count once more.
     """
 
-    def __init__(
-        self, tied: TiedProducts, applied: Sequence[Merge], now: datetime, pairs: Iterable[MatchPair] = ()
-    ) -> None:
+    def __init__(self, tied: TiedProducts, applied: Sequence[Merge], now: datetime) -> None:
         self.tied, self.now = tied, now
         self.applied = {merge.merged: merge for merge in applied}
-        self.pairs = {(pair.left, pair.right): pair for pair in pairs}
-        self.made, self.undone, self.kept, self.again = list[Merge](), list[Merge](), list[Merge](), list[Merge]()
+        self.pairs: dict[tuple[str, str], MatchPair] = {}
+        self.made, self.undone, self.kept, self.again = (list[Merge]() for _ in range(4))
         self._before = dict(tied.merged)
         self._owners = tied.owners()
         self._variants = {one.id: one for product in tied.products.values() for one in product.variants}
-        self._regroup()
+
+    @cached_property
+    def _members(self) -> dict[str, list[str]]:
+        """By what is shown: all products or variants that are shown as it."""
+        return self.tied.members((*self.tied.products, *self._variants))
+
+    def know(self, pairs: Iterable[MatchPair]) -> None:
+        """Add pairs that joining has to respect."""
+        self.pairs |= {(pair.left, pair.right): pair for pair in pairs}
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
-        """Return the families that what was made and undone is of, before and now."""
+        """Return the families that what was made and undone belongs to, before and now."""
         changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
-        families = self.tied.families()
-        homes = {self._owners.get(id, id) for id in changed}
-        named = {families.get(id, id) for id in homes}
-        ids = [id for id in self.tied.products if families.get(id, id) in named]
+        families = Families(self.tied)
+        touched = {families.top(self._owners.get(id, id)) for id in changed}
+        ids = [id for id in self.tied.products if families.top(id) in touched]
         return replace(self.tied, merged=self._before).only(ids), self.tied.only(ids)
 
     def knows(self, variant: str) -> bool:
@@ -145,8 +112,11 @@ class MergePlan:
             new_id("mrg"), MergeStatus.APPLIED, MergeKind.VARIANT, stays, goes, by, self.now, pair.id, reason, rests_on
         )
         self._apply(merge)
-        self._join_products(merge)
-        self._families.join(self._owners[pair.left], self._owners[pair.right])
+        homes = self._owners[stays], self._owners[goes]
+        one, other = map(self.tied.root, homes)
+        if one != other and (ends := self._ends(one, other)):
+            self._merge_products(ends, homes, by)
+        self._families.join(*homes)
         return merge
 
     def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
@@ -174,12 +144,6 @@ class MergePlan:
     @cached_property
     def _families(self) -> Families:
         return Families(self.tied)
-
-    def _join_products(self, merge: Merge) -> None:
-        homes = self._owners[merge.survivor], self._owners[merge.merged]
-        one, other = map(self.tied.root, homes)
-        if one != other and (ends := self._ends(one, other)):
-            self._merge_products(ends, homes, merge.decided_by)
 
     def _merge_products(self, ends: tuple[str, str], homes: tuple[str, str], by: DecidedBy) -> None:
         """Have one product be shown as another; `homes` are the two products whose variants say so."""
@@ -221,13 +185,10 @@ class MergePlan:
     def _between(self, one: str, other: str) -> list[Merge]:
         """Return the merges of variants of which one belongs to either product."""
         sides = {one, other}
-        both = self._parts(one) & self._parts(other)
-        near = [self.applied[id] for root in sorted(both) for id in self._members[root] if id in self.applied]
-        return [
-            merge
-            for merge in near
-            if {self.tied.root(self._owners[id]) for id in (merge.survivor, merge.merged)} == sides
-        ]
+        both = sorted(self._parts(one) & self._parts(other))
+        near = [self.applied[id] for root in both for id in self._members[root] if id in self.applied]
+        root, owners = self.tied.root, self._owners
+        return [merge for merge in near if {root(owners[merge.survivor]), root(owners[merge.merged])} == sides]
 
     def _parts(self, product: str) -> set[str]:
         """As what the variants are shown of all that is shown as the product."""
@@ -246,21 +207,19 @@ class MergePlan:
             id = self.tied.merged[id]
 
     def _apply(self, merge: Merge) -> None:
+        self._members[merge.survivor] += self._members.pop(merge.merged)
         self.made.append(merge)
         self.applied[merge.merged] = merge
         self.tied.merged[merge.merged] = merge.survivor
-        self._members[merge.survivor] += self._members.pop(merge.merged)
 
     def undo(self, merge: Merge) -> None:
         """Take a merge back, with what follows from it alone; products that it leaves empty are merged anew. Raises StillNeeded."""
         self._part(merge)
-        self._regroup()
         going = [merge]
         if merge.kind == MergeKind.PRODUCT:
             going += self._between(self.tied.root(merge.survivor), merge.merged)
         for own in going[1:]:
             self._part(own)
-        self._regroup()
         ids = {own.id for own in going}
         for own in [*self.applied.values()]:
             if not ids.isdisjoint(own.rests_on):
@@ -272,7 +231,6 @@ class MergePlan:
         for merge in [*self.applied.values()]:
             if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._share_nothing(merge):
                 self._part(merge)
-                self._regroup()
         self._join_empty()
 
     def _share_nothing(self, merge: Merge) -> bool:
@@ -299,13 +257,11 @@ class MergePlan:
             self._part(self.applied[merge.merged])
         for own in [*self.applied.values()]:
             if own.id in rests_on:
-                self.applied[own.merged] = replace(own, rests_on=tuple(rests_on[own.id]))
-                self.kept.append(self.applied[own.merged])
+                self._restore(replace(own, rests_on=tuple(rests_on[own.id])), self.kept)
             elif needed := ids.intersection(own.rests_on):
                 raise StillNeeded(min(needed), own.id)
         for merge in sorted(coming, key=lambda one: one.id):
             self._count_again(merge)
-        self._regroup()
         for merge in self.again:
             members = self.members(merge.survivor)
             if merge.kind == MergeKind.VARIANT and len(members) > len(self.sources(merge.survivor)):
@@ -317,9 +273,14 @@ class MergePlan:
             raise CannotMerge(f"What the merge {merge.id} had be one is gone.")
         if merge.merged in self.applied or self.tied.root(merge.survivor) == merge.merged:
             raise CannotMerge(f"{merge.merged} is merged otherwise by now.")
-        self.again.append(replace(merge, status=MergeStatus.APPLIED, undone_at=None))
-        self.applied[merge.merged] = self.again[-1]
+        self._restore(replace(merge, status=MergeStatus.APPLIED, undone_at=None), self.again)
+
+    def _restore(self, merge: Merge, changed: list[Merge]) -> None:
+        """Have a merge that was taken out count again, as one of the `changed` ones."""
+        changed.append(merge)
+        self.applied[merge.merged] = merge
         self.tied.merged[merge.merged] = merge.survivor
+        vars(self).pop("_members", None)
 
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
         """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.
@@ -329,22 +290,14 @@ class MergePlan:
         if merge.kind == MergeKind.VARIANT or (undoing.id in merge.rests_on and undoing.kind == MergeKind.PRODUCT):
             raise StillNeeded(undoing.id, merge.id)
         self._part(merge)
-        self._regroup()
         if self._ends(self.tied.root(merge.survivor), merge.merged):
             self.undone.pop()
-            self.applied[merge.merged] = replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in ids))
-            self.tied.merged[merge.merged] = merge.survivor
-            self.kept.append(self.applied[merge.merged])
-            self._regroup()
+            self._restore(replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in ids)), self.kept)
         elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):
             raise StillNeeded(undoing.id, later.id)
 
     def _part(self, merge: Merge) -> None:
-        """Take a merge out; who is shown with whom is worked out anew afterwards."""
+        """Take a merge out."""
         self.undone.append(replace(merge, status=MergeStatus.UNDONE, undone_at=self.now))
         del self.applied[merge.merged], self.tied.merged[merge.merged]
-
-    def _regroup(self) -> None:
-        self._members: dict[str, list[str]] = {}
-        for id in (*self.tied.products, *self._variants):
-            self._members.setdefault(self.tied.root(id), []).append(id)
+        vars(self).pop("_members", None)

@@ -210,9 +210,9 @@ class JudgeSettingsChange(TypedDict, total=False):
     daily_budget_micros: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScoredPair:
-    """What the matcher says of two variants, to be offered: as in MatchPair."""
+    """The score of two variants that are to be offered: as in MatchPair."""
 
     left: str
     left_product: str
@@ -220,8 +220,8 @@ class ScoredPair:
     right_product: str
     probability: float
     prior: float
-    evidence: Sequence[PairEvidence]
-    conflicts: Sequence[str]
+    evidence: tuple[PairEvidence, ...]
+    conflicts: tuple[str, ...]
 
     @property
     def is_certain(self) -> bool:

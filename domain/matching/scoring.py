@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp2, fsum, log2
+from math import exp2, fsum, inf, log2
 from typing import Final
 
 from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
@@ -141,8 +141,6 @@ SHIPPED: Final = weights(
 """What is believed before any item was seen: shares of the levels among matches (m) and among other candidates (u)."""
 SCALE: Final = 0.8
 """MatchFeatures are never wholly independent, so their sum claims too much: it is taken at this share."""
-OFFSET: Final = 0.0
-"""What is added to a sum, in log2 odds."""
 FORBIDDEN: Final = -0.2
 """The most log2 odds that a pair with a conflict has: such a pair is never likelier than not."""
 DOUBTED: Final = 3.0
@@ -182,19 +180,13 @@ def probability(odds: float) -> float:
 
 def calibrated(weights: float) -> float:
     """Return log2 odds that a sum of prior and weights stands for, rivals aside; it rises with the sum."""
-    return max(LEAST, min(-LEAST, SCALE * weights + OFFSET))
+    return max(LEAST, min(-LEAST, SCALE * weights))
 
 
-def allowed(own: float, most: float | None) -> float:
-    """Return the log2 odds of a pair as far as its conflicts allow them; `most` is None for one without."""
-    return own if most is None else min(own, most)
-
-
-def odds(weights: float, rivals: float, most: float | None) -> Odds:
+def odds(weights: float, rivals: float, most: float = inf) -> Odds:
     """Return the odds of a pair of which its rivals take so much, and whose conflicts allow it `most`."""
     own = calibrated(weights)
-    together = own + rivals
-    return Odds(weights, own - weights, rivals, allowed(together, most) - together)
+    return Odds(weights, own - weights, rivals, min(0.0, most - (own + rivals)))
 
 
 ROUNDS: Final = 16
@@ -205,20 +197,17 @@ Pair = tuple[str, str]
 def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
     """Return what rivals take of each pair's log2 odds: 0 or less. `odds` are those of every pair by itself."""
     plain = {pair: 2.0 ** min(own, _MOST_ODDS) for pair, own in odds.items()}
-    of_left: dict[str, list[Pair]] = defaultdict(list)
-    of_right: dict[str, list[Pair]] = defaultdict(list)
+    sides: tuple[dict[str, list[Pair]], dict[str, list[Pair]]] = defaultdict(list), defaultdict(list)
     for pair in odds:
-        of_left[pair[0]].append(pair)
-        of_right[pair[1]].append(pair)
-    free_right = dict.fromkeys(odds, 1.0)
-    free_left = free_right
+        for groups, id in zip(sides, pair, strict=True):
+            groups[id].append(pair)
+    free = dict.fromkeys(odds, 1.0), dict.fromkeys(odds, 1.0)
     for _ in range(ROUNDS):
         # both at once, so that neither side comes first
-        before = free_left, free_right
-        free_left, free_right = _free(of_left, plain, free_right), _free(of_right, plain, free_left)
-        if (free_left, free_right) == before:
+        before, free = free, (_free(sides[0], plain, free[1]), _free(sides[1], plain, free[0]))
+        if free == before:
             break
-    return {pair: log2(free_left[pair]) + log2(free_right[pair]) for pair in odds}
+    return {pair: log2(free[0][pair]) + log2(free[1][pair]) for pair in odds}
 
 
 def _free(
@@ -227,9 +216,6 @@ def _free(
     """For each pair how likely its item of this side is to be free of every other pair."""
     found: dict[Pair, float] = {}
     for pairs in groups.values():
-        if len(pairs) == 1:
-            found[pairs[0]] = 1.0
-            continue
         shares = [odds[pair] * other[pair] for pair in pairs]
         for at, pair in enumerate(pairs):
             found[pair] = 1.0 / (1.0 + fsum(shares[:at] + shares[at + 1 :]))
@@ -279,19 +265,19 @@ def conflicts(a: MatchFeatures, b: MatchFeatures, levels: Levels, known: Known =
             found.append("colour")
     if levels[_PIECES] >= Different.PIECES:
         found.append("pieces")
-    if (a.accessory and _foreign(a, b)) or (b.accessory and _foreign(b, a)):
+    if _foreign(a, b) or _foreign(b, a):
         found.append("accessory")
     return tuple(found)
 
 
-def most(found: Collection[str], levels: Levels, weights: Weights) -> float | None:
-    """Return the log2 odds that conflicts leave a pair at most; None without any.
+def most(found: Collection[str], levels: Levels, weights: Weights) -> float:
+    """Return the log2 odds that conflicts leave a pair at most; infinity without any.
 
     GTINs and brands are often wrong. So is that only one side says how many are sold together, where that is learnt to be left out at
     will, and a price like that of one piece or a code of the item itself is there to say so.
     """
     if not found:
-        return None
+        return inf
     doubts = {"gtin", "brand"}
     backed = levels[_PRICE] in _ALIKE or levels[_CODE] in _OWN or levels[_GTIN] == _SAME
     if backed and levels[_PIECES] == Different.PIECES and weights.bits[_PIECES][Different.PIECES] > _TELLING:
@@ -340,27 +326,24 @@ def scored(
     right: Mapping[str, MatchFeatures],
     pairs: Compared,
     weights: Weights,
-    least: float | None = WORTH,
+    least: float = WORTH,
     *,
     known: Known,
 ) -> Iterator[Scored]:
     """Yield every pair with log2 odds over `least`, in the order of their ids; what rivals take is reckoned over all of these."""
     sums = {levels: weights.total(levels) for levels in set(pairs.values())}
-    found: dict[Pair, tuple[str, ...]] = {}
-    own: dict[Pair, float] = {}
-    bound: dict[Pair, float | None] = {}
-    for pair, levels in pairs.items():
-        alone = calibrated(sums[levels])
-        if least is None or alone > least:
-            found[pair] = conflicts(left[pair[0]], right[pair[1]], levels, known)
-            bound[pair] = most(found[pair], levels, weights)
-            own[pair] = allowed(alone, bound[pair])
-    lost = taken(own)
-    for pair in sorted(own):
+    found = {
+        pair: conflicts(left[pair[0]], right[pair[1]], levels, known)
+        for pair, levels in pairs.items()
+        if calibrated(sums[levels]) > least
+    }
+    bound = {pair: most(names, pairs[pair], weights) for pair, names in found.items()}
+    lost = taken({pair: min(calibrated(sums[pairs[pair]]), limit) for pair, limit in bound.items()})
+    for pair, names in sorted(found.items()):
         levels, limit = pairs[pair], bound[pair]
-        if limit == FORBIDDEN and contested(found[pair], levels, calibrated(sums[levels]) + lost[pair]):
+        if limit == FORBIDDEN and contested(names, levels, calibrated(sums[levels]) + lost[pair]):
             limit = CONTESTED
-        yield Scored(*pair, levels, odds(sums[levels], lost[pair], limit), found[pair])
+        yield Scored(*pair, levels, odds(sums[levels], lost[pair], limit), names)
 
 
 def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: Weights) -> list[PairEvidence]:
@@ -370,8 +353,10 @@ def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: W
         for made, level, row in zip(COMPARISONS, pair.levels, weights.bits, strict=True)
         if level
     ]
-    found.append(PairEvidence("calibration", 0, pair.odds.calibration, "facts that go together"))
-    found.append(PairEvidence("rivals", 0, pair.odds.rivals, "other candidates of either item"))
-    if pair.conflicts:
-        found.append(PairEvidence("conflicts", 0, pair.odds.conflicts, ", ".join(pair.conflicts)))
-    return found
+    odds = pair.odds
+    found += [
+        PairEvidence("calibration", 0, odds.calibration, "facts that go together"),
+        PairEvidence("rivals", 0, odds.rivals, "other candidates of either item"),
+        PairEvidence("conflicts", 0, odds.conflicts, ", ".join(pair.conflicts)),
+    ]
+    return found if pair.conflicts else found[:-1]

@@ -8,19 +8,20 @@ from typing import Final, TypeAlias
 from adapters.wire import matching as wire
 from domain.audit.model import Act
 from domain.jobs.usecases.draining import Handler
+from domain.kernel.resource import existing
 from domain.kernel.schema import Schema, enum, id_of, text
 from domain.matching.index import MATCH
 from domain.matching.judging import JUDGE
 from domain.matching.model import JudgeSettingsChange, MergeFilter, MergeKind, MergeStatus, PairFilter, PairStatus
-from domain.matching.ports import PairStore
-from domain.matching.usecases.judging import JudgeSettingsService, Judging, judged_items, take_back_settings
+from domain.matching.ports import MergeStore, PairStore
+from domain.matching.usecases.judging import JudgeSettingsService, Judging, settings_of
 from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, Ranking, decided_by, take_back_decisions
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.queueing import RANK
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
-from entrypoints.operations.operation import Area, Reply, Tool, Undoing, WriteContext
+from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
 from ports.unit_of_work import Tx
 
 
@@ -32,7 +33,35 @@ class MatchingServices:
     merging: Merging
 
 
+Reading: TypeAlias = ReadContext[MatchingServices]
 Writing: TypeAlias = WriteContext[MatchingServices]
+
+
+async def list_pairs(call: Reading) -> Reply:
+    """Return the pairs that pass the filters."""
+    page = await call.tx[PairStore].matching(PairFilter(**call.query), call.page_request)
+    return call.list(wire.MATCH_PAIR, page)
+
+
+async def read_pair(call: Reading) -> Reply:
+    """Return one pair."""
+    return call.one(wire.MATCH_PAIR, existing(await call.tx[PairStore].get(call.ids["id"])))
+
+
+async def list_merges(call: Reading) -> Reply:
+    """Return the merges that pass the filters."""
+    page = await call.tx[MergeStore].matching(MergeFilter(**call.query), call.page_request)
+    return call.list(wire.MERGE, page)
+
+
+async def read_merge(call: Reading) -> Reply:
+    """Return one merge."""
+    return call.one(wire.MERGE, existing(await call.tx[MergeStore].get(call.ids["id"])))
+
+
+async def read_judge_settings(call: Reading) -> Reply:
+    """Return the judge's settings."""
+    return call.one(wire.JUDGE_SETTINGS, await settings_of(call.tx))
 
 
 async def dismiss_pair(call: Writing) -> Reply:
@@ -52,7 +81,7 @@ async def _decisions(_: MatchingServices, tx: Tx, act: Act) -> None:
 
 
 async def _settings(services: MatchingServices, tx: Tx, act: Act) -> None:
-    await take_back_settings(services.judge_settings, tx, act)
+    await services.judge_settings.undo(tx, act)
 
 
 _PAIR_FILTERS: Final[dict[str, Schema]] = {
@@ -82,7 +111,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
-    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx[PairStore], judged_items, Merging())
+    judge = Judging(dependencies.uow, dependencies.models, Merging())
     stage = MatchingStage(dependencies.uow, PairUpdater())
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 
@@ -97,15 +126,14 @@ AREA: Final = Area(
             "List match pairs",
             "Pairs of variants of different sources that may be the same item, newest first. Those of 0.995 or more "
             "without conflict are merged by themselves; from 0.5 on they are offered here.",
-            Merging.list_pairs,
-            filter=PairFilter,
+            handler=list_pairs,
             query=_PAIR_FILTERS,
             dataset="match_pairs",
         ),
         PAIRS.read(
             "Read a match pair",
             "What speaks for and against the two being the same item, with the values of both.",
-            Merging.get_pair,
+            handler=read_pair,
         ),
         PAIRS.write(
             "dismiss",
@@ -144,15 +172,14 @@ AREA: Final = Area(
         MERGES.list(
             "List merges",
             "Merges of variants and products, those that were undone included, newest first.",
-            Merging.list_merges,
-            filter=MergeFilter,
+            handler=list_merges,
             query=_MERGE_FILTERS,
             dataset="merges",
         ),
         MERGES.read(
             "Read a merge",
             "What was merged into what, by whom, and which earlier merges it rests on.",
-            Merging.get_merge,
+            handler=read_merge,
         ),
         MERGES.write(
             "undo",
@@ -170,7 +197,7 @@ AREA: Final = Area(
             "Read the judge's settings",
             "Whether a model judges open match pairs, which one, what it may do by itself, and what it may cost a "
             "day. Until somebody sets them these are the defaults, with the judge switched off.",
-            JudgeSettingsService.get,
+            handler=read_judge_settings,
             path=_SETTINGS,
             dataset="judge_settings",
         ),

@@ -17,12 +17,13 @@ from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.matching.judging import JUDGE, LANE, judging
 from domain.matching.model import SETTINGS, JudgeSettings, MatchPair
+from domain.matching.ports import PairStore
 from domain.matching.usecases.judging import Judging
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
 from tests.support import builders
 from tests.support.backend import Backend, memory_backend
-from tests.support.judged import FakeDecisions, FakeItems, FakePairs, item, pair, said
+from tests.support.judged import FakeDecisions, FakeItems, item, pair, said
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -88,7 +89,7 @@ class Bench:
         for side in (made.left, made.right):
             self.items.known.setdefault(side, item(side, f"Halden table {number}"))
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await FakePairs(tx).add(made)
+            await tx[PairStore].add(made)
             if ask:
                 await tx[JobStore].add(judging(self.tenant))
         return made
@@ -96,20 +97,20 @@ class Bench:
     async def change(self, id: str, **changes: Any) -> None:
         """What somebody else does to the pair."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            found = await FakePairs(tx).get(id, lock=True)
+            found = await tx[PairStore].get(id, lock=True)
             assert found is not None
-            await FakePairs(tx).save(changed(found, tx.now, **changes))
+            await tx[PairStore].save(changed(found, tx.now, **changes))
 
     async def work(self) -> None:
         """Carry out what the lane holds by now."""
-        handler = Judging(self.backend.uow, self.models, FakePairs, self.items, self.decisions, self.patience)
+        handler = Judging(self.backend.uow, self.models, self.decisions, self.items, self.patience)
         drain = Drain(self.backend.dispatch, {JUDGE: handler}, lease=LEASE)
         async with asyncio.timeout(30):
             await drain.drain(lane_of(self.tenant.org, LANE))
 
     async def pair(self, id: str) -> MatchPair:
         async with self.backend.uow.read(self.tenant) as tx:
-            found = await FakePairs(tx).get(id)
+            found = await tx[PairStore].get(id)
         assert found is not None
         return found
 
@@ -456,7 +457,7 @@ async def test_who_lost_the_job_meanwhile_has_no_effect(bench: Bench) -> None:
     assert late.models
     late.models.meanwhile = think
     [job] = await late.backend.dispatch.claim(lane_of(late.tenant.org, LANE), 1, LEASE)
-    handler = Judging(late.backend.uow, late.models, FakePairs, late.items, late.decisions)
+    handler = Judging(late.backend.uow, late.models, late.decisions, late.items)
     slow = asyncio.ensure_future(handler(job, asyncio.Event()))
     await held.wait()
     await bench.backend.pass_time(LEASE + timedelta(seconds=1))

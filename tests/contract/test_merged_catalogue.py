@@ -23,9 +23,10 @@ from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
+from domain.kernel.resource import existing
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
-from domain.matching.ports import MergeStore
+from domain.matching.ports import MergeStore, PairStore
 from domain.matching.usecases.merging import Ranking
 from domain.media.ports import MediaStore
 from domain.sources.ports import SourceStore
@@ -151,13 +152,15 @@ async def test_pairs_follow(shop: Shop) -> None:
     rival = await shop.pair(a, c)
     merge = await shop.merge(a, b)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        assert (await MERGING.get_pair(tx, rival.id)).status == PairStatus.SUPERSEDED, "a has an item of that source"
+        assert existing(await tx[PairStore].get(rival.id)).status == PairStatus.SUPERSEDED, (
+            "a has an item of that source"
+        )
         with pytest.raises(Conflict, match="superseded"):
             await MERGING.dismiss(tx, rival.id, merge.decided_by)
     await shop.undo(merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        assert (await MERGING.get_pair(tx, rival.id)).status == PairStatus.OPEN
-        pair = await MERGING.get_pair(tx, str(merge.pair))
+        assert existing(await tx[PairStore].get(rival.id)).status == PairStatus.OPEN
+        pair = existing(await tx[PairStore].get(str(merge.pair)))
         assert (pair.status, pair.merge, pair.held) == (PairStatus.OPEN, None, True)
         assert (await MERGING.dismiss(tx, pair.id, merge.decided_by)).status == PairStatus.DISMISSED
         assert (await MERGING.reopen(tx, pair.id)).status == PairStatus.OPEN

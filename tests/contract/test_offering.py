@@ -8,6 +8,7 @@ import pytest_asyncio
 from domain.catalogue.model import Variant
 from domain.kernel.errors import Conflict
 from domain.kernel.paging import PageRequest
+from domain.kernel.resource import existing
 from domain.kernel.tenancy import Tenant
 from domain.matching import merge_plan
 from domain.matching.judging import JUDGE
@@ -150,9 +151,7 @@ async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
         await PairUpdater().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
         assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGE] == [JUDGE]
         items = await judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
-    assert (
-        items[a.id].title == "Title of A" and items[a.id].data["price"] == 100 and items[b.id].data["colour"] == "red"
-    )
+    assert items[a.id]["title"] == "Title of A" and items[a.id]["price"] == 100 and items[b.id]["colour"] == "red"
     assert items.keys() == {a.id, b.id}
 
 
@@ -170,7 +169,7 @@ async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: Shop) ->
         reopened = await MERGING.reopen(tx, dismissed.id)
         assert reopened.status == PairStatus.OPEN
         await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
-        assert (await MERGING.get_pair(tx, dismissed.id)).status == PairStatus.SUPERSEDED
+        assert existing(await tx[PairStore].get(dismissed.id)).status == PairStatus.SUPERSEDED
 
 
 async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Shop) -> None:
@@ -190,7 +189,7 @@ async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.merge(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)
         await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
-        assert (await MERGING.get_pair(tx, found[key_of(a.id, d.id)].id)).status == PairStatus.SUPERSEDED
+        assert existing(await tx[PairStore].get(found[key_of(a.id, d.id)].id)).status == PairStatus.SUPERSEDED
 
 
 async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None:
@@ -202,7 +201,7 @@ async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None
     await offer(shop, matched=(d,))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.undo(tx, merge)
-        rival = await MERGING.get_pair(tx, found[key_of(a.id, d.id)].id)
+        rival = existing(await tx[PairStore].get(found[key_of(a.id, d.id)].id))
         assert (rival.status, rival.evidence) == (PairStatus.SUPERSEDED, ())
         assert rival.probability == probability(rival.prior)
 

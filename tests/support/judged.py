@@ -4,21 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adapters.memory.table import TableStore, table_of
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.resource import changed
-from domain.matching.judging import JudgedItem
 from domain.matching.model import DecidedBy, MatchPair, PairEvidence, PairStatus
+from domain.matching.ports import PairStore
 from tests.support import builders
 
 EVIDENCE = (PairEvidence("title", 3, 4.25, "most rare words shared", "Halden", "HALDEN"),)
 
 
-def item(variant: str, title: str = "Halden oak dining table 180 cm", **data: Any) -> JudgedItem:
-    """A variant with its data."""
-    brand = data.pop("brand", "Halden")
-    return JudgedItem(variant, f"prod_{variant}", title, brand, data)
+def item(variant: str, title: str = "Halden oak dining table 180 cm", **data: Any) -> dict[str, Any]:
+    """The data of a variant."""
+    return {"id": variant, "title": title, "brand": "Halden", **data}
 
 
 def pair(left: str, right: str, **changes: Any) -> MatchPair:
@@ -39,25 +37,13 @@ def said(
     return {"choice": choice, "confidence": confidence, "reasons": quotes, "note": note}
 
 
-class FakePairs(TableStore[MatchPair]):
-    """PairStore within a unit of work in memory."""
-
-    def __init__(self, tx: Any) -> None:
-        super().__init__(tx.transaction, table_of(MatchPair))
-        self._all = tx.transaction.rows(table_of(MatchPair))
-
-    async def unjudged(self, limit: int) -> Sequence[MatchPair]:
-        found = self._all.where(lambda p: p.status == PairStatus.OPEN and not p.held and p.judgement is None)
-        return sorted(found, key=lambda p: (-p.probability, p.id))[:limit]
-
-
 @dataclass
 class FakeItems:
     """The data of variants, changed at will."""
 
-    known: dict[str, JudgedItem] = field(default_factory=dict)
+    known: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    async def __call__(self, tx: Any, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
+    async def __call__(self, tx: Any, variants: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         return {id: self.known[id] for id in variants if id in self.known}
 
 
@@ -76,7 +62,7 @@ class FakeDecisions:
         return await self._set(tx, pair_id, PairStatus.DISMISSED)
 
     async def _set(self, tx: Any, pair_id: str, status: PairStatus, **changes: Any) -> MatchPair:
-        store = FakePairs(tx)
+        store = tx[PairStore]
         found = await store.get(pair_id, lock=True)
         if found is None or found.status != PairStatus.OPEN:
             raise Conflict("The pair is not open.")

@@ -16,9 +16,10 @@ from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
+from domain.kernel.resource import existing
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, key_of
-from domain.matching.ports import PairStore
+from domain.matching.ports import MergeStore, PairStore
 from domain.matching.usecases.merging import Merging
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
@@ -77,7 +78,7 @@ class Shop:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             merged = await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
             heard(tx.recorded.events)
-            return await MERGING.get_merge(tx, str(merged.merge))
+            return existing(await tx[MergeStore].get(str(merged.merge)))
 
     async def undo(self, merge: Merge, heard: Hear = lambda _: None) -> Merge:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:

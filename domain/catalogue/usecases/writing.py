@@ -1,8 +1,10 @@
 """Writing what a reconciler made of a source's statements: rows, events, and what readers see where products are merged."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final, TypeVar
 
 from domain.catalogue.batch import Batch, KeyRange
 from domain.catalogue.laying import Cause, Laying, told_of_run
@@ -10,9 +12,17 @@ from domain.catalogue.model import Product, Variant
 from domain.catalogue.overlay import TiedProducts, shown
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
-from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
 from ports.unit_of_work import Tx
+
+R = TypeVar("R")
+LARGE: Final = 200
+"""Things to work on from which on a thread costs less than the wait of everybody else."""
+
+
+async def aside(size: int, work: Callable[[], R]) -> R:
+    """What the work comes to; in a thread beside the event loop if it is on so many things."""
+    return await asyncio.to_thread(work) if size >= LARGE else work()
 
 
 async def write(
@@ -27,9 +37,8 @@ async def write(
     if not tied.products:
         await tx[CatalogueStore].save(key_range, batch, tx.now)
         return reconciler.events
-    size = sum(1 + len(product.variants) for product in tied.products.values())
     cause = Cause(reconciler.run, tx.now, reconciler.source.id)
-    told = await aside(size, lambda: _laid(tied, batch, cause, reconciler.events))
+    told = await aside(tied.size, lambda: _laid(tied, batch, cause, reconciler.events))
     await tx[CatalogueStore].save(key_range, batch, tx.now)
     return told
 

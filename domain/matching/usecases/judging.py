@@ -8,9 +8,11 @@ pair is judged twice in effect.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
+
+from msgspec import ValidationError
 
 from domain.audit.model import Act
 from domain.audit.ports import AuditLog
@@ -22,15 +24,13 @@ from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict, ModelUnpriced, PreconditionFailed, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter, PageRequest
-from domain.kernel.resource import changed
+from domain.kernel.resource import changed, differing
 from domain.matching.features import going_price
 from domain.matching.judging import (
     INSTRUCTIONS,
     JUDGE,
     SCHEMA,
     WAITING,
-    BadAnswer,
-    JudgedItem,
     answer_of,
     data_of,
     delay,
@@ -63,6 +63,7 @@ MOST_BUDGET: Final = 10**12
 LEAST_SURE: Final = 0.5
 """An answer that is less sure than this may do nothing by itself."""
 NOBODY: Final = "No model is configured on this service, so there is nobody who could judge; the operator sets one by JOINERY_MODELS."
+_UNPRICED: Final = "The model has no price on this service; null chooses the service's own model."
 
 
 async def settings_of(tx: Tx) -> JudgeSettings:
@@ -72,78 +73,60 @@ async def settings_of(tx: Tx) -> JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettingsService:
-    """One row a tenant. `offers` tells whether a model (None: the service's own) can be asked; None where nobody can be."""
+    """One row a tenant. `offers` answers whether a model (None: the service's own) has a price; it is None without models."""
 
     offers: Callable[[str | None], bool] | None
-
-    async def get(self, tx: Tx) -> JudgeSettings:
-        """Return the settings as they hold."""
-        return await settings_of(tx)
 
     async def update(self, tx: Tx, asked: JudgeSettingsChange, expected: int | None = None) -> JudgeSettings:
         """Change them; `expected` is the version they must be at, or None for any. What is open is judged from then on.
 
-        Raises PreconditionFailed; ModelUnpriced; Unprocessable for values out of range, and for switching it on where no
-        model is configured.
+        Raises PreconditionFailed; ModelUnpriced; Unprocessable for switching it on where no model is configured.
         """
-        stored = await tx.store(JudgeSettings).get(SETTINGS, lock=True)
+        store = tx.store(JudgeSettings)
+        stored = await store.get(SETTINGS, lock=True)
         before = stored or JudgeSettings()
         if expected not in (None, before.version):
             raise PreconditionFailed(f"The settings are at version {before.version} by now; read them again.")
-        changes: dict[str, Any] = {name: value for name, value in asked.items() if getattr(before, name) != value}
-        self._refuse(changes, replace(before, **changes))
+        changes = differing(before, asked)
         if not changes:
             return before
-        made = before.created_at or tx.now
-        after = replace(before, **changes, version=before.version + 1, created_at=made, updated_at=tx.now)
-        if stored:
-            await tx.store(JudgeSettings).save(after)
-        else:
-            await tx.store(JudgeSettings).add(after)
+        after = changed(before, tx.now, created_at=before.created_at or tx.now, **changes)
+        if changes.get("enabled") and self.offers is None:
+            raise Unprocessable.of("enabled", "invalid_value", NOBODY)
+        # other changes need no model, so that judging can always be switched off
+        needs_model = changes.get("enabled") or changes.get("model") is not None
+        if needs_model and (self.offers is None or not self.offers(after.model)):
+            raise ModelUnpriced.of("model", "invalid_value", _UNPRICED if self.offers else NOBODY)
+        await (store.save(after) if stored else store.add(after))
         await tx[AuditLog].add(SETTINGS_AUDITED.updated(before, after))
         if after.enabled:
             await tx[JobStore].add(judging(tx.tenant, f"settings:{after.version}"))
         return after
 
-    def _refuse(self, changes: dict[str, Any], after: JudgeSettings) -> None:
-        """Only what is being changed is looked at, so that judging can always be switched off."""
-        for name in ("auto_merge_at", "auto_dismiss_at"):
-            if name in changes and not LEAST_SURE <= changes[name] <= 1:
-                raise Unprocessable.of(name, "invalid_value", f"Must be from {LEAST_SURE} to 1.")
-        if not 0 <= after.daily_budget_micros <= MOST_BUDGET:
-            raise Unprocessable.of("daily_budget_micros", "invalid_value", f"Must be from 0 to {MOST_BUDGET}.")
-        if changes.get("enabled") and self.offers is None:
-            raise Unprocessable.of("enabled", "invalid_value", NOBODY)
-        needs_model = changes.get("model") is not None or changes.get("enabled")
-        if needs_model and (self.offers is None or not self.offers(after.model)):
-            unpriced = "The model has no price on this service; null chooses the service's own model."
-            raise ModelUnpriced.of("model", "invalid_value", unpriced if self.offers else NOBODY)
+    async def undo(self, tx: Tx, act: Act) -> None:
+        """Bring the settings to what they were before the act. Raises what setting them raises."""
+        for _, change in act.changes("judge_settings"):
+            asked: Any = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
+            await self.update(tx, asked)
 
 
-async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
-    """By variant; those that are gone are left out."""
+async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the data that variants are judged by (`shown`), by id; those that are gone are left out."""
     products = await products_of(tx, variants)
-    tied = await tx[CatalogueStore].tied(products, products) if products else None
-    if tied is None:
-        return {}
-    sought = set(variants)
-    found = ((product, one) for product in tied.products.values() for one in product.variants if one.id in sought)
-    return {variant.id: _item(product, variant) for product, variant in found}
+    tied = (await tx[CatalogueStore].tied(products, products)).products if products else {}
+    found = ((product, variant) for product in tied.values() for variant in product.variants)
+    return {variant.id: _data(product, variant) for product, variant in found if variant.id in variants}
 
 
-def _item(product: Product, variant: Variant) -> JudgedItem:
-    data: dict[str, Any] = {**product.data, **variant.data, "variant_title": variant.data.get("title")}
-    offers = ((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
-    price = going_price(offers)
-    if price.amount is not None and price.currency is not None:
-        data["currency"], data["price"] = price.currency, price.amount
-    return JudgedItem(variant.id, product.id, product.data.get("title"), product.data.get("brand"), data)
+def _data(product: Product, variant: Variant) -> Mapping[str, Any]:
+    titles = {"title": product.data.get("title"), "variant_title": variant.data.get("title")}
+    price = going_price((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
+    money = {"currency": price.currency, "price": price.amount} if None not in price else {}
+    return {**product.data, **variant.data, **titles, **money}
 
 
-Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, JudgedItem]]]
+Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
 """The data of variants, by their ids; what is gone is left out."""
-Pairs = Callable[[Tx], PairStore]
-"""The pairs of the transaction's tenant."""
 _LOG: Final = logging.getLogger("joinery.matching")
 _PATIENCE: Final = 120.0
 """Seconds until a model that says nothing counts as one to ask later."""
@@ -151,16 +134,17 @@ _TURN: Final = 20
 """Questions that one attempt puts; then others of the lane have their turn."""
 _MOST_PASSED: Final = 50
 """Pairs that may be passed over; with more of them judging ends, and begins anew with the next reason to."""
+_DAY: Final = timedelta(days=1)
 
 
 class Decisions(Protocol):
     """What merges and dismisses, in the transaction that it is given."""
 
-    async def merge(self, tx: Tx, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+    async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None, /) -> MatchPair:
         """Have the pair's items be one. Raises Conflict when it is not open."""
         ...
 
-    async def dismiss(self, tx: Tx, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+    async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None, /) -> MatchPair:
         """Have them be different for good. Raises Conflict when it is not open."""
         ...
 
@@ -172,17 +156,12 @@ class _UseFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A pair with the data that it is judged by, and what was put down of asking about it."""
+    """A pair with the data that it is judged by, and the reserved cost of asking about it."""
 
     pair: MatchPair
-    subject: JudgedItem
-    candidate: JudgedItem
+    items: Mapping[str, Mapping[str, Any]]
     question: ModelQuestion
     use: ModelUse
-
-    @property
-    def items(self) -> dict[str, JudgedItem]:
-        return {self.pair.left: self.subject, self.pair.right: self.candidate}
 
 
 @dataclass(slots=True)
@@ -191,14 +170,10 @@ class _Turn:
 
     job: ClaimedJob
     tries: int
-    passed: list[str] = field(default_factory=list)
+    passed: list[str]
     day: datetime | None = None
     spent: int = 0
-    """Micro-dollars of that day, with what is put down of the question in hand."""
-
-    @classmethod
-    def of(cls, job: ClaimedJob) -> "_Turn":
-        return cls(job, int(job.args.get("tries", 0)), [str(id) for id in job.args.get("passed", ())])
+    """Micro-dollars of that day, with what is reserved for the question in hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,102 +182,95 @@ class Judging:
 
     uow: UnitOfWork
     models: Models | None
-    pairs: Pairs
-    items: Items
     decisions: Decisions
+    items: Items = judged_items
     patience: float = _PATIENCE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
-        turn = _Turn.of(job)
+        turn = _Turn(job, int(job.args.get("tries", 0)), [*map(str, job.args.get("passed", ()))])
         for _ in range(_TURN):
-            case = await self._case(turn)
-            if case is None:
-                return
-            if not await self._judged(turn, case):
+            case = await self._next(turn)
+            if case is None or not await self._judged(turn, case):
                 return
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             await _again(tx, turn, job.id, None)
 
-    async def _case(self, turn: _Turn) -> _Case | None:
-        """Return the next pair to ask about, with its cost put down; None once the job has ended or is put off."""
+    async def _next(self, turn: _Turn) -> _Case | None:
+        """Return the next pair to ask about, with its cost reserved; None once the job has ended or is put off."""
         job = turn.job
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             settings = await settings_of(tx)
-            for pair in await self._open(tx, turn, settings):
-                case = await self._made(tx, pair, settings)
+            budget = settings.daily_budget_micros
+            open_: Sequence[MatchPair] = ()
+            if settings.enabled and self.models is not None and self.models.offers(settings.model):
+                open_ = await tx[PairStore].unjudged(_MOST_PASSED + 1)
+            for pair in sorted(open_, key=lambda pair: pair.id in turn.passed):
+                case = await self._case(tx, pair, settings)
                 if case is None:
                     continue
-                if case.use.cost_micros > settings.daily_budget_micros:
+                cost = case.use.cost_micros
+                if cost > budget:
                     break
-                await _count(tx, turn)
-                if turn.spent + case.use.cost_micros > settings.daily_budget_micros:
-                    await _again(tx, turn, WAITING, midnight(tx.now) + timedelta(days=1))
+                today = midnight(tx.now)
+                if turn.day != today:  # nobody else judges for this tenant meanwhile
+                    turn.day, turn.spent = today, await _spent(tx)
+                if turn.spent + cost > budget:
+                    await _again(tx, turn, WAITING, today + _DAY)
                     return None
                 await tx.store(ModelUse).add(case.use)
-                turn.spent += case.use.cost_micros
+                turn.spent += cost
                 await tx[JobStore].hold(job, LEASE)
                 return case
             await tx[JobStore].finish(job)
         return None
 
-    async def _open(self, tx: Tx, turn: _Turn, settings: JudgeSettings) -> Sequence[MatchPair]:
-        """Return what may be asked about, likeliest first, but last what is passed over."""
-        if not settings.enabled or self.models is None or not self.models.offers(settings.model):
-            return ()
-        found = await self.pairs(tx).unjudged(_MOST_PASSED + 1)
-        return sorted(found, key=lambda pair: pair.id in turn.passed)
-
-    async def _made(self, tx: Tx, pair: MatchPair, settings: JudgeSettings) -> _Case | None:
+    async def _case(self, tx: Tx, pair: MatchPair, settings: JudgeSettings) -> _Case | None:
         """None for a pair that cannot be asked about: an item is gone, or the question is never let in."""
-        found = await self.items(tx, (pair.left, pair.right))
-        if self.models is None or pair.left not in found or pair.right not in found:
+        items = await self.items(tx, (pair.left, pair.right))
+        if self.models is None or pair.left not in items or pair.right not in items:
             return None
-        subject, candidate = found[pair.left], found[pair.right]
-        data = data_of(pair, shown(subject), shown(candidate))
+        data = data_of(pair, shown(items[pair.left]), shown(items[pair.right]))
         question = ModelQuestion(JUDGE, INSTRUCTIONS, data, SCHEMA, settings.model)
         try:
             most = self.models.most(question)
         except ModelRefused as refusal:
             _LOG.warning("a pair cannot be asked about", extra={"pair": pair.id, "reason": str(refusal)})
             return None
-        return _Case(pair, subject, candidate, question, _use(new_id("use"), pair.id, most, tx.now))
+        use = ModelUse(id=new_id("use"), task=JUDGE, subject=pair.id, created_at=tx.now, **asdict(most))
+        return _Case(pair, items, question, use)
 
     async def _judged(self, turn: _Turn, case: _Case) -> bool:
-        """Ask, and put down what comes of it; False once the job has ended or is put off."""
+        """Ask, and store what comes of it; False once the job has ended or is put off."""
         assert self.models is not None
         try:
             async with asyncio.timeout(self.patience):
                 answer = await self.models.ask(case.question)
-        except ModelsClosed as closed:
-            return await self._later(turn, case, str(closed), None, answered=False, usage=closed.usage)
+        except (ModelsClosed, ModelLater, TimeoutError) as failure:
+            await self._put_off(turn, case, failure)
+            return False
         except ModelRefused as refusal:
-            made = _judgement(case, refusal.usage, Outcome.REFUSED, note=kept(str(refusal)))
-            return await self._put_down(turn, case, made, refusal.usage)
-        except ModelLater as failure:
-            return await self._later(turn, case, str(failure), failure.after, answered=False, usage=failure.usage)
-        except TimeoutError:
-            return await self._later(turn, case, "it said nothing", None, answered=True, usage=None)
-        return await self._put_down(turn, case, _heard(case, answer), answer.usage)
-
-    async def _put_down(self, turn: _Turn, case: _Case, judgement: Judgement, usage: ModelUsage | None) -> bool:
-        """Return the judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
+            usage, note = refusal.usage, kept(str(refusal))
+            judgement = _judgement(case, usage, Outcome.REFUSED, note=note)
+        else:
+            usage, judgement = answer.usage, _heard(case, answer)
         job, before = turn.job, case.pair
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
             await tx[CatalogueStore].take_turn(merging=True)  # before anything else is locked, as everybody does
             await _correct(tx, turn, case.use, usage)
-            now = await self.pairs(tx).get(before.id, lock=True)
-            if now == before and dict(await self.items(tx, (before.left, before.right))) == case.items:
-                await self._decide(tx, before, judgement, await settings_of(tx))
+            now = await tx[PairStore].get(before.id, lock=True)
+            # only for the very pair that was asked about
+            if now == before and await self.items(tx, (before.left, before.right)) == case.items:
+                await self._decide(tx, before, judgement)
             await tx[JobStore].hold(job, LEASE)
         turn.tries = 0
         return True
 
-    async def _decide(self, tx: Tx, pair: MatchPair, judgement: Judgement, settings: JudgeSettings) -> None:
+    async def _decide(self, tx: Tx, pair: MatchPair, judgement: Judgement) -> None:
         """Merge, dismiss or leave it, by the settings of now; what is decided keeps the judgement as its reason."""
         outcome = judgement.outcome
-        if outcome not in (Outcome.REFUSED, Outcome.FAILED):
-            outcome = outcome_of(judgement.choice, judgement.confidence or 0.0, pair, settings)
+        if outcome == Outcome.LEFT_OPEN:
+            outcome = outcome_of(judgement.choice, judgement.confidence or 0.0, pair, await settings_of(tx))
         decide = {Outcome.MERGED: self.decisions.merge, Outcome.DISMISSED: self.decisions.dismiss}.get(outcome)
         if decide is not None:
             try:
@@ -310,37 +278,26 @@ class Judging:
                     await decide(tx, pair.id, DecidedBy.JUDGE, judgement.note)
             except Conflict as refusal:
                 outcome, judgement = Outcome.LEFT_OPEN, replace(judgement, note=kept(str(refusal)))
-        decided = await self.pairs(tx).get(pair.id, lock=True)
+        decided = await tx[PairStore].get(pair.id, lock=True)
         if decided is not None:
             judgement = replace(judgement, outcome=outcome, judged_at=tx.now)
-            await self.pairs(tx).save(changed(decided, tx.now, judgement=judgement))
+            await tx[PairStore].save(changed(decided, tx.now, judgement=judgement))
 
-    async def _later(
-        self,
-        turn: _Turn,
-        case: _Case,
-        reason: str,
-        after: timedelta | None,
-        *,
-        answered: bool,
-        usage: ModelUsage | None,
-    ) -> bool:
-        """Asked again, but not without end: then the next reason to judge has it begin anew.
-
-        `answered`: nobody knows what it took, so that what was put down stays.
-        """
+    async def _put_off(self, turn: _Turn, case: _Case, failure: ModelsClosed | ModelLater | TimeoutError) -> None:
+        """Ask again later, but not without end: then the next reason to judge has it begin anew."""
         turn.tries += 1
         turn.passed = [*(id for id in turn.passed if id != case.pair.id), case.pair.id][-_MOST_PASSED:]
         wait = delay(turn.tries)
+        reason = str(failure) or "it said nothing"
         _LOG.info("a model is asked later", extra={"pair": case.pair.id, "reason": reason})
         async with self.uow.begin(turn.job.tenant, turn.job.context("judge")) as tx:
-            if not answered:
-                await _correct(tx, turn, case.use, usage)
+            if not isinstance(failure, TimeoutError):  # the cost of which is unknown, so that all stays reserved
+                await _correct(tx, turn, case.use, failure.usage)
             if wait is None:
                 await tx[JobStore].finish(turn.job)
             else:
-                await _again(tx, turn, WAITING, tx.now + max(wait, min(after or wait, timedelta(days=1))))
-        return False
+                after = failure.after if isinstance(failure, ModelLater) else None
+                await _again(tx, turn, WAITING, tx.now + max(wait, min(after or wait, _DAY)))
 
 
 async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> None:
@@ -353,45 +310,28 @@ def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
     """Return what is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
     try:
         said = answer_of(answer.value)
-    except BadAnswer as fault:
+    except ValidationError as fault:
         return _judgement(case, answer.usage, Outcome.FAILED, note=f"The answer is of another shape: {fault}.")
     made = _judgement(case, answer.usage, Outcome.LEFT_OPEN, choice=said.choice, confidence=said.confidence)
-    if why := void(said, shown(case.subject), shown(case.candidate)):
+    subject, candidate = (shown(case.items[id]) for id in (case.pair.left, case.pair.right))
+    if why := void(said, subject, candidate):
         return replace(made, outcome=Outcome.FAILED, note=why)
     return replace(made, reasons=said.reasons, note=said.note or None)
 
 
-def _judgement(
-    case: _Case,
-    usage: ModelUsage | None,
-    outcome: Outcome,
-    *,
-    choice: str | None = None,
-    confidence: float | None = None,
-    note: str | None = None,
-) -> Judgement:
+def _judgement(case: _Case, usage: ModelUsage | None, outcome: Outcome, **said: Any) -> Judgement:
     model = usage.model if usage else case.use.model
-    return Judgement(new_id("jud"), model, outcome, case.use.created_at, choice, confidence, (), note)
-
-
-def _use(id: str, pair: str, usage: ModelUsage, now: datetime) -> ModelUse:
-    return ModelUse(id, JUDGE, pair, usage.model, usage.input_tokens, usage.output_tokens, usage.cost_micros, now)
+    return Judgement(new_id("jud"), model, outcome, case.use.created_at, **said)
 
 
 async def _correct(tx: Tx, turn: _Turn, reserved: ModelUse, usage: ModelUsage | None) -> None:
-    """What asking truly took, in place of the most that it could have; nothing where nothing was."""
+    """Store what asking truly took, in place of the most that it could have; nothing where nothing was."""
     turn.spent += (usage.cost_micros if usage else 0) - reserved.cost_micros
     if usage is None:
         await tx.store(ModelUse).remove(reserved.id)
     else:
-        await tx.store(ModelUse).save(_use(reserved.id, reserved.subject, usage, reserved.created_at))
+        await tx.store(ModelUse).save(replace(reserved, **asdict(usage)))
         await tx[UsageMeters].count(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
-
-
-async def _count(tx: Tx, turn: _Turn) -> None:
-    """Have the turn know what was spent today: counted once a day, for nobody else judges for this tenant meanwhile."""
-    if turn.day != midnight(tx.now):
-        turn.day, turn.spent = midnight(tx.now), await _spent(tx)
 
 
 async def _spent(tx: Tx) -> int:
@@ -404,10 +344,3 @@ async def _spent(tx: Tx) -> int:
         if not page.has_more or len(today) < len(page.items):
             return total
         key = page.next_key
-
-
-async def take_back_settings(settings: JudgeSettingsService, tx: Tx, act: Act) -> None:
-    """The judge's settings as they were. Raises what setting them raises."""
-    for _, change in act.changes("judge_settings"):
-        asked: Any = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
-        await settings.update(tx, asked)

@@ -14,15 +14,14 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.laying import Cause, Laid, Laying
 from domain.catalogue.overlay import Precedence, TiedProducts, shown
 from domain.catalogue.ports import CatalogueStore
-from domain.catalogue.usecases.aside import aside
+from domain.catalogue.usecases.writing import aside
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.errors import Conflict
-from domain.kernel.paging import Page, PageRequest
-from domain.kernel.resource import changed, existing
+from domain.kernel.resource import changed, existing, load
 from domain.kernel.tenancy import AuditContext
 from domain.matching.merge_plan import CannotMerge, MergePlan, StillNeeded
 from domain.matching.model import (
@@ -32,10 +31,8 @@ from domain.matching.model import (
     DecidedBy,
     MatchPair,
     Merge,
-    MergeFilter,
     MergeKind,
     MergeStatus,
-    PairFilter,
     PairStatus,
 )
 from domain.matching.ports import MergeStore, PairStore
@@ -79,13 +76,13 @@ class Merging:
         Answers the merge of each pair, or why there is none, and what is merged by now, also of what is tied to the variants
         `beside`. Needs `take_turn(merging=True)`.
         """
-        homes = await tx[CatalogueStore].homes(sorted({*_ends(pairs), *beside}))
-        products = sorted({homes[id][0] for id in _ends(pairs) if id in homes})
-        near = sorted({product for product, _ in homes.values()})
-        tied = await tx[CatalogueStore].tied(near, products) if products else TiedProducts()
-        stored = await tx[PairStore].of_variants([*tied.owners()])
-        plan = MergePlan(tied, await applied(tx, tied), tx.now, [*stored, *new])
-        made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
+        ends = {id for pair in pairs for id in (pair.left, pair.right)}
+        homes = await tx[CatalogueStore].homes(sorted({*ends, *beside}))
+        products = sorted({homes[id][0] for id in ends if id in homes})
+        plan = await _plan(tx, sorted({product for product, _ in homes.values()}) if products else (), products)
+        plan.know(await tx[PairStore].of_variants([*plan.tied.owners()]))
+        plan.know(new)
+        made = await aside(plan.tied.size, lambda: _joined(plan, pairs, by, reason))
         if plan.made:
             await lay(tx, plan)
         return made, plan
@@ -110,15 +107,14 @@ class Merging:
         merge = existing(await tx[MergeStore].get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
-        products = await ends_of(tx, merge)
-        tied = await tx[CatalogueStore].tied(products, products)
-        plan = MergePlan(tied, await applied(tx, tied), tx.now)
+        products = await _ends_of(tx, merge)
+        plan = await _plan(tx, products, products)
         try:
-            await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
+            await aside(plan.tied.size, lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
         await lay(tx, plan)
-        await _reopen(tx, plan, tied)
+        await _reopen(tx, plan)
         return existing(await tx[MergeStore].get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
@@ -126,25 +122,9 @@ class Merging:
         plan = await planned(tx, variants)
         if not plan.tied.merged:
             return
-        await aside(_size(plan.tied), plan.settle)
+        await aside(plan.tied.size, plan.settle)
         if plan.made or plan.undone:
             await lay(tx, plan)
-
-    async def get_pair(self, tx: Tx, id: str) -> MatchPair:
-        """One pair. Raises NotFound."""
-        return existing(await tx[PairStore].get(id))
-
-    async def get_merge(self, tx: Tx, id: str) -> Merge:
-        """One merge. Raises NotFound."""
-        return existing(await tx[MergeStore].get(id))
-
-    async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        """Return a page of pairs, newest first."""
-        return await tx[PairStore].matching(filter, page_request)
-
-    async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        """Return a page of merges, newest first."""
-        return await tx[MergeStore].matching(filter, page_request)
 
 
 async def _open(tx: Tx, id: str) -> MatchPair:
@@ -162,30 +142,17 @@ async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
     return after
 
 
-async def applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
-    """Return the merges that count among tied products."""
-    return await tx[MergeStore].applied([*tied.products, *tied.owners()])
-
-
 async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
     """Return the products of variants, as their sources have them, by id."""
     homes = await tx[CatalogueStore].homes(variants)
     return sorted({product for product, _ in homes.values()})
 
 
-async def ends_of(tx: Tx, merge: Merge) -> list[str]:
+async def _ends_of(tx: Tx, merge: Merge) -> list[str]:
     """Return the products that a merge ties together, as their sources have them."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
     return await products_of(tx, [merge.survivor, merge.merged])
-
-
-def _size(tied: TiedProducts) -> int:
-    return sum(1 + len(product.variants) for product in tied.products.values())
-
-
-def _ends(pairs: Iterable[MatchPair]) -> list[str]:
-    return [id for pair in pairs for id in (pair.left, pair.right)]
 
 
 def _joined(
@@ -205,7 +172,7 @@ async def lay(tx: Tx, plan: MergePlan) -> None:
 
     What readers see is worked out while the store takes in the merges.
     """
-    reckoned = asyncio.ensure_future(aside(_size(plan.tied), lambda: _relaid(plan)))
+    reckoned = asyncio.ensure_future(aside(plan.tied.size, lambda: _relaid(plan)))
     try:
         await _kept(tx, plan)
     finally:
@@ -234,9 +201,13 @@ def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
     """Return what is merged among the families of these variants, and nothing planned yet."""
-    products = await products_of(tx, variants)
-    tied = await tx[CatalogueStore].tied(products) if products else TiedProducts()
-    return MergePlan(tied, await applied(tx, tied) if tied.products else (), tx.now)
+    return await _plan(tx, await products_of(tx, variants))
+
+
+async def _plan(tx: Tx, products: Sequence[str], also: Sequence[str] = ()) -> MergePlan:
+    tied = await tx[CatalogueStore].tied(products, also) if products else TiedProducts()
+    ids = [*tied.products, *tied.owners()]
+    return MergePlan(tied, await tx[MergeStore].applied(ids) if ids else (), tx.now)
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
@@ -258,11 +229,11 @@ async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[
     return [bool(left and right) and left.isdisjoint(right) for left, right in found]
 
 
-async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
+async def _reopen(tx: Tx, plan: MergePlan) -> None:
     """Pairs of what was taken apart are open again: those that were merged wait for a person, others stand as before."""
     undone = {merge.id for merge in plan.undone}
     waiting = []
-    for pair in await tx[PairStore].of_variants([*tied.owners()], lock=True):
+    for pair in await tx[PairStore].of_variants([*plan.tied.owners()], lock=True):
         if pair.merge in undone:
             await change_pair(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
         elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:
@@ -291,15 +262,19 @@ async def take_back_decisions(tx: Tx, act: Act) -> None:
 
 async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
     merges = [existing(await tx[MergeStore].get(id, lock=True)) for id in changes]
-    products = sorted({product for merge in merges for product in await ends_of(tx, merge)})
-    tied = await tx[CatalogueStore].tied(products, products)
+    products = sorted({product for merge in merges for product in await _ends_of(tx, merge)})
+    plan = await _plan(tx, products, products)
+    tied = plan.tied
     known = await tx[PairStore].of_variants([*tied.owners()])
-    plan = MergePlan(tied, await applied(tx, tied), tx.now, known)
+    plan.know(known)
     apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
     apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
     going = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
     coming = [merge for merge in merges if changes[merge.id].before.get("status") == _APPLIED]
-    _refuse_moved(going, coming)
+    if moved := next((merge for merge in going if merge.status != _APPLIED), None):
+        raise Conflict(f"The merge {moved.id} is undone by now.")
+    if moved := next((merge for merge in coming if merge.status == _APPLIED), None):
+        raise Conflict(f"The merge {moved.id} counts by now.")
     rests_on = {id: one.before["rests_on"] for id, one in changes.items() if not {"status"} & one.after.keys()}
     try:
         plan.put_back(going, coming, rests_on)
@@ -310,23 +285,13 @@ async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping
     await lay(tx, plan)
 
 
-def _refuse_moved(going: Sequence[Merge], coming: Sequence[Merge]) -> None:
-    """Raises Conflict where merges are not as they were left."""
-    for merge in going:
-        if merge.status != _APPLIED:
-            raise Conflict(f"The merge {merge.id} is undone by now.")
-    for merge in coming:
-        if merge.status == _APPLIED:
-            raise Conflict(f"The merge {merge.id} counts by now.")
-
-
 async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
     pair = existing(await tx[PairStore].get(id, lock=True))
     values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
     reopened = pair.status == PairStatus.DISMISSED and values.get("status") == PairStatus.OPEN
     if reopened and await _is_overtaken(tx, pair, since):
         values["status"] = PairStatus.SUPERSEDED
-    await change_pair(tx, pair, **values | ({"status": PairStatus(values["status"])} if "status" in values else {}))
+    await change_pair(tx, pair, **load(MatchPair, values))
 
 
 async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
@@ -349,10 +314,9 @@ class Ranking:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
-        context = job.context()
         after: str | None = ""
         while after is not None and not lost.is_set():
-            async with self.uow.begin(job.tenant, context) as tx:
+            async with self.uow.begin(job.tenant, job.context()) as tx:
                 after = await self._some(tx, job, after)
 
     async def _some(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
@@ -366,8 +330,7 @@ class Ranking:
             return None
         tied = await tx[CatalogueStore].tied(ids)
         was = Precedence.by(first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"]))
-        before = shown(replace(tied, words={**tied.words, source: was}))
-        laying = Laying(before, tied, Cause(None, tx.now))
+        laying = Laying(shown(replace(tied, words={**tied.words, source: was})), tied, Cause(None, tx.now))
         laid = laying.laid()
         if laying.events:
             await tx[CatalogueStore].lay(laid, tx.now)

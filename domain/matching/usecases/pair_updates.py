@@ -44,7 +44,8 @@ class PairUpdater:
         for one in scored:
             pair = known.pop(key_of(one.left, one.right), None)
             if pair is None:
-                pair = _new(tx, one)
+                id, now = new_id("mpr"), tx.now
+                pair = MatchPair(id=id, status=PairStatus.OPEN, created_at=now, updated_at=now, **vars(one))
                 new[pair.id] = pair
             elif pair.status in WAITING:
                 pair = await _renewed(tx, pair, one)
@@ -99,31 +100,13 @@ async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None)
     await supersede(tx, plan, await tx[PairStore].open_of(near))
 
 
-def _new(tx: Tx, one: ScoredPair) -> MatchPair:
-    return MatchPair(
-        new_id("mpr"), PairStatus.OPEN, one.left, one.left_product, one.right, one.right_product, one.probability,
-        one.prior, tuple(one.evidence), tuple(one.conflicts), tx.now, tx.now,
-    )  # fmt: skip
-
-
 async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
     """Return the pair as it is scored now; one that nothing stood against but its score is open again."""
     again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
     facts = tuple(name for name in pair.conflicts if name != FAMILY)
-    same = (pair.evidence, facts) == (tuple(one.evidence), tuple(one.conflicts))
-    after = changed(
-        pair,
-        tx.now,
-        judgement=pair.judgement if same else None,
-        status=PairStatus.OPEN if again else pair.status,
-        left_product=one.left_product,
-        right_product=one.right_product,
-        probability=one.probability,
-        prior=one.prior,
-        evidence=tuple(one.evidence),
-        conflicts=tuple(one.conflicts),
-    )
-    return await _save(tx, pair, after)
+    judgement = pair.judgement if (pair.evidence, facts) == (one.evidence, one.conflicts) else None
+    status = PairStatus.OPEN if again else pair.status
+    return await _save(tx, pair, changed(pair, tx.now, judgement=judgement, status=status, **vars(one)))
 
 
 async def _save(tx: Tx, before: MatchPair, after: MatchPair) -> MatchPair:

@@ -5,13 +5,13 @@ import unicodedata
 from typing import Any
 
 import pytest
+from msgspec import ValidationError
 
 from adapters.llm.strict import strict
 from domain.matching import judging
 from domain.matching.judging import (
     FIELDS,
     INSTRUCTIONS,
-    BadAnswer,
     answer_of,
     data_of,
     outcome_of,
@@ -157,7 +157,7 @@ def test_one_quote_that_does_not_stand_there_voids_all(reasons: list[tuple[str, 
      said() | {"reasons": [{"field": "title", "subject_quote": 1, "candidate_quote": "x"}]}],
 )  # fmt: skip
 def test_an_answer_of_another_shape_is_none(value: Any) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(ValidationError):
         answer_of(value)
 
 

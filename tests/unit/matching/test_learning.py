@@ -1,5 +1,6 @@
 """Weights learnt without labels, odds shared among rivals, and probabilities that are the sum of their parts."""
 
+from math import inf
 from random import Random
 
 import pytest
@@ -94,7 +95,7 @@ def test_rivals_do_not_depend_on_order_or_side() -> None:
 @pytest.mark.parametrize(
     ("found", "given", "expected"),
     [
-        ((), {}, None),
+        ((), {}, inf),
         (("size",), {"size": 2}, FORBIDDEN),
         (("gtin",), {"gtin": 2}, DOUBTED),
         (("gtin", "size"), {"gtin": 2, "size": 2}, FORBIDDEN),
@@ -102,7 +103,7 @@ def test_rivals_do_not_depend_on_order_or_side() -> None:
         (("pieces",), {"pieces": 3}, FORBIDDEN),
     ],
 )
-def test_conflicts_bound_the_odds(found: tuple[str, ...], given: dict[str, int], expected: float | None) -> None:
+def test_conflicts_bound_the_odds(found: tuple[str, ...], given: dict[str, int], expected: float) -> None:
     assert most(found, levels(**given), SHIPPED) == expected
 
 
@@ -129,7 +130,7 @@ def test_conflicts_keep_below_the_line_whatever_speaks_for_the_pair() -> None:
     assert odds(60.0, 0.0, FORBIDDEN).probability == pytest.approx(probability(FORBIDDEN)) and FORBIDDEN < 0
     assert odds(60.0, 0.0, DOUBTED).probability == pytest.approx(probability(DOUBTED)) and probability(DOUBTED) < 0.9
     assert odds(-9.0, 0.0, FORBIDDEN).conflicts == 0.0
-    assert odds(60.0, 0.0, None).probability > 0.999
+    assert odds(60.0, 0.0).probability > 0.999
 
 
 def test_calibration_rises_with_the_sum() -> None:
