@@ -71,7 +71,7 @@ sdk: install ## the distribution joinery-sdk, as a wheel in dist/
 	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist "$$folder/sdk" && ls dist/joinery_sdk-*
 
 clients: install ## our clients for Python and TypeScript and a collection for Postman, in dist/
-	@$(BIN)/python -m entrypoints.clients dist
+	@$(BIN)/python -m entrypoints.clients.shipped dist
 
 test-clients: install ## our clients and those that others' generators make: types checked, used against a server (needs npm and java)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,clients]'

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, Final
 
-from entrypoints.clients.generating.naming import camel, group_and_method
+from entrypoints.clients.description import camel, group_and_method
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 from entrypoints.site.calls import ids_of, pretty
