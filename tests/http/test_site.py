@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 from importlib.resources import files
 
 import pytest
-from entrypoints.clients.generating.model import groups_of
 from jsonschema import Draft202012Validator
 
 from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.products import PRODUCT
 from domain.events.model import TYPES
+from entrypoints.clients.description import groups_of
 from entrypoints.http.checks import TIERS
 from entrypoints.operations import openapi
 from entrypoints.operations.codes import CODES
