@@ -8,7 +8,7 @@ from typing import Final
 from domain.platform.incidents import Incident
 from domain.platform.model import Component, ComponentState
 from domain.platform.usecases import DAYS, PlatformStatus
-from entrypoints.site import layout
+from entrypoints.site.site import plain
 
 PATH: Final = "/status"
 _HEADLINES: Final = {
@@ -49,7 +49,7 @@ def page(
     parts.append(
         '<p class="soft">For programs: <a href="/docs/reference/platform">GET /v1/status</a>, <a href="/readyz">/readyz</a>.</p>'
     )
-    return layout.plain("Status", "".join(parts))
+    return plain("Status", "".join(parts))
 
 
 def _headline(status: PlatformStatus | None, down: Sequence[str]) -> str:
