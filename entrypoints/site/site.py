@@ -6,10 +6,11 @@ from base64 import b64encode
 from collections.abc import Iterable
 from difflib import get_close_matches
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader
 
 BUILT: Final = Path(str(files("entrypoints.site"))) / "html"
 """The folder of the built site: in a checkout made by `make docs`, in a wheel by setup.py."""
@@ -41,14 +42,14 @@ PLAIN_POLICY: Final = _policy((), [hash_source(_STYLE)])
 """The Content-Security-Policy of pages that stand alone."""
 
 
-def plain(title: str, main: str) -> str:
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader("entrypoints.site"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+)
+
+
+def plain(template: str, **values: Any) -> str:
     """Write a page that stands alone: no menu, no search, no script."""
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} - Joinery</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f'<style>{_STYLE}</style></head><body><header><a class="brand" href="{HOME}">Joinery</a></header>'
-        f'<main id="main">{main}</main></body></html>'
-    )
+    return _TEMPLATES.get_template(f"{template}.html.jinja").render(values, style=_STYLE)
 
 
 class Site:
@@ -93,10 +94,5 @@ class Site:
         pages = {name.removesuffix(".html").rpartition("/")[2]: name for name in self._files if name.endswith(".html")}
         name = path.rstrip("/").rpartition("/")[2]
         alike = get_close_matches(name, pages, _NEAREST, 0.6) if len(name) <= _MISTYPED else []
-        links = (HOME + pages[one].removesuffix(".html") for one in alike)
-        items = "".join(f'<li><a href="{url}">{url}</a></li>' for url in links)
-        nearest = f"<p>Did you mean one of these?</p><ul>{items}</ul>" if items else ""
-        text = f'There is no page at <code>{escape(path[:100])}</code>. Begin at <a href="{HOME}">the front page</a>.'
-        if not self._files:
-            text = "The documentation is not part of this installation: <code>make docs</code> builds it."
-        return plain("Page not found", f"<h1>Page not found</h1><p>{text}</p>{nearest}")
+        nearest = [HOME + pages[one].removesuffix(".html") for one in alike]
+        return plain("lost", path=path, nearest=nearest, is_built=bool(self._files))

@@ -192,7 +192,7 @@ def test_words_lead_to_their_pages() -> None:
     for title, page in (("offer.changed", "events/offer.changed"), ("rate_limited", "errors/rate_limited"),
                         ("Create a webhook endpoint", "reference/webhooks"), ("Webhooks", "guides/webhooks")):  # fmt: skip
         assert page in {names[at] for at, _ in index["alltitles"][title]}, title
-    for word, page in (("localhost", "guides/webhooks"), ("updated_since", "reference/catalogue")):
+    for word, page in (("localhost", "guides/webhooks"), ("updated_sinc", "reference/catalogue")):
         found = index["terms"][word]
         assert page in {names[at] for at in (found if isinstance(found, list) else [found])}, word
 
