@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
-from shutil import rmtree
+from shutil import move, rmtree
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -142,31 +142,30 @@ def _generated(listed: Mapping[str, Any], decisions: list[str]) -> Iterator[tupl
 
 
 def build(target: Path) -> None:
-    """Build the site into the folder. Raises SystemExit when Sphinx finds a fault."""
-    rmtree(target, ignore_errors=True)
+    """Build the site and put it in place of the folder. Raises SystemExit when Sphinx finds a fault."""
     with TemporaryDirectory() as folder:
-        source = Path(folder, "source")
+        source, made, doctrees = (Path(folder, name) for name in ("source", "html", "doctrees"))
         for name, text in pages().items():
             path = source / f"{name}.md"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        application = Sphinx(
-            source, None, target, Path(folder, "doctrees"), "html", dict(_SETTINGS), status=None, warningiserror=True
-        )
+        application = Sphinx(source, None, made, doctrees, "html", dict(_SETTINGS), status=None, warningiserror=True)
         application.build()
         if application.statuscode:
             raise SystemExit("The documentation has faults.")
-    for unused in ("objects.inv", ".buildinfo"):
-        (target / unused).unlink()
-    rmtree(target / "_sources")
-    allowed: dict[str, set[str]] = {"script": set(), "style": set()}
-    for path in target.rglob("*.html"):
-        text = re.sub(r' style="[^"]*"', "", path.read_text("utf-8"))  # the policy has no place for them
-        path.write_text(text, "utf-8")
-        for kind, found in allowed.items():
-            found |= {hash_source(inner) for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)}
-    policy = json.dumps({kind: sorted(found) for kind, found in allowed.items()})
-    (target / POLICY_FILE).write_text(policy, "utf-8")
+        for unused in ("objects.inv", ".buildinfo"):
+            (made / unused).unlink()
+        rmtree(made / "_sources")
+        allowed: dict[str, set[str]] = {"script": set(), "style": set()}
+        for path in made.rglob("*.html"):
+            text = re.sub(r' style="[^"]*"', "", path.read_text("utf-8"))  # the policy has no place for them
+            path.write_text(text, "utf-8")
+            for kind, found in allowed.items():
+                found |= {hash_source(inner) for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)}
+        policy = json.dumps({kind: sorted(found) for kind, found in allowed.items()})
+        (made / POLICY_FILE).write_text(policy, "utf-8")
+        rmtree(target, ignore_errors=True)
+        move(made, target)
 
 
 if __name__ == "__main__":

@@ -57,9 +57,10 @@ class Site:
 
     def __init__(self, base_url: str, docs_url: str) -> None:
         self._urls = ((BASE_URL, base_url), (DOCS_URL, docs_url))
-        paths = (path for path in BUILT.rglob("*") if path.is_file())
+        is_built = (BUILT / POLICY_FILE).is_file()  # it is written last
+        paths = [path for path in BUILT.rglob("*") if path.is_file()] if is_built else []
         self._files = {path.relative_to(BUILT).as_posix(): path for path in paths}
-        allowed = json.loads(self._files[POLICY_FILE].read_text("utf-8")) if self._files else {}
+        allowed = json.loads((BUILT / POLICY_FILE).read_text("utf-8")) if is_built else {}
         self.policy = _policy(allowed.get("script", ()), allowed.get("style", ()))
         """The Content-Security-Policy that pages are served with."""
 
