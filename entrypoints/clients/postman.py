@@ -1,19 +1,19 @@
 """The collection of all requests in Postman's format 2.1, which Bruno, Insomnia and Hoppscotch import as well."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
 from typing import Any, Final
 
-Json = Mapping[str, Any]
+from entrypoints.clients.description import Json
 
 _SCHEMA: Final = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-_NEEDED: Final[Mapping[str, str]] = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
-"""Headers that operations cannot do without, and what is sent."""
+_NEEDED: Final = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
+"""Headers that operations cannot do without, and their values."""
 
 
 def collection(document: Json) -> bytes:
-    """The collection's bytes: a folder for each area, the usual body of each request, an address and a key to fill in."""
-    folders: dict[str, list[dict[str, Any]]] = {tag["name"]: [] for tag in document["tags"]}
+    """Write the collection: a folder for each area, the usual body of each request, an address and a key to fill in."""
+    folders: dict[str, list[Json]] = defaultdict(list)
     for path, item in document["paths"].items():
         for verb, operation in item.items():
             folders[operation["tags"][0]].append(_request(document, path, verb.upper(), operation))
@@ -28,49 +28,46 @@ def collection(document: Json) -> bytes:
             {"key": "base_url", "value": document["servers"][0]["url"].rstrip("/"), "type": "string"},
             {"key": "key", "value": "", "type": "string"},
         ],
-        "item": [{"name": name, "item": items} for name, items in folders.items() if items],
+        "item": [
+            {"name": tag["name"], "item": folders[tag["name"]]} for tag in document["tags"] if tag["name"] in folders
+        ],
     }
     return json.dumps(made, ensure_ascii=False, indent=1).encode()
 
 
-def _request(document: Json, path: str, verb: str, operation: Json) -> dict[str, Any]:
-    headers = [{"key": "Service-Version", "value": document["info"]["version"]}]
-    for reference in (one["$ref"].rpartition("/")[2] for one in operation["parameters"] if "$ref" in one):
-        if reference in _NEEDED:
-            name = document["components"]["parameters"][reference]["name"]
-            headers.append({"key": name, "value": _NEEDED[reference]})
+def _request(document: Json, path: str, verb: str, operation: Json) -> Json:
+    """Write a request; query parameters are listed, and off unless needed."""
+    shared = [one["$ref"].rpartition("/")[2] for one in operation["parameters"] if "$ref" in one]
+    own = [one for one in operation["parameters"] if "$ref" not in one]
+    headers = document["components"]["parameters"]
+    segments = [f":{part[1:-1]}" if part.startswith("{") else part for part in path.strip("/").split("/")]
+    url: dict[str, Any] = {
+        "raw": "{{base_url}}/" + "/".join(segments),
+        "host": ["{{base_url}}"],
+        "path": segments,
+        "query": [
+            {
+                "key": one["name"],
+                "value": str([*one["schema"].get("examples", ()), ""][0]),
+                "description": one.get("description", ""),
+                "disabled": not one.get("required"),
+            }
+            for one in own
+            if one["in"] == "query"
+        ],
+        "variable": [{"key": one["name"], "value": ""} for one in own if one["in"] == "path"],
+    }
     request: dict[str, Any] = {
         "method": verb,
-        "header": headers,
-        "url": _address(path, operation["parameters"]),
+        "header": [
+            {"key": "Service-Version", "value": document["info"]["version"]},
+            *({"key": headers[one]["name"], "value": _NEEDED[one]} for one in shared if one in _NEEDED),
+        ],
+        "url": {name: value for name, value in url.items() if value},
         "description": operation["description"],
     }
     if "requestBody" in operation:
-        examples = operation["requestBody"]["content"]["application/json"]["examples"]
-        text = json.dumps(examples["usual"]["value"], ensure_ascii=False, indent=2)
+        example = operation["requestBody"]["content"]["application/json"]["examples"]["usual"]["value"]
+        text = json.dumps(example, ensure_ascii=False, indent=2)
         request["body"] = {"mode": "raw", "raw": text, "options": {"raw": {"language": "json"}}}
     return {"name": operation["summary"], "request": request, "response": []}
-
-
-def _address(path: str, parameters: Iterable[Json]) -> dict[str, Any]:
-    """The address with its variables to fill in; query parameters are listed, and off unless needed."""
-    segments = [f":{part[1:-1]}" if part.startswith("{") else part for part in path.strip("/").split("/")]
-    own = [one for one in parameters if "$ref" not in one]
-    query = [
-        {
-            "key": one["name"],
-            "value": _sample(one["schema"]),
-            "description": one.get("description", ""),
-            "disabled": not one.get("required"),
-        }
-        for one in own
-        if one["in"] == "query"
-    ]
-    variables = [{"key": one["name"], "value": ""} for one in own if one["in"] == "path"]
-    made: dict[str, Any] = {"raw": "{{base_url}}/" + "/".join(segments), "host": ["{{base_url}}"], "path": segments}
-    return made | ({"query": query} if query else {}) | ({"variable": variables} if variables else {})
-
-
-def _sample(schema: Json) -> str:
-    examples = schema.get("examples", ())
-    return str(examples[0]) if examples else ""
