@@ -112,7 +112,7 @@ def _generated(listed: Mapping[str, Any], decisions: list[str]) -> Iterator[tupl
         "decisions": decisions,
         "example_of": example_of,
         "field_codes": FIELD_CODES,
-        "fields": fields,
+        "fields": _spaced_fields,
         "header_names": header_names,
         "headers": REQUEST_HEADERS,
         "in_clients": in_clients,
@@ -139,6 +139,11 @@ def _generated(listed: Mapping[str, Any], decisions: list[str]) -> Iterator[tupl
         )
     for code in CODES.values():
         yield f"errors/{code.name}", rendered("error.md.jinja", code=code)
+
+
+def _spaced_fields(*given: Any, **named: Any) -> str:
+    """List the fields with a blank before each block, since the index of the search drops tags without one."""
+    return re.sub(r"<(?=li|ul|details|br)", " <", fields(*given, **named))
 
 
 def build(target: Path) -> None:
