@@ -1,7 +1,7 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
   bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages
 
 PYTHON ?= python3
@@ -28,7 +28,11 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@# every process starts half a second sooner, also where Python is told to write no bytecode by itself
 	@$(BIN)/python -m compileall -q -j 0 domain ports adapters connectors entrypoints
+	@$(BIN)/python -m entrypoints.site.build
 	@touch $@
+
+docs: install ## the pages under /docs anew, after a change in docs/ or in an operation
+	@$(BIN)/python -m entrypoints.site.build
 
 run: install ## start everything on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
@@ -63,6 +67,8 @@ lock: install ## resolve the dependencies of pyproject.toml into the lock files 
 	@$(LOCK) --extra otlp --output-file requirements.lock pyproject.toml
 	@$(LOCK) --extra dev --constraints requirements.lock --output-file requirements-dev.lock pyproject.toml
 	@echo setuptools | $(LOCK) --constraints requirements-dev.lock --output-file requirements-build.lock -
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
+	  | $(LOCK) --constraints requirements-dev.lock --output-file requirements-docs.lock -
 
 sbom: install ## write the image's software bill of materials to dist/joinery.cdx.json (CycloneDX)
 	@mkdir -p dist
@@ -74,7 +80,7 @@ sdk: install ## the distribution joinery-sdk, as a wheel in dist/
 	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist "$$folder/sdk" && ls dist/joinery_sdk-*
 
 clients: install ## our clients for Python and TypeScript and a collection for Postman, in dist/
-	@$(BIN)/python -m entrypoints.clients dist
+	@$(BIN)/python -m entrypoints.clients.shipped dist
 
 test-clients: install ## our clients and those that others' generators make: types checked, used against a server (needs npm and java)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,clients]'

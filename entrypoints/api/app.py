@@ -141,20 +141,17 @@ def _mount_api(app: Quart, pipeline: Pipeline) -> None:
 
 
 def _mount_pages(app: Quart, pages: Pages) -> None:
-    searching, making = OneThread("searches"), OneThread("pages", most=200)
+    making = OneThread("pages", most=200)
 
     async def shown(**_: str) -> Response:
         path, headers = request.path, request.headers
-        asked = (path, request.args.get("q", ""), headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
-        if pages.is_ready(path):
-            found = pages.find(*asked)
-        else:
-            found = await (searching if path == Pages.SEARCH else making).run(pages.find, *asked)
+        asked = (path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
+        found = pages.find(*asked) if pages.is_ready(path) else await making.run(pages.find, *asked)
         if found is not None:
             return found
         if "text/html" not in headers.get("Accept", ""):
             raise NotFound(_NOWHERE)  # a program gets the problem, a person a page
-        return await searching.run(pages.lost, path, headers.get("Accept-Encoding"))
+        return await making.run(pages.lost, path, headers.get("Accept-Encoding"))
 
     rules = ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>")
     _mount(app, rules, shown, ["GET"], options=True)

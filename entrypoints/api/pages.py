@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Final
 
@@ -18,63 +17,42 @@ from entrypoints.http.representations import OPEN, PublicFile
 from entrypoints.operations.openapi import document
 from entrypoints.operations.table import Table
 from entrypoints.site import status as status_page
-from entrypoints.site.site import Site
+from entrypoints.site.site import PLAIN_POLICY, Site
 from ports.clock import Clock
-
-HOME: Final = b"/docs"
-_REMEMBERED: Final = 100
-"""Searches whose answers are kept."""
-
-
-_GUARDED: HeaderList = [(b"content-security-policy", Site.POLICY.encode()), (b"referrer-policy", b"no-referrer")]
 
 
 class Pages:
-    """Each page is rendered when it is first asked for, by one thread however many ask, and served from memory from then on."""
-
-    SEARCH: Final = Site.SEARCH
-    """The page that answers searches, each of them anew."""
+    """Each file is read when it is first asked for, by one thread however many ask, and served from memory from then on."""
 
     def __init__(self, table: Table, base_url: str, docs_url: str) -> None:
         self._table, self._base_url, self._docs_url = table, base_url.rstrip("/"), docs_url.rstrip("/")
         self._pages: dict[str, PublicFile] = {}
         self._making = Lock()
-        self._searched = lru_cache(_REMEMBERED)(lambda query: _html(self._site.search(query)))
-
-    @cached_property
-    def _site(self) -> Site:
-        return Site(self._table, self._base_url, self._docs_url)
+        self._site = Site(self._base_url, self._docs_url)
+        self._guarded = _guarded(self._site.policy)
 
     def is_ready(self, path: str) -> bool:
         """Whether the page is in memory, so that finding it costs nothing."""
-        return path in self._pages or path == "/"
+        return path in self._pages
 
-    def find(self, path: str, query: str, if_none_match: str, accept_encoding: str | None = None) -> Response | None:
-        """The page at the path, or None; gzipped for those who read that, 304 for those who have it.
-
-        `query` is what is searched for, on the page of searches.
-        """
-        if path == "/":
-            return _led_to(HOME)
-        made = self._pages.get(path)
-        if made is None:
+    def find(self, path: str, if_none_match: str, accept_encoding: str | None = None) -> Response | None:
+        """The page at the path, or None; gzipped for those who read that, 304 for those who have it."""
+        if moved := self._site.moved(path):
+            return Response(302, [(b"location", moved.encode()), (b"content-length", b"0")])
+        if path not in self._pages:
             with self._making:
-                if path.endswith("/") and self._site.has(path.rstrip("/")):
-                    return _led_to(path.rstrip("/").encode())
-                made = self._searched(query[: Site.LONGEST]) if path == Site.SEARCH else self._made(path)
-        return None if made is None else made.answer(if_none_match, accept_encoding)
-
-    def _made(self, path: str) -> PublicFile | None:
-        """The page, made once; called by one thread at a time."""
-        made = self._pages.get(path) or self._render(path)
-        if made is not None:
+                made = self._pages.get(path) or self._render(path)
+            if made is None:
+                return None
             self._pages[path] = made
-        return made
+        return self._pages[path].answer(if_none_match, accept_encoding)
 
     def lost(self, path: str, accept_encoding: str | None = None) -> Response:
-        """What people see at an address that there is not: 404, with search and the nearest pages."""
-        with self._making:
-            answer = _html(self._site.lost(path)).answer("", accept_encoding)
+        """What people see at an address that there is not: 404, with the nearest pages."""
+        page = PublicFile(
+            b"text/html; charset=utf-8", self._site.lost(path).encode(), _guarded(PLAIN_POLICY), packs=True
+        )
+        answer = page.answer("", accept_encoding)
         answer.status = 404
         answer.headers.append((b"vary", b"Accept"))
         return answer
@@ -85,8 +63,8 @@ class Pages:
             return PublicFile(b"application/json", described, OPEN, packs=True)
         if path.startswith(CLIENTS_PLACE):
             return self._client_file(path)
-        html = self._site.page(path)
-        return _html(html) if html is not None else None
+        found = self._site.read(path)
+        return PublicFile(found[0].encode(), found[1], self._guarded, packs=True) if found else None
 
     def _client_file(self, path: str) -> PublicFile | None:
         """A client of the API; all of them are made with the first, in a tenth of a second."""
@@ -97,12 +75,8 @@ class Pages:
         return self._pages.get(path)
 
 
-def _led_to(place: bytes) -> Response:
-    return Response(302, [(b"location", place), (b"content-length", b"0")])
-
-
-def _html(text: str) -> PublicFile:
-    return PublicFile(b"text/html; charset=utf-8", text.encode(), _GUARDED, packs=True)
+def _guarded(policy: str) -> HeaderList:
+    return [(b"content-security-policy", policy.encode()), (b"referrer-policy", b"no-referrer")]
 
 
 CLIENTS_PLACE: Final = "/docs/clients/"
@@ -143,7 +117,7 @@ class StatusPage:
             await asyncio.shield(self._reading)
         shown = status_page.page(self._status, self._history, self._down, self._clock.now(), self._read_at).encode()
         kind, length = (b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(shown)).encode())
-        return Response(200, [kind, length, (b"cache-control", b"public, max-age=10"), *_GUARDED], shown)
+        return Response(200, [kind, length, (b"cache-control", b"public, max-age=10"), *_guarded(PLAIN_POLICY)], shown)
 
     async def _refresh(self) -> None:
         answers, known = await asyncio.gather(self._look(), self._known(), return_exceptions=True)

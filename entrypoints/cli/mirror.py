@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 
 from entrypoints.errors import CommandError
-from entrypoints.mirror.api import PATIENCE, connected
 from entrypoints.mirror.copies import opened
-from entrypoints.mirror.following import Mirror
+from entrypoints.mirror.replication import replicate
 
 
 async def mirror(*, url: str | None = None, key: str | None = None, to: Path, once: bool = False) -> int:
@@ -22,11 +21,8 @@ async def mirror(*, url: str | None = None, key: str | None = None, to: Path, on
     url, key = url or os.environ.get("JOINERY_URL"), key or os.environ.get("JOINERY_KEY")
     if not url or not key:
         raise CommandError("Give the service's address and a key: --url and --key, or JOINERY_URL and JOINERY_KEY.")
-    if not url.startswith(("http://", "https://")) or not key.isascii() or not key.isprintable():
-        raise CommandError("--url is an address such as https://joinery.example, and --key a key such as svc_live_…")
     with opened(to) as copy:
-        async with connected(url, key, PATIENCE if once else None, _say) as api:
-            await Mirror(api, copy, _say).run(once=once)
+        await replicate(url, key, copy, _say, once=once)
     return 0
 
 

@@ -1,29 +1,156 @@
-"""The files that are shipped, by their names: a wheel, an npm package and a collection of requests."""
+"""The files that are shipped: a wheel, an npm package and a collection of requests. `python -m entrypoints.clients.shipped FOLDER` writes them."""
 
+import gzip
+import hashlib
+import inspect
+import io
 import json
+import re
+import sys
+import tarfile
+import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
-from entrypoints.clients.generating.python_package import python_package
-from entrypoints.clients.generating.typescript_package import typescript_package
-from entrypoints.clients.packing.postman import collection
-from entrypoints.clients.packing.tarball import tarball
-from entrypoints.clients.packing.wheel import wheel
-from entrypoints.clients.version import VERSION
+from jinja2 import Environment, select_autoescape
 
+from entrypoints.areas.registry import AREAS
+from entrypoints.clients.description import Json, camel, groups_of, type_name
+from entrypoints.clients.languages import PYTHON, TYPESCRIPT, Language, Types, is_attribute
+from entrypoints.clients.postman import collection
+from entrypoints.clients.python.runtime import errors, tables
+from entrypoints.operations.openapi import document
+from entrypoints.operations.table import Table
+
+VERSION: Final = "0.1.0"
+"""The version of the client packages, which stands in their file names."""
 WHEEL: Final = f"joinery_client-{VERSION}-py3-none-any.whl"
 TARBALL: Final = f"joinery-client-{VERSION}.tgz"
 COLLECTION: Final = "joinery.postman_collection.json"
 NAMES: Final = (WHEEL, TARBALL, COLLECTION)
+_ADDRESS: Final = "http://127.0.0.1:8080"
+"""The address at which `joinery up` serves; the collection's address to begin with."""
+_NPM_TIME: Final = 499_162_500
+"""The time that npm itself gives every file (26 October 1985)."""
+_TEMPLATE: Final = ".jinja"
+_ASYNC: Final = "async_"
+_BLOCKING: Final[Mapping[str, str]] = {
+    r"\basync (?=def|for|with)": "",
+    r"\bawait ": "",
+    r"\basyncio\.to_thread\(([\w.]+)(, )?": r"\1(",
+    r"\basyncio\.sleep": "time.sleep",
+    r"^import asyncio$": "import time",
+    r"\bAsync(?=[A-Z])": "",
+    r"\basync_(?=\w)": "",
+    r"\baclose\b": "close",
+    r"\b__a(?=enter|exit|iter)": "__",
+}
+"""Asyncio code and the code that blocks, as regular expressions and replacements."""
 
 
-def shipped(document: Mapping[str, Any]) -> Mapping[str, bytes]:
-    """Every file's bytes, made of the API's description alone: the same description gives the same bytes."""
-    plain = json.loads(json.dumps(document))  # choices are members of enumerations until they are written
-    readme = files("entrypoints.clients.python").joinpath("README.md").read_text("utf-8")
+def shipped(described: Json) -> Mapping[str, bytes]:
+    """Make every file of the API's description alone: the same description gives the same bytes."""
+    plain = json.loads(json.dumps(described))  # choices are members of enumerations until they are written
     return {
-        WHEEL: wheel(python_package(plain), readme, VERSION),
-        TARBALL: tarball(typescript_package(plain)),
+        WHEEL: _wheel(_package(plain, "python", PYTHON)),
+        TARBALL: _tarball(_package(plain, "typescript", TYPESCRIPT)),
         COLLECTION: collection(plain),
     }
+
+
+def _package(described: Json, folder: str, language: Language) -> Mapping[str, str]:
+    """Read the files of a package by their paths: templates are filled in, modules for asyncio have one that blocks beside them."""
+    schemas = described["components"]["schemas"]
+    environment = Environment(
+        autoescape=select_autoescape(default_for_string=False),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"type_name": type_name, "camel": camel, "comment": language.comment, "json": json.dumps}
+    environment.tests |= {"attribute": is_attribute, "identifier": str.isidentifier}
+    environment.globals |= {
+        "type_of": Types(language, schemas).of,
+        "types": Types(language, schemas, "t."),
+        "schemas": schemas,
+        "groups": groups_of(described),
+        "version": described["info"]["version"],
+        "package_version": VERSION,
+        "known_types": sorted(schemas["typed_event"]["discriminator"]["mapping"]),
+        "tables": {name: value for name, value in vars(tables).items() if name.isupper()},
+        "statuses": {status: kind.__name__ for status, kind in errors.BY_STATUS.items()},
+        "errors": {name: (_documentation(kind), kind.hint) for name, kind in error_classes().items()},
+    }
+    made: dict[str, str] = {}
+    root = files("entrypoints.clients").joinpath(folder)
+    for prefix, place in (("", root), ("runtime/", root.joinpath("runtime"))):
+        for file in sorted((one for one in place.iterdir() if one.is_file()), key=lambda one: one.name):
+            text, name = file.read_text("utf-8"), prefix + file.name.removesuffix(_TEMPLATE)
+            made[name] = environment.from_string(text).render() if file.name.endswith(_TEMPLATE) else text
+            if _ASYNC in name:
+                made[name.replace(_ASYNC, "")] = blocking(made[name])
+    return dict(sorted(made.items()))
+
+
+def error_classes() -> dict[str, type[errors.JoineryError]]:
+    """Find every kind of error beside JoineryError itself, in the order of the module."""
+    base = errors.JoineryError
+    return {
+        name: kind
+        for name, kind in vars(errors).items()
+        if inspect.isclass(kind) and issubclass(kind, base) and kind is not base
+    }
+
+
+def _documentation(kind: type) -> str:
+    """Read its docstring, with names as JavaScript writes them."""
+    return re.sub(r"`([a-z_]+)`", lambda name: f"`{camel(name[1])}`", inspect.getdoc(kind) or "")
+
+
+def blocking(text: str) -> str:
+    """Rewrite a module for asyncio as one that blocks."""
+    for pattern, replacement in _BLOCKING.items():
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text
+
+
+def _wheel(package: Mapping[str, str]) -> bytes:
+    """Pack a wheel (binary distribution format 1.0)."""
+    info = f"joinery_client-{VERSION}.dist-info"
+    contents = {f"joinery_client/{path}": text.encode() for path, text in package.items()}
+    contents[f"{info}/METADATA"] = contents.pop("joinery_client/METADATA")
+    contents[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: joinery\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    record = ""
+    for path, body in contents.items():
+        digest = urlsafe_b64encode(hashlib.sha256(body).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={digest},{len(body)}\n"
+    contents[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for path, body in contents.items():
+            entry = zipfile.ZipInfo(path)  # of 1980: contents alone make the bytes
+            entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
+            archive.writestr(entry, body)
+    return made.getvalue()
+
+
+def _tarball(package: Mapping[str, str]) -> bytes:
+    """Pack as `npm pack` does."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path, text in package.items():
+            entry = tarfile.TarInfo(f"package/{path}")
+            entry.size, entry.mtime = len(text.encode()), _NPM_TIME
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return gzip.compress(made.getvalue(), 9, mtime=0)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, body in shipped(document(Table(AREAS), _ADDRESS, _ADDRESS)).items():
+        (folder / name).write_bytes(body)
+        sys.stdout.write(f"{folder / name}\n")

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from domain.access.model import ROLES
 from domain.agents.model import AgentTool
-from entrypoints.clients.version import VERSION
+from entrypoints.clients.shipped import VERSION
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.mcp import resources as told
 from entrypoints.mcp.calls import Calls, Message, Outcome, encode

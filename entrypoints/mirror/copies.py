@@ -1,14 +1,13 @@
 """Where a mirror keeps its copy: an SQLite file, or a folder of one file a product. The cursor never runs ahead of the data."""
 
 import fcntl
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import Final, Self
 
-from entrypoints.mirror.errors import MirrorError
+from entrypoints.errors import CommandError
 
 SUFFIXES: Final = frozenset({".sqlite", ".sqlite3", ".db"})
 CURSOR: Final = "cursor"
@@ -16,44 +15,12 @@ Changed = Mapping[str, bytes | None]
 """Products as they are now, by id; None for what is not there any more."""
 
 
-class Loading(Protocol):
-    """A copy that is filled anew."""
-
-    def put(self, products: Iterable[tuple[str, bytes]]) -> None:
-        """Keep these."""
-        ...
-
-
-class Copy(Protocol):
-    """One process at a time. Killed at any moment, its cursor stands behind nothing that it does not hold."""
-
-    def note(self, name: str) -> str | None:
-        """What was noted under the name, such as the cursor."""
-        ...
-
-    def set_note(self, name: str, value: str | None) -> None:
-        """Note something, or forget it."""
-        ...
-
-    def held(self, id: str) -> bytes | None:
-        """A product as it is kept."""
-        ...
-
-    def count(self) -> int:
-        """How many products are kept."""
-        ...
-
-    def apply(self, changed: Changed, cursor: str) -> None:
-        """Keep what has changed up to that cursor."""
-        ...
-
-    def loading(self, cursor: str) -> AbstractContextManager[Loading]:
-        """Fill the copy anew, as of that cursor: what is not put is gone at the end; an error leaves the former cursor."""
-        ...
+class MirrorError(CommandError):
+    """The copy cannot go on as it is; the sentence says why, and what to do."""
 
 
 class SqliteCopy:
-    """Products in `products(id, body)`, notes in `mirror(name, value)`; each change is one transaction."""
+    """One file, for one process at a time. Products in `products(id, body)`, notes in `mirror(name, value)`; each change is one transaction."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None)
@@ -97,7 +64,7 @@ class SqliteCopy:
         self._db.executemany("INSERT OR REPLACE INTO products VALUES (?, ?)", rows)
 
     @contextmanager
-    def loading(self, cursor: str) -> Iterator[Loading]:
+    def loading(self, cursor: str) -> Iterator[Self]:
         """Everything in one transaction: who reads the file meanwhile sees what was there before."""
         with self._transaction():
             self._db.execute("DELETE FROM products")
@@ -168,7 +135,7 @@ class FolderCopy:
             self._seen.add(id)
 
     @contextmanager
-    def loading(self, cursor: str) -> Iterator[Loading]:
+    def loading(self, cursor: str) -> Iterator[Self]:
         """What was not put is removed at the end, and the cursor stands then."""
         self._seen = set()
         yield self
@@ -189,31 +156,25 @@ def _replaced(path: Path, content: bytes) -> None:
     fresh.replace(path)
 
 
+Copy = SqliteCopy | FolderCopy
+"""Killed at any moment, its cursor stands behind nothing that it does not hold."""
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[Copy]:
-    """The copy there: an SQLite file by its suffix, else a folder. Raises MirrorError when another mirror holds it, or for no place."""
+    """Open the copy there: an SQLite file by its suffix, else a folder. Raises MirrorError when another mirror holds it, or for no place."""
     is_file = path.suffix in SUFFIXES or path.is_file()
     try:
         (path.parent if is_file else path).mkdir(parents=True, exist_ok=True)
-        with _held(path.with_name(path.name + ".lock") if is_file else path / ".lock"):
-            if not is_file:
-                yield FolderCopy(path)
-                return
-            copy = SqliteCopy(path)
+        with (path.with_name(path.name + ".lock") if is_file else path / ".lock").open("ab") as lock:
             try:
-                yield copy
-            finally:
-                copy.close()
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise MirrorError(f"Another mirror keeps this copy ({lock.name} is locked).") from None
+            if is_file:
+                with closing(SqliteCopy(path)) as copy:
+                    yield copy
+            else:
+                yield FolderCopy(path)
     except (OSError, sqlite3.Error) as error:
         raise MirrorError(f"The copy at {path} cannot be kept: {error}") from error
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise MirrorError(f"Another mirror keeps this copy ({path} is locked).") from None
-        os.set_inheritable(lock.fileno(), False)
-        yield lock

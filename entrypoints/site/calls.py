@@ -1,14 +1,25 @@
-"""An operation as a call that can be pasted into a shell."""
+"""Operations as calls: of curl, of the Python client and of the TypeScript client; and how many requests there may be."""
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.kernel import schema
+from entrypoints.clients.description import camel, group_and_method
+from entrypoints.http.checks import TIERS
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 
 _LINE: Final = 90
 """Characters of JSON that fit on a line."""
+
+
+_WORDS: Final = {"true": "True", "false": "False", "null": "None"}
+_WORD: Final = re.compile(r"(?<=: )(?:true|false|null)\b")
+"""JSON's words as values, which Python writes otherwise."""
+_VERSION: Final = 7
+"""What an example names as the version that was read."""
 
 
 def pretty(value: Any) -> str:
@@ -47,3 +58,48 @@ def curl(operation: Operation, base_url: str) -> str:
     if operation.body is not None:
         lines += ['-H "Content-Type: application/json"', f"-d '{_body(operation)}'"]
     return " \\\n  ".join(lines)
+
+
+def in_clients(operation: Operation) -> list[tuple[str, str]]:
+    """The call as (language, code); none of a stream, which clients follow by the feed."""
+    if operation.streams:
+        return []
+    return [("Python", _python(operation)), ("TypeScript", _typescript(operation))]
+
+
+def _python(operation: Operation) -> str:
+    group, method = group_and_method(operation.id)
+    call = f"client.{group}.{method}({_arguments(operation, f'if_match={_VERSION}', _WORDS)})"
+    head = "from joinery_client import Joinery\n\nclient = Joinery()\n"
+    return head + (
+        f"for item in {call}:\n    print(item)" if operation.paging in ("both", "forward") else f"print({call})"
+    )
+
+
+def _typescript(operation: Operation) -> str:
+    group, method = group_and_method(operation.id)
+    call = f"client.{camel(group)}.{camel(method)}({_arguments(operation, f'{{ ifMatch: {_VERSION} }}', {})})"
+    head = 'import { Joinery } from "joinery-client";\n\nconst client = new Joinery();\n'
+    if operation.paging in ("both", "forward"):
+        return f"{head}for await (const item of {call}) console.log(item);"
+    return f"{head}console.log(await {call});"
+
+
+def _arguments(operation: Operation, if_match: str, words: Mapping[str, str]) -> str:
+    given = [json.dumps(id) for id in ids_of(operation).values()]
+    if operation.body is not None:
+        line = json.dumps(example := body_example(operation), ensure_ascii=False, default=str)
+        literal = line if len(line) < 80 else pretty(example)
+        given.append(_WORD.sub(lambda found: words.get(found[0], found[0]), literal))
+    return ", ".join([*given, if_match] if operation.if_match else given)
+
+
+def pace(per_second: float) -> str:
+    """Write how many requests in which time, such as `100 a second`."""
+    return f"{per_second:,.0f} a second" if per_second >= 1 else f"{per_second * 60:,.0f} a minute"
+
+
+def in_words(rate: str) -> str:
+    """Write the rate class of an operation with its numbers, as requests are charged."""
+    first, *larger = (pace(rates[rate][0]).partition(" ") for rates in TIERS.values())
+    return f"{rate}: {first[0]} requests {first[2]}, {' or '.join(number for number, _, _ in larger)} in larger plans"

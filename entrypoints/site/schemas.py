@@ -1,13 +1,24 @@
 """JSON Schemas as readable HTML: names, types, bounds and descriptions, nested as the JSON is."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-from entrypoints.site.markdown import inline
+from markdown_it import MarkdownIt
+
+from domain.kernel import schema as wire
+from entrypoints.operations.operation import Operation
 
 Schema = Mapping[str, Any]
+
+WHO: Final = {
+    "any": "any credential",
+    "person": "a person who is signed in",
+    "member_session": "a member who is signed in to the console",
+    "owner": "an owner of the organisation who is signed in",
+}
+_MARKDOWN: Final = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 BOUNDS: Final = (
     ("minimum", "at least {}"),
@@ -23,6 +34,16 @@ BOUNDS: Final = (
 _PLAIN: Final = (("minLength", 0), ("minLength", 1))
 """Bounds that go without saying."""
 _ID: Final = re.compile(r"\^(\w+_)\[0-9A-Za-z\]")
+
+
+def inline(text: str) -> str:
+    """One line of Markdown, such as a description, as HTML."""
+    return str(_MARKDOWN.renderInline(text))
+
+
+def paragraphs(text: str) -> str:
+    """Some Markdown without headings as HTML."""
+    return str(_MARKDOWN.render(text))
 
 
 def type_of(schema: Schema) -> str:
@@ -96,16 +117,6 @@ def _field(name: str, schema: Schema, required: bool, bounded: bool, depth: int)
     return f"<li>{head}{'<br>' + note if note else ''}{nested}</li>"
 
 
-def fields_in(schema: Schema, owner: str = "", path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Every field inside a schema as (name of the object around it, dotted path, description)."""
-    inner = _inner(schema)
-    if inner is None:
-        return
-    if inner["properties"].get("object", {}).get("const") == "list":
-        yield from fields_in(inner["properties"]["data"], owner, path)
-        return
-    owner = str(inner.get("title", owner))
-    for name, part in inner["properties"].items():
-        whole = f"{path}.{name}" if path else name
-        yield owner, whole, str(part.get("description", ""))
-        yield from fields_in(part, owner, whole)
+def example_of(operation: Operation) -> Any:
+    """The example of an operation's answer."""
+    return operation.example if operation.example is not None else wire.example(dict(operation.reply or {}))

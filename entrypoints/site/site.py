@@ -1,153 +1,99 @@
-"""The site: which page stands at which address, each made when it is first asked for. The one door for whoever serves it."""
+"""The documentation site as Sphinx built it (build.py), with the addresses of this service, and pages that stand alone."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+import mimetypes
+from base64 import b64encode
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import cached_property, partial
-from html import escape
-from typing import Final
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
 
-from entrypoints.operations.codes import CODES
-from entrypoints.operations.table import Table
-from entrypoints.site import contents, error_pages, event_pages, folder, home, layout, reference
-from entrypoints.site.contents import Entry
-from entrypoints.site.findable import everything
-from entrypoints.site.layout import Link, Section, guide_section
-from entrypoints.site.markdown import Heading, Rendered, render
-from entrypoints.site.search import LONGEST, Found, Index
+from jinja2 import Environment, PackageLoader
 
+BUILT: Final = Path(str(files("entrypoints.site"))) / "html"
+"""The folder of the built site: in a checkout made by `make docs`, in a wheel by setup.py."""
+POLICY_FILE: Final = "policy.json"
+BASE_URL: Final = "https://api.joinery.invalid"
+DOCS_URL: Final = "https://docs.joinery.invalid"
+"""Stand in the built pages for the addresses at which the API and the error types are published."""
+HOME: Final = "/docs/"
 _NEAREST: Final = 6
 """Pages that an unknown address is answered with."""
 _MISTYPED: Final = 40
 """Characters of a name that is compared with those of pages: nobody mistypes a longer one, and comparing takes its time."""
-_Maker = Callable[[], str | Rendered]
+_STYLE: Final = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
+
+
+def hash_source(text: str) -> str:
+    """Write the source of a Content-Security-Policy that allows an inline text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    return (
+        f"default-src 'none'; style-src 'self' {' '.join(styles)}; script-src 'self' {' '.join(scripts)}; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
+PLAIN_POLICY: Final = _policy((), [hash_source(_STYLE)])
+"""The Content-Security-Policy of pages that stand alone."""
+
+
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader("entrypoints.site"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+)
+
+
+def plain(template: str, **values: Any) -> str:
+    """Write a page that stands alone: no menu, no search, no script."""
+    return _TEMPLATES.get_template(f"{template}.html.jinja").render(values, style=_STYLE)
 
 
 class Site:
-    """Pages by their address. `base_url` is where the API is reached, `docs_url` where error types are published."""
+    """Files by their address. `base_url` is where the API is reached, `docs_url` where error types are published."""
 
-    POLICY: Final = layout.POLICY
-    """The Content-Security-Policy that pages are served with."""
-    LONGEST: Final = LONGEST
-    """Characters of a query that count."""
-    SEARCH: Final = layout.SEARCH
-    """The address of the page that answers searches."""
+    def __init__(self, base_url: str, docs_url: str) -> None:
+        self._urls = ((BASE_URL, base_url), (DOCS_URL, docs_url))
+        is_built = (BUILT / POLICY_FILE).is_file()  # it is written last
+        paths = [path for path in BUILT.rglob("*") if path.is_file()] if is_built else []
+        self._files = {path.relative_to(BUILT).as_posix(): path for path in paths}
+        allowed = json.loads((BUILT / POLICY_FILE).read_text("utf-8")) if is_built else {}
+        self.policy = _policy(allowed.get("script", ()), allowed.get("style", ()))
+        """The Content-Security-Policy that pages are served with."""
 
-    def __init__(self, table: Table, base_url: str, docs_url: str) -> None:
-        self._table, self._base_url, self._docs_url = table, base_url, docs_url
+    def moved(self, path: str) -> str | None:
+        """Find the address to which one leads that has no page of its own; None for any other."""
+        if path in {"/", HOME.rstrip("/")}:
+            return HOME
+        bare = path.rstrip("/")
+        if path not in {bare, HOME}:
+            return bare if self._find(bare) else self.moved(bare)
+        return f"/docs{path}" if path.startswith("/errors") and self._find(f"/docs{path}") else None
 
-    def addresses(self) -> list[str]:
-        """Every page."""
-        return [*self._makers, self.SEARCH]
-
-    def has(self, path: str) -> bool:
-        """Whether there is a page."""
-        return path in self._makers or path == self.SEARCH
-
-    def page(self, path: str) -> str | None:
-        """The whole HTML of the page there; None when there is none."""
-        if path not in self._makers:
+    def read(self, path: str) -> tuple[str, bytes] | None:
+        """Read the media type and the content of the file at the address; None where there is none."""
+        file = self._find(path)
+        if file is None:
             return None
-        title, make = self._makers[path]
-        return self._around(title, make(), path)
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        if file.suffix != ".html":
+            return kind, file.read_bytes()
+        text = file.read_text("utf-8")
+        for placeholder, url in self._urls:
+            text = text.replace(placeholder, url)
+        return f"{kind}; charset=utf-8", text.encode()
 
-    def search(self, query: str) -> str:
-        """The page of what a search finds."""
-        query = query[:LONGEST]
-        found = self._index.search(query)
-        return self._around(f"Search: {query}" if query else "Search", _results(query, found), self.SEARCH, query)
+    def _find(self, path: str) -> Path | None:
+        name = path.removeprefix(HOME) or "index"
+        return self._files.get(f"{name}.html") or self._files.get(name)
 
     def lost(self, path: str) -> str:
-        """The page for an address that there is not, with those that may have been meant."""
-        name = path.rstrip("/").rpartition("/")[2][:LONGEST]
-        alike = get_close_matches(name, self._by_name, _NEAREST, 0.6) if len(name) <= _MISTYPED else []
-        found = [(self._by_name[each], self._makers[self._by_name[each]][0]) for each in alike]
-        words = name.replace("-", " ").replace("_", " ")
-        found += [(entry.url, entry.title) for entry in self._index.search(words)]
-        items = "".join(
-            f'<li><a href="{url}">{escape(title)}</a></li>' for url, title in dict(found[:_NEAREST]).items()
-        )
-        nearest = f"<p>Did you mean one of these?</p><ul>{items}</ul>" if items else ""
-        said = (
-            f"There is no page at <code>{escape(path[:LONGEST])}</code>. Search at the top of this page, or begin at "
-        )
-        main = f'<h1>Page not found</h1><p class="lead">{said}<a href="/docs">the front page</a>.</p>{nearest}'
-        return self._around("Page not found", main, "")
-
-    @cached_property
-    def _makers(self) -> Mapping[str, tuple[str, _Maker]]:
-        """Title and maker of each page, by its address."""
-        return {address: (title, make) for address, title, make in self._every()}
-
-    def _every(self) -> Iterator[tuple[str, str, _Maker]]:
-        yield "/docs", "Joinery", partial(home.contents_of, self._table)
-        yield reference.HOME, "Reference", partial(reference.overview, self._table)
-        for area in self._table.areas:
-            yield f"{reference.HOME}/{area.name}", area.title, partial(reference.area_page, area, self._base_url)
-        yield event_pages.HOME, "Events", event_pages.overview
-        for name in event_pages.TEXTS:
-            yield f"{event_pages.HOME}/{name}", name, partial(event_pages.one, name, self._table)
-        yield error_pages.HOME, "Error codes", partial(error_pages.overview, CODES)
-        for name, code in CODES.items():
-            yield f"{error_pages.HOME}/{name}", name, partial(error_pages.one, code, self._docs_url, self._table)
-        yield contents.DECISIONS, "Decisions", _decisions
-        for entry in contents.by_url().values():
-            yield entry.url, entry.title, partial(_guide, entry)
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, str]:
-        """Addresses by their last part."""
-        return {address.rpartition("/")[2]: address for address in self._makers}
-
-    @cached_property
-    def _index(self) -> Index:
-        return Index(everything(self._table, CODES))
-
-    @cached_property
-    def _menu(self) -> list[Section]:
-        made = {
-            "reference": reference.section(self._table.areas),
-            "events": event_pages.section(),
-            "errors": error_pages.section(CODES),
-            "news": Section("News", (Link(contents.CHANGELOG, "Changelog"),)),
-        }
-        return [made[group.made] if group.made else guide_section(group) for group in contents.groups()]
-
-    def _around(self, title: str, main: str | Rendered, url: str, query: str = "") -> str:
-        """The page around its contents. Where these are a guide's, the menu shows its headings."""
-        whole = title if title == "Joinery" else f"{title} · Joinery docs"
-        if isinstance(main, str):
-            return layout.page(whole, main, url, self._menu, query)
-        inner = [heading for heading in main.headings if heading.level == 2]
-        menu = [_with_headings(section, url, inner) for section in self._menu] if len(inner) > 1 else self._menu
-        return layout.page(whole, main.html, url, menu, query)
-
-
-def _guide(entry: Entry) -> Rendered:
-    return render(folder.read(entry.file), entry.file)
-
-
-def _with_headings(section: Section, url: str, headings: Sequence[Heading]) -> Section:
-    below = tuple(Link(f"{url}#{heading.anchor}", heading.title) for heading in headings)
-    links = tuple(Link(link.url, link.title, below) if link.url == url else link for link in section.links)
-    return Section(section.title, links)
-
-
-def _decisions() -> str:
-    items = "".join(f'<li><a href="{entry.url}">{escape(entry.title)}</a></li>' for entry in contents.decisions())
-    return f'<h1>Decisions</h1><p class="lead">Why things are as they are, a few lines each.</p><ul>{items}</ul>'
-
-
-def _results(query: str, found: list[Found]) -> str:
-    """The list, and how many there are."""
-    if not query:
-        said = "Type a word: an operation, a field, an event, an error code."
-    elif not found:
-        said = f"Nothing has “{escape(query)}”. Try fewer words, or the beginning of one."
-    else:
-        said = f"{len(found)} {'result' if len(found) == 1 else 'results'}, best first"
-    items = "".join(
-        f'<li><a href="{entry.url}"><span class="kind">{escape(entry.kind)}</span> <strong>{escape(entry.title)}</strong>'
-        f'<span class="snippet">{escape(entry.text[:140])}</span></a></li>'
-        for entry in found
-    )
-    return f'<h1>Search</h1><div id="results"><p role="status">{said}</p><ol class="results">{items}</ol></div>'
+        """Write the page for an address that there is not, with those that may have been meant."""
+        pages = {name.removesuffix(".html").rpartition("/")[2]: name for name in self._files if name.endswith(".html")}
+        name = path.rstrip("/").rpartition("/")[2]
+        alike = get_close_matches(name, pages, _NEAREST, 0.6) if len(name) <= _MISTYPED else []
+        nearest = [HOME + pages[one].removesuffix(".html") for one in alike]
+        return plain("lost", path=path, nearest=nearest, is_built=bool(self._files))

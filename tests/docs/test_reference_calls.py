@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.site.client_calls import in_clients
+from entrypoints.site.calls import in_clients
 from tests.docs.server import Server
 from tests.support.table import whole
 

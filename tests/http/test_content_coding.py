@@ -15,6 +15,7 @@ from tests.http.client import Answer, Client
 from tests.http.fakes import World
 from tests.http.streams import opened
 from tests.http.test_server import served
+from tests.support.built_site import site
 
 pytestmark = pytest.mark.asyncio
 PAGE = "/v1/things?limit=100"
@@ -147,7 +148,14 @@ async def test_streams_go_plain(world: World) -> None:
         assert "content-encoding" not in stream.headers
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/errors"])
+@pytest.fixture(scope="module")
+def built() -> None:
+    """The documentation."""
+    site()
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("path", ["/docs/", "/openapi.json", "/docs/errors"])
 async def test_pages(world: World, path: str) -> None:
     stranger = world.stranger()
     plain, small = await stranger.get(path), await stranger.get(path, accept_encoding="gzip")

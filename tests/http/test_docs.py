@@ -12,23 +12,31 @@ from entrypoints.http.representations import OPEN, PublicFile
 from entrypoints.operations.codes import CODES, FIELD_CODES
 from tests.http.client import Client
 from tests.http.fakes import World, running
+from tests.support.built_site import site
 
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    site()
+
+
 async def test_every_error_code_has_a_page(world: World) -> None:
     assert {error.code for error in DomainError.__subclasses__()} <= CODES.keys()
-    overview = (await world.stranger().get("/errors")).body.decode()
+    overview = site().read("/docs/errors")[1].decode()  # type: ignore[index]
     for code in CODES:
-        assert f"/errors/{code}" in overview
-        assert (await world.stranger().get(f"/errors/{code}")).status == 200
+        assert f"errors/{code}" in overview
+        led = await world.stranger().get(f"/errors/{code}")
+        assert (led.status, led.headers["location"]) == (302, f"/docs/errors/{code}")
+        assert (await world.stranger().get(led.headers["location"])).status == 200
     assert (await world.stranger().get("/errors/no_such_code")).status == 404
 
 
 async def test_every_code_of_a_field_has_words(world: World) -> None:
-    overview = (await world.stranger().get("/errors")).body.decode()
+    overview = (await world.stranger().get("/docs/errors")).body.decode()
     for code in FIELD_CODES:
-        assert f"<code>{code}</code>" in overview
+        assert f'<span class="pre">{code}</span>' in overview
 
 
 async def test_openapi(world: World) -> None:
@@ -43,7 +51,7 @@ async def test_openapi(world: World) -> None:
 
 async def test_home_and_lost_pages(world: World) -> None:
     home = await world.stranger().get("/")
-    assert (home.status, home.headers["location"]) == (302, "/docs")
+    assert (home.status, home.headers["location"]) == (302, "/docs/")
     for path in ("/nothing", "/errors/nonsense", "/docs/x", "/v2/things"):
         lost = await world.stranger().get(path)
         assert (lost.status, lost.code) == (404, "not_found")
@@ -126,7 +134,7 @@ async def test_a_file_is_packed_for_those_who_ask() -> None:
 
 
 async def test_files_that_anybody_may_read_know_their_validators() -> None:
-    paths = ("/docs", "/openapi.json", "/.well-known/oauth-protected-resource", f"/docs/clients/{WHEEL}")
+    paths = ("/docs/", "/openapi.json", "/.well-known/oauth-protected-resource", f"/docs/clients/{WHEEL}")
     async with running(areas=AREAS) as world:
         visitor = world.stranger()
         for path in paths:

@@ -13,7 +13,7 @@ from entrypoints.api import pages as client_files
 from entrypoints.api.pages import CLIENTS_PLACE as PLACE
 from entrypoints.api.pages import Pages
 from entrypoints.http.representations import OneThread
-from tests.http.fakes import World
+from tests.support.built_site import site
 from tests.support.table import whole
 
 ADDRESS = "https://api.joinery.test"
@@ -55,6 +55,7 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs/quickstart"])
 def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    site()
     rendered, real = [], Pages._render
 
     def counted(self, path):
@@ -64,14 +65,8 @@ def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None
 
     monkeypatch.setattr(pages.Pages, "_render", counted)
     served = Pages(whole(), ADDRESS, ADDRESS)
-    assert {answer.status for answer in all_at_once(8, lambda: served.find(path, "", ""))} == {200}
+    assert {answer.status for answer in all_at_once(8, lambda: served.find(path, ""))} == {200}
     assert rendered == [path]
-
-
-def test_a_search_is_remembered() -> None:
-    served = Pages(whole(), ADDRESS, ADDRESS)
-    first, again = (served.find(Pages.SEARCH, "sku", "") for _ in range(2))
-    assert first.body is again.body
 
 
 @pytest.mark.asyncio
@@ -96,15 +91,3 @@ async def test_visitors_whom_nobody_waits_for_leave_room() -> None:
     await asyncio.sleep(0)
     go.set()
     assert await waiting[0] and await thread.run(go.wait)
-
-
-@pytest.mark.asyncio
-async def test_too_many_searches_are_told_to_come_again(world: World) -> None:
-    visitor = world.stranger()
-    answers = await asyncio.gather(*[visitor.get(f"/docs/search?q=word{n}") for n in range(60)])
-    refused = [answer for answer in answers if answer.status != 200]
-    assert len(refused) < 60
-    assert {(answer.status, answer.headers["retry-after"], answer.json()["code"]) for answer in refused} == {
-        (503, "1", "overloaded")
-    }
-    assert (await visitor.get("/docs/search?q=word")).status == 200

@@ -20,11 +20,8 @@ from entrypoints.http.exchange import Response
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import parameters_of
-from entrypoints.site.calls import curl
-from entrypoints.site.limits import in_words
-from entrypoints.site.markdown import inline, paragraphs
-from entrypoints.site.reference import WHO, url_of
-from entrypoints.site.schemas import fields
+from entrypoints.site.calls import curl, in_words
+from entrypoints.site.schemas import WHO, fields, inline, paragraphs
 
 Schema = Mapping[str, Any]
 _TEST_KEYS: Final = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
@@ -75,7 +72,7 @@ async def show_operation(page: PageContext) -> Response:
         answers=Markup(fields(row.reply, bounded=False)) if row.reply and page.query["part"] == "fields" else "",  # noqa: S704
         who=WHO[row.who],
         limit=in_words(row.rate),
-        docs=url_of(row),
+        docs=f"/docs/reference/{row.area}#{row.id}",
         inputs=inputs_of(row),
         example="" if row.reply is None or row.streams else _text(example),
         call=curl(row, page.dependencies.settings.base_url.rstrip("/")),

@@ -18,13 +18,12 @@ def test_it_is_said(tmp_path: Path, later: bytes) -> None:
     file.write_bytes(later)
     with served(200) as (address, _):
         with imported().Joinery(address, "k", retries=0) as client:
-            put = client.sources._core.put(address + "/objects/1", {}, file, len(WHOLE))
             with pytest.raises(OSError, match=r"feed\.csv has changed its size"):
-                client._driver.run(put)
+                client._core.put(address + "/objects/1", {}, file, len(WHOLE))
 
         async def awaited() -> None:
             async with imported().AsyncJoinery(address, "k", retries=0) as client:
-                await client._driver.run(client.sources._core.put(address + "/objects/1", {}, file, len(WHOLE)))
+                await client._core.put(address + "/objects/1", {}, file, len(WHOLE))
 
         with pytest.raises(OSError, match=r"feed\.csv has changed its size"):
             asyncio.run(awaited())
@@ -52,5 +51,5 @@ def test_one_that_stays_is_sent(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(content)
     with served(200) as (address, seen), imported().Joinery(address, "k", retries=0) as client:
-        client._driver.run(client.sources._core.put(address + "/objects/1", {}, file, len(content)))
+        client._core.put(address + "/objects/1", {}, file, len(content))
         assert seen == ["PUT /objects/1"]

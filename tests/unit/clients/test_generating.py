@@ -16,15 +16,11 @@ from typing import Any
 
 import pytest
 
-from entrypoints.clients.generating.model import groups_of
-from entrypoints.clients.generating.naming import camel, group_and_method, parameter_name, type_name
-from entrypoints.clients.generating.python_types import PythonTypes, docstring
-from entrypoints.clients.generating.typescript_types import TypeScriptTypes, comment
-from entrypoints.clients.python.runtime.following import FeedPage
-from entrypoints.clients.python.runtime.paging import Page
+from entrypoints.clients.description import camel, group_and_method, groups_of, parameter_name, type_name
+from entrypoints.clients.languages import PYTHON, TYPESCRIPT, Types, comment, docstring
+from entrypoints.clients.python.runtime.calls import FeedPage, Page
 from entrypoints.clients.python.runtime.tables import PAGE_SIZE
-from entrypoints.clients.shipped import COLLECTION, NAMES, TARBALL, WHEEL
-from entrypoints.clients.version import VERSION
+from entrypoints.clients.shipped import COLLECTION, NAMES, TARBALL, VERSION, WHEEL
 from tests.support.shipped_clients import described, files, imported
 
 ROOT = Path(__file__).parents[3]
@@ -47,7 +43,7 @@ def typescript(path: str) -> str:
 
 def test_the_same_description_gives_the_same_bytes(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-m", "entrypoints.clients", str(tmp_path)], check=True, env=env)
+    subprocess.run([sys.executable, "-m", "entrypoints.clients.shipped", str(tmp_path)], check=True, env=env)
     assert {name: (tmp_path / name).read_bytes() for name in NAMES} == files()
 
 
@@ -102,7 +98,7 @@ def test_events_are_told_apart_by_type() -> None:
 
 def test_a_page_of_any_list_may_have_a_hundred_items() -> None:
     lists = [method for group in groups_of(described()) for method in group.methods if method.item is not None]
-    limits = [one.schema["maximum"] for method in lists for one in method.query if one.name == "limit"]
+    limits = [one["schema"]["maximum"] for method in lists for one in method.query if one["name"] == "limit"]
     assert len(limits) == len(lists) > 10 and min(limits) >= PAGE_SIZE
 
 
@@ -161,16 +157,15 @@ SCHEMAS = {
     ],
 )
 def test_types_of_schemas(schema: Any, in_python: str, in_typescript: str) -> None:
-    document = {"components": {"schemas": SCHEMAS}}
-    assert PythonTypes(document).of(schema) == in_python
-    assert TypeScriptTypes(document).of(schema) == in_typescript
+    assert Types(PYTHON, SCHEMAS).of(schema) == in_python
+    assert Types(TYPESCRIPT, SCHEMAS).of(schema) == in_typescript
 
 
 def test_texts_end_nothing_early() -> None:
     for text in ('ends with "quotes"', 'has """three""" of them', "a \\ backslash", "two\n\nparagraphs \\"):
-        module = ast.parse("def f():\n" + docstring(text, "    "))
+        module = ast.parse("def f():\n" + docstring(text, 4))
         assert ast.get_docstring(module.body[0])  # type: ignore[arg-type]
-    assert comment("*/ alert() /*", "").count("*/") == 1
+    assert comment("*/ alert() /*").count("*/") == 1
 
 
 def test_the_wheel_records_what_it_holds() -> None:

@@ -3,48 +3,39 @@
 from dataclasses import asdict
 from typing import Any
 
+import httpx
 import pytest
 
-from entrypoints.clients.python.runtime import errors
-from entrypoints.clients.python.runtime.core import Core
-from entrypoints.clients.python.runtime.following import Followed, followed
-from entrypoints.clients.python.runtime.retrying import RetryPolicy
-from entrypoints.clients.python.runtime.steps import Answer, Emit, Send, Sleep
+from entrypoints.clients.python.runtime.async_groups import AsyncFollowChanges
+from entrypoints.clients.python.runtime.calls import RetryPolicy
+from entrypoints.clients.python.runtime.errors import JoineryError
 from entrypoints.clients.python.runtime.tables import LONGEST_PAUSE
 from tests.unit.clients.answer_cases import CASES, LONG, Case
+from tests.unit.clients.test_retrying import Played, answer
 from tests.unit.clients.test_typescript_runtime import Ask, ask
 
 __all__ = ["ask"]
-PAGE = Answer(200, {}, b'{"data": [], "next_cursor": "c1", "caught_up": true}')
+PAGE = answer(200, b'{"data": [], "next_cursor": "c1", "caught_up": true}')
 ENDLESS = [Case(text, 503, headers={"retry-after": text}, longest_pause=LONGEST_PAUSE) for text in LONG]
 
 
-def core(retries: int = 0) -> Core:
-    return Core("http://x", {}, RetryPolicy(retries=retries))
+def answer_of(case: Case) -> httpx.Response:
+    headers = [(name.encode(), text.encode("latin-1")) for name, text in case.headers.items()]
+    return httpx.Response(case.status, headers=headers, content=case.body.encode("latin-1"))
 
 
-def answer_of(case: Case) -> Answer:
-    return Answer(case.status, case.headers, case.body.encode("latin-1"))
-
-
-def pauses_of(answer: Answer) -> list[float]:
+def pauses_of(answer: httpx.Response) -> list[float]:
     """The pauses of a follower that is answered so, and then well."""
-    steps, pauses, left = followed(core(), Followed(None, None, None, None, 25, 1000)), [], [answer, PAGE]
-    step = next(steps)
-    while not isinstance(step, Emit):
-        assert isinstance(step, (Send, Sleep))
-        pauses += [step.seconds] if isinstance(step, Sleep) else []
-        step = steps.send(left.pop(0) if isinstance(step, Send) else None)
-    assert step.value["next_cursor"] == "c1"
-    return pauses
+    core = Played(answer, PAGE, policy=RetryPolicy(retries=0))
+    assert core.result(lambda core: anext(AsyncFollowChanges[Any](core).follow().pages()))["next_cursor"] == "c1"
+    return core.pauses
 
 
-def error_of(answer: Answer, **asked: Any) -> errors.JoineryError:
-    steps = core().call(asked.pop("method", "GET"), "/v1/runs/1", needs=["status"], **asked)
-    next(steps)
-    with pytest.raises(errors.JoineryError) as caught:
-        steps.send(answer)
-    return caught.value
+def error_of(answer: httpx.Response, method: str = "GET", retries: int = 0, **asked: Any) -> JoineryError:
+    core = Played(answer, policy=RetryPolicy(retries=retries))
+    found = core.result(lambda core: core.call(method, "/v1/runs/1", needs=["status"], **asked))
+    assert isinstance(found, JoineryError)
+    return found
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -72,15 +63,11 @@ def test_typescript(ask: Ask) -> None:
 
 
 def test_a_success_that_is_not_read_may_have_changed_something() -> None:
-    assert error_of(Answer(200, {}, b"<html>"), method="POST", keyed=True).maybe_done
-    error = error_of(Answer(200, {"request-id": "req_1"}, b"<html>Sign in"))
+    assert error_of(answer(200, b"<html>"), method="POST", keyed=True).maybe_done
+    error = error_of(answer(200, b"<html>Sign in", request_id="req_1"))
     assert not error.maybe_done and "<html>Sign in" in str(error) and "address" in str(error)
 
 
 def test_calls_do_not_take_what_followers_outlive() -> None:
-    policy = RetryPolicy(retries=3)
     for status in (408, 501, 521):
-        steps = Core("http://x", {}, policy).call("GET", "/v1/runs/1")
-        next(steps)
-        with pytest.raises(errors.JoineryError):
-            steps.send(Answer(status))
+        assert error_of(answer(status), retries=3).status == status

@@ -62,7 +62,7 @@ def test_python_follows_no_redirect(status: int, stranger: tuple[str, list[str]]
             calls = [
                 client.orgs.get,
                 lambda: client.sources.create({"name": "a", "kind": "push"}),
-                lambda: client._driver.run(client.sources._core.put(address + "/objects/1", {}, file, 1)),
+                lambda: client._core.put(address + "/objects/1", {}, file, 1),
             ]
             for call in calls:
                 with pytest.raises(package.JoineryError) as caught:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.clients.python.runtime.core import core_of
-from entrypoints.clients.python.runtime.driving import Driver
+from entrypoints.clients.python.runtime.async_core import AsyncCore
 from tests.support.shipped_clients import imported
 from tests.unit.clients.test_redirects import served
 from tests.unit.clients.test_typescript_runtime import Ask, ask
@@ -28,8 +27,8 @@ REFUSED = [
 ]
 
 
-def made(address: str, key: str) -> Any:
-    return core_of(address, key, "v", "tests", 4, {})
+def made(address: str, key: str, timeout: float = 30.0) -> Any:
+    return AsyncCore(address, key, version="v", agent="tests", timeout=timeout)
 
 
 @pytest.mark.parametrize(("address", "key"), WELL)
@@ -66,4 +65,4 @@ def test_timeouts_without_end(timeout: float) -> None:
 @pytest.mark.parametrize("timeout", [0.0, -1.0, math.nan])
 def test_timeouts_that_are_none(timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout"):
-        Driver(timeout, None)
+        made("http://x", "k", timeout)

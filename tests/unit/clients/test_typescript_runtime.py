@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from domain.runs.model import OPEN
-from entrypoints.clients.generating.shared_tables import error_classes
 from entrypoints.clients.python.runtime import errors, tables
+from entrypoints.clients.shipped import error_classes
 from entrypoints.http.execute import NEVER_STORED
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.query_string import QueryReader
@@ -76,7 +76,7 @@ def test_the_tables_are_those_of_the_service() -> None:
 def test_an_error_says_how_to_begin_again(ask: Ask) -> None:
     name, message = ask("hint")
     assert name == "CursorExpired" and errors.CursorExpired.hint in message
-    assert {kind.__name__ for kind in error_classes()} >= {"ConnectionFailed", "WebhookVerificationError", "NotFound"}
+    assert error_classes().keys() >= {"ConnectionFailed", "WebhookVerificationError", "NotFound"}
 
 
 def test_the_documentation_says_what_is_sent_again() -> None:

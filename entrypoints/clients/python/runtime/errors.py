@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from .steps import Answer
+import httpx
+
 from .tables import REDIRECTED, UNREADABLE
 
 _MAYBE_DONE: Final = (
@@ -41,7 +42,10 @@ class JoineryError(Exception):
         self.status = status
         self.problem: Mapping[str, Any] = document
         self.code: str | None = _text(document.get("code"))
-        self.errors: list[dict[str, str]] = _objects(document.get("errors"))
+        errors = document.get("errors")  # a proxy's may be anything
+        self.errors: list[dict[str, str]] = (
+            [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+        )
         self.doc_url: str | None = _text(document.get("doc_url"))
         self.request_id: str | None = _text(document.get("request_id")) or given.get("request-id")
         self.retry_after: float | None = seconds_of(given.get("retry-after"))
@@ -146,21 +150,23 @@ def seconds_of(retry_after: str | None) -> float | None:
         return None
 
 
-def refusal(answer: Answer) -> JoineryError:
+def refusal(answer: httpx.Response) -> JoineryError:
     """The error that an answer is. What is no problem document (a proxy's page) keeps its beginning as the detail."""
-    problem = _problem(answer)
-    made = BY_STATUS.get(answer.status, ServerError if answer.status >= 500 else JoineryError)
-    detail = _text(problem.get("detail")) or _redirect(answer) or _beginning(answer)
-    return made(detail, status=answer.status, problem=problem, headers=answer.headers)
+    problem = object_of(answer) or {}
+    location = answer.headers.get("location") if 300 <= answer.status_code < 400 else None
+    redirect = REDIRECTED.format(location=location) if location else None
+    made = BY_STATUS.get(answer.status_code, ServerError if answer.status_code >= 500 else JoineryError)
+    detail = _text(problem.get("detail")) or redirect or _beginning(answer)
+    return made(detail, status=answer.status_code, problem=problem, headers=answer.headers)
 
 
-def unreadable(answer: Answer) -> UnreadableAnswer:
+def unreadable(answer: httpx.Response) -> UnreadableAnswer:
     """The error that a success without the expected body is."""
     detail = UNREADABLE.format(beginning=_beginning(answer))
-    return UnreadableAnswer(detail, status=answer.status, headers=answer.headers)
+    return UnreadableAnswer(detail, status=answer.status_code, headers=answer.headers)
 
 
-def object_of(answer: Answer) -> dict[str, Any] | None:
+def object_of(answer: httpx.Response) -> dict[str, Any] | None:
     """The JSON object that the answer holds, or None when it holds anything else."""
     try:
         found = json.loads(answer.content)
@@ -173,22 +179,5 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _objects(value: Any) -> list[dict[str, str]]:
-    """Those of a list that are objects: a proxy's `errors` may be anything."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _problem(answer: Answer) -> Mapping[str, Any]:
-    return object_of(answer) or {}
-
-
-def _redirect(answer: Answer) -> str | None:
-    location = answer.headers.get("location")
-    if not location or not 300 <= answer.status < 400:
-        return None
-    return REDIRECTED.format(location=location)
-
-
-def _beginning(answer: Answer) -> str:
-    text = answer.content[:200].decode("utf-8", "replace").strip()
-    return text or "The answer has no body."
+def _beginning(answer: httpx.Response) -> str:
+    return answer.content[:200].decode("utf-8", "replace").strip() or "The answer has no body."

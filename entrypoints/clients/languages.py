@@ -1,0 +1,127 @@
+"""Types and documentation comments as Python and TypeScript write them."""
+
+import json
+import keyword
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from entrypoints.clients.description import Json, type_name
+
+_WIDTH: Final = 108
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language's types. `array`, `record` (of values by their names) and `sequence` (any list of arguments) hold the type inside."""
+
+    kinds: Mapping[str, str]
+    unknown: str
+    array: str
+    record: str
+    sequence: str
+    moment: str
+    literal: Callable[[Sequence[Any]], str]
+    comment: Callable[[str, int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The types of a description's schemas. `prefix` stands before every name when another file writes them."""
+
+    language: Language
+    schemas: Mapping[str, Json]
+    prefix: str = ""
+
+    def of(self, schema: Json) -> str:
+        """Write the type of a schema. Raises ValueError for one that has none."""
+        if "$ref" in schema:
+            component = schema["$ref"].rpartition("/")[2]
+            named, found = self.prefix + type_name(component), self.schemas[component]
+            if not isinstance(found.get("type"), list) or "properties" not in found:
+                return named
+            # the named type is an object only: what else its schema allows stands beside it
+            return _union([named, *(self.language.kinds[kind] for kind in found["type"] if kind != "object")])
+        if "const" in schema:
+            return self.language.literal([schema["const"]])
+        if "enum" in schema:
+            return self.language.literal(schema["enum"])
+        if "allOf" in schema:
+            raise ValueError(f"no type for {schema}")
+        if several := schema.get("anyOf") or schema.get("oneOf"):
+            return _union(map(self.of, several))
+        kinds = schema.get("type", [])
+        return _union(self._of_kind(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)) or (
+            self.language.unknown
+        )
+
+    def _of_kind(self, kind: str, schema: Json) -> str:
+        if kind == "array":
+            return self.language.array.format(self.of(schema.get("items", {})))
+        if kind == "object":
+            return self.language.record.format(self.of(schema.get("additionalProperties") or {}))
+        return self.language.kinds[kind]
+
+    def of_parameter(self, parameter: Json) -> str:
+        """Write the type of a query parameter as it is given: any list, any form of time."""
+        schema = parameter["schema"]
+        if schema.get("type") == "array":
+            return self.language.sequence.format(self.of(schema["items"]))
+        return self.of(schema) + (f" | {self.language.moment}" if schema.get("format") == "date-time" else "")
+
+
+def _union(parts: Iterable[str]) -> str:
+    return " | ".join(dict.fromkeys(parts))
+
+
+def _lines(text: str) -> list[str]:
+    wrapped = [textwrap.wrap(paragraph, _WIDTH) for paragraph in text.strip().split("\n\n")]
+    return [line for paragraph in wrapped for line in ["", *paragraph]][1:]
+
+
+def docstring(text: str, indent: int = 0) -> str:
+    """Write a Python docstring, or nothing."""
+    if not text:
+        return ""
+    lines = _lines(text.replace("\\", "\\\\").replace('"""', "'''"))
+    lines[-1] += " " if lines[-1].endswith('"') else ""  # no fourth quote in a row
+    body = "\n".join(lines) + ("\n" if len(lines) > 1 else "")
+    return textwrap.indent(f'"""{body}"""\n', " " * indent)
+
+
+def comment(text: str, indent: int = 0) -> str:
+    """Write a documentation comment of TypeScript, or nothing."""
+    lines = _lines(text.replace("*/", "* /"))
+    if len(lines) > 1:
+        whole = "".join(f" * {line}".rstrip() + "\n" for line in lines)
+        return textwrap.indent(f"/**\n{whole} */\n", " " * indent)
+    return " " * indent + f"/** {lines[0]} */\n" if lines else ""
+
+
+def is_attribute(name: str) -> bool:
+    """Tell whether Python can write a field of that name in a class."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+_SIMPLE: Final = ("string", "integer", "number", "boolean", "null")
+PYTHON: Final = Language(
+    dict(zip(_SIMPLE, ("str", "int", "float", "bool", "None"), strict=True)),
+    "Any",
+    "list[{}]",
+    "dict[str, {}]",
+    "Sequence[{}]",
+    "datetime",
+    lambda values: f"Literal[{', '.join(map(repr, values))}]",
+    docstring,
+)
+TYPESCRIPT: Final = Language(
+    dict(zip(_SIMPLE, ("string", "number", "number", "boolean", "null"), strict=True)),
+    "unknown",
+    "Array<{}>",
+    "Record<string, {}>",
+    "ReadonlyArray<{}>",
+    "Date",
+    lambda values: _union(map(json.dumps, values)),
+    comment,
+)

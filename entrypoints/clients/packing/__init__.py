@@ -1,1 +1,0 @@
-"""Makes the files that people install and import: the same input gives the same bytes."""

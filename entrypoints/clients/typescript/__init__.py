@@ -1,1 +1,0 @@
-"""The package `joinery-client` for TypeScript and JavaScript: what of it is written by hand."""
