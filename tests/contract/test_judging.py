@@ -17,14 +17,16 @@ from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.matching.judging import JUDGE, LANE, judging
 from domain.matching.model import SETTINGS, JudgeSettings, MatchPair
+from domain.matching.ports import PairStore
 from domain.matching.usecases.judging import Judging
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
+from ports.unit_of_work import Tx
 from tests.support import builders
-from tests.support.backend import Backend, memory_backend
-from tests.support.judged import FakeDecisions, FakeItems, FakePairs, item, pair, said
+from tests.support.backend import Backend
+from tests.support.judged import FakeDecisions, FakeItems, item, pair, said
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
 CALL = builders.CALL
 TOOK = ModelUsage("small-1", 1200, 90, 480)
 MOST = ModelUsage("small-1", 4000, 4000, 9_000)
@@ -33,6 +35,10 @@ Reply = Callable[[ModelQuestion], Any]
 
 class Died(BaseException):
     """The process was killed: nothing after it happens."""
+
+
+def _pairs(tx: Tx) -> PairStore:
+    return tx[PairStore]
 
 
 async def _nothing() -> None:
@@ -88,7 +94,7 @@ class Bench:
         for side in (made.left, made.right):
             self.items.known.setdefault(side, item(side, f"Halden table {number}"))
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await FakePairs(tx).add(made)
+            await tx[PairStore].add(made)
             if ask:
                 await tx[JobStore].add(judging(self.tenant))
         return made
@@ -96,20 +102,20 @@ class Bench:
     async def change(self, id: str, **changes: Any) -> None:
         """What somebody else does to the pair."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            found = await FakePairs(tx).get(id, lock=True)
+            found = await tx[PairStore].get(id, lock=True)
             assert found is not None
-            await FakePairs(tx).save(changed(found, tx.now, **changes))
+            await tx[PairStore].save(changed(found, tx.now, **changes))
 
     async def work(self) -> None:
         """Carry out what the lane holds by now."""
-        handler = Judging(self.backend.uow, self.models, FakePairs, self.items, self.decisions, self.patience)
+        handler = Judging(self.backend.uow, self.models, _pairs, self.items, self.decisions, self.patience)
         drain = Drain(self.backend.dispatch, {JUDGE: handler}, lease=LEASE)
         async with asyncio.timeout(30):
             await drain.drain(lane_of(self.tenant.org, LANE))
 
     async def pair(self, id: str) -> MatchPair:
         async with self.backend.uow.read(self.tenant) as tx:
-            found = await FakePairs(tx).get(id)
+            found = await tx[PairStore].get(id)
         assert found is not None
         return found
 
@@ -130,10 +136,9 @@ class Bench:
 
 
 @pytest_asyncio.fixture
-async def bench() -> Bench:
+async def bench(backend: Backend, tenant: Tenant) -> Bench:
     """A tenant whose judge is switched on."""
-    backend = memory_backend()
-    made = Bench(backend, await backend.tenant())
+    made = Bench(backend, tenant)
     await made.set()
     return made
 
@@ -456,7 +461,7 @@ async def test_who_lost_the_job_meanwhile_has_no_effect(bench: Bench) -> None:
     assert late.models
     late.models.meanwhile = think
     [job] = await late.backend.dispatch.claim(lane_of(late.tenant.org, LANE), 1, LEASE)
-    handler = Judging(late.backend.uow, late.models, FakePairs, late.items, late.decisions)
+    handler = Judging(late.backend.uow, late.models, _pairs, late.items, late.decisions)
     slow = asyncio.ensure_future(handler(job, asyncio.Event()))
     await held.wait()
     await bench.backend.pass_time(LEASE + timedelta(seconds=1))

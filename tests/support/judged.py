@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adapters.memory.table import TableStore, table_of
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.resource import changed
 from domain.matching.judging import JudgedItem
 from domain.matching.model import DecidedBy, MatchPair, PairEvidence, PairStatus
+from domain.matching.ports import PairStore
 from tests.support import builders
 
 EVIDENCE = (PairEvidence("title", 3, 4.25, "most rare words shared", "Halden", "HALDEN"),)
@@ -39,18 +39,6 @@ def said(
     return {"choice": choice, "confidence": confidence, "reasons": quotes, "note": note}
 
 
-class FakePairs(TableStore[MatchPair]):
-    """PairStore within a unit of work in memory."""
-
-    def __init__(self, tx: Any) -> None:
-        super().__init__(tx.transaction, table_of(MatchPair))
-        self._all = tx.transaction.rows(table_of(MatchPair))
-
-    async def unjudged(self, limit: int) -> Sequence[MatchPair]:
-        found = self._all.where(lambda p: p.status == PairStatus.OPEN and not p.held and p.judgement is None)
-        return sorted(found, key=lambda p: (-p.probability, p.id))[:limit]
-
-
 @dataclass
 class FakeItems:
     """The data of variants, changed at will."""
@@ -76,7 +64,7 @@ class FakeDecisions:
         return await self._set(tx, pair_id, PairStatus.DISMISSED)
 
     async def _set(self, tx: Any, pair_id: str, status: PairStatus, **changes: Any) -> MatchPair:
-        store = FakePairs(tx)
+        store = tx[PairStore]
         found = await store.get(pair_id, lock=True)
         if found is None or found.status != PairStatus.OPEN:
             raise Conflict("The pair is not open.")
