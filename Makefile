@@ -1,7 +1,7 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-cluster test-browser clients test-clients check soak fuzz sdk lock sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+.PHONY: help install run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
   bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages
 
 PYTHON ?= python3
@@ -35,6 +35,9 @@ run: install ## start everything on this machine, with the demo
 
 test: install ## every test but the long ones
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(QUICK)" tests
+
+test-fast: install ## the rules of this repository, functions by themselves and every operation, in a minute
+	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "$(QUICK) and not slow" tests/meta tests/unit tests/tenancy
 
 test-cluster: install ## the suites that run on a Citus cluster, on that of JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES)
 	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md explains how to build a cluster." >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""Makes the weights of `domain/ingestion/vocabulary/likeness.py`: `python -m benchmarks.header_weights [FILE …]`.
+"""Makes the weights of `domain/ingestion/vocabulary/senses.py`: `python -m benchmarks.header_weights [FILE …]`.
 
 Learns from the vocabulary and from labelled headers (`benchmarks/labelled-headers.csv`, and any further files named: the columns
 of benchmarks/references.py). The same input gives the same weights.
@@ -16,9 +16,7 @@ from typing import Final
 
 from benchmarks.references import rows_of
 from domain.ingestion.vocabulary.fields import parse_given
-from domain.ingestion.vocabulary.headings import heading
-from domain.ingestion.vocabulary.likeness import OUTSIDE, class_of, features
-from domain.ingestion.vocabulary.senses import PHRASES
+from domain.ingestion.vocabulary.senses import OUTSIDE, PHRASES, class_of, features, heading
 
 LABELLED: Final = Path(__file__).with_name("labelled-headers.csv")
 WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/data/weights.json"

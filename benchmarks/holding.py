@@ -23,8 +23,8 @@ class TimedLog(PostgresEventLog):
     began: float
     ended: float
 
-    def _rows(self, events: Sequence[Event]) -> dict[str, Any]:
-        rows = super()._rows(events)
+    def _columns(self, events: Sequence[Event]) -> dict[str, Any]:
+        rows = super()._columns(events)
         self.began = time.perf_counter()
         return rows
 

@@ -15,8 +15,7 @@ from benchmarks.ingest import line
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values import dates, dimensions, money, quantities, rugs, stock
-from domain.ingestion.values.parsed import Parsed
-from domain.ingestion.values.text import as_text
+from domain.ingestion.values.text import Parsed, as_text
 
 Table = tuple[str, list[str], list[list[Any]]]
 Read = Callable[[str, str | None], Parsed[Any]]

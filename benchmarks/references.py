@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Column, FeedSettings, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.labels import kind_of, side_of
 from domain.ingestion.values.money import parse_money
 from domain.ingestion.values.quantities import parse_length, parse_weight
 from domain.ingestion.values.rugs import parse_rug_size
-from domain.ingestion.values.sides import kind_of, side_of
 from domain.ingestion.values.stock import availability_of, parse_availability, stock_in_value
+from domain.ingestion.values.words import parse_gtin
 
 Found = tuple[dict[str, Any], bool]
 """What was read, and whether a problem was told."""
@@ -160,7 +160,7 @@ def _box_of_columns(row: dict[str, str]) -> Found:
     headers = ("Item", *row["unit_hint"].removeprefix("columns=").split(","))
     cells: list[Any] = ["A-1", *row["raw"].strip("[]").split(", ")]
     context = FeedSettings(currency="usd")
-    plan = compile_plan(propose(headers, [cells], context), context)
+    plan = ReadPlan(propose(headers, [cells], context), context)
     statement, problems = normalise(Group("A-1", [(2, cells)]), plan)
     data = statement.variants[0].data
     weight = data["weight"]["hundredths_lb"]

@@ -25,7 +25,7 @@ from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload, UploadStatus
 from entrypoints.container import Container, opened
 from entrypoints.settings import Settings, from_environment
-from entrypoints.up.postgres import Postgres
+from entrypoints.up.servers import Postgres
 
 CALL = AuditContext(Actor("service", "benchmark"), "benchmark")
 
@@ -104,7 +104,7 @@ class Stack:
 
     async def value(self, sql: str) -> Any:
         """One value, as superuser (across tenants)."""
-        async with self.container.pool().system() as link:
+        async with self.container.pool().coordinator() as link:
             cursor = await link.connection.execute(sql.encode())
             row = await cursor.fetchone()
         return row[0] if row else None

@@ -64,7 +64,7 @@ def _writer(
 
 async def _by_bounds(container: Container, tenant: Tenant, found: list[Seen]) -> None:
     """Page after page up to the log's end, until cancelled."""
-    reader, after = container.event_reader(), BEGINNING
+    reader, after = container.events(), BEGINNING
     while True:
         end = (await reader.bounds([tenant]))[tenant].end
         page = await reader.page(View.own(tenant), after, end, PAGE, ALL)

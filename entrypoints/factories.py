@@ -10,7 +10,6 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm.vault import AesGcmVault
-from adapters.authlib.rules import AuthlibRules
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
 from adapters.http.outbound import MODELS, HttpOutbound
@@ -29,19 +28,19 @@ from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels
 from adapters.smtp.mailer import Relay, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
-from domain.access.usecases import AccessService
 from domain.outbox.ports import Mailer
 from domain.platform.ports import SchemaCheck
 from domain.secrets.keys import WorkingKeys
 from entrypoints.dependencies import Readiness
-from entrypoints.settings import Settings, SettingsError
+from entrypoints.errors import SettingsError
+from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.limits import Limits
 from ports.models import Models
 from ports.objects import Objects
 from ports.schemas import Schemas
-from ports.telemetry import Collect, MetricsExport, Telemetry, Tracing
+from ports.telemetry import Telemetry
 
 FILE_LIMITS: Final = FileLimits()
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
@@ -53,11 +52,6 @@ def product_version() -> str:
         return version("joinery")
     except PackageNotFoundError:
         return "0"
-
-
-def vault_of(settings: Settings) -> AesGcmVault:
-    """Seals under the secret in force, opens what any secret at hand sealed."""
-    return AesGcmVault(settings.secret, settings.former_secrets)
 
 
 def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
@@ -77,18 +71,22 @@ def limits_of(settings: Settings) -> Limits:
     return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
 
 
+def _command(module: str, settings: Settings, *more: str) -> list[str]:
+    """Return the command line of a fork server, which ends with this process and bounds the memory of its children."""
+    started_by = (str(os.getpid()), str(settings.reader_memory))
+    return [sys.executable, "-P", "-m", f"entrypoints.{module}", *started_by, *more]
+
+
 def feed_readers_of(settings: Settings, codec: Codec, limits: FileLimits = FILE_LIMITS) -> ProcessFeedReaders:
     """Readers in processes of their own, which bound a file as `limits` say."""
-    command = [sys.executable, "-P", "-m", "entrypoints.reader", str(os.getpid()), str(settings.reader_memory)]
-    command += [product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode()]
-    bounds = ReaderLimits(memory=settings.reader_memory)
+    given = (product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode())
+    command, bounds = _command("reader", settings, *given), ReaderLimits(memory=settings.reader_memory)
     return ProcessFeedReaders(command, codec, most=settings.worker_readers, limits=bounds)
 
 
 def image_converter_of(settings: Settings) -> ProcessImages:
     """Processes that decode images, each as bounded as a reader of feeds."""
-    command = [sys.executable, "-P", "-m", "entrypoints.imager", str(os.getpid()), str(settings.reader_memory)]
-    return ProcessImages(command, most=max(1, settings.worker_readers // 2))
+    return ProcessImages(_command("imager", settings), most=max(1, settings.worker_readers // 2))
 
 
 def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
@@ -99,8 +97,7 @@ def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
         most: Processes at a time; by default as many as feed readers.
 
     """
-    command = [sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), str(settings.reader_memory)]
-    return ProcessCalls(command, most=most or settings.worker_readers, raises=READER_ERRORS)
+    return ProcessCalls(_command("parser", settings), most=most or settings.worker_readers, raises=READER_ERRORS)
 
 
 def model_client_of(settings: Settings) -> GuardedClient:
@@ -135,11 +132,6 @@ def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
     return SmtpMailer(relay, clock)
 
 
-def grant_rules_of(settings: Settings, access: AccessService) -> AuthlibRules:
-    """OAuth's grammar, at the operator's address."""
-    return AuthlibRules(settings.base_url.rstrip("/"), access.digest)
-
-
 def waiting_of(pool: Pool) -> Callable[[], int]:
     """How many requests wait for a connection."""
     return lambda: pool.waiting
@@ -149,7 +141,7 @@ def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[
     """What /readyz asks."""
 
     async def database() -> bool:
-        async with pool.system() as link:
+        async with pool.coordinator() as link:
             await link.cursor.execute("SELECT 1")
         return True
 
@@ -173,13 +165,3 @@ def telemetry_of(settings: Settings, process: str) -> Telemetry | None:
             "JOINERY_OTLP_URL is set, but what speaks to collectors is not installed: pip install 'joinery[otlp]'."
         ) from error
     return OtlpTelemetry(settings.watching.otlp_url, f"joinery-{process}", product_version())
-
-
-def tracing_of(telemetry: Telemetry | None) -> Tracing | None:
-    """Spans, if there is a collector."""
-    return telemetry.tracing if telemetry is not None else None
-
-
-def metrics_export_of(telemetry: Telemetry | None) -> Callable[[Collect], MetricsExport] | None:
-    """Figures, if there is a collector."""
-    return telemetry.export if telemetry is not None else None

@@ -5,10 +5,12 @@ import importlib.util
 import resource
 from pathlib import Path
 
+from entrypoints.errors import OperatorError
+
 PACKAGES = ("domain", "ports", "adapters", "connectors", "entrypoints")
 
 
-class PreflightError(Exception):
+class PreflightError(OperatorError):
     """A foreign package shadows one of ours."""
 
 

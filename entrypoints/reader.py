@@ -2,18 +2,16 @@
 
 import json
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from adapters.files.spool import FileSpools
 from adapters.pluggy.host import connect
 from adapters.processes.feed_readers import ReaderSession
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.wire.codec import JsonCodec
-from connectors.sdk.context import HttpResponse, Limits, Validators
+from connectors.sdk.context import Limits
 from connectors.sdk.errors import BadData
 from domain.ingestion.ports import ReadingOrder, SnapshotReader
 from domain.runs.usecases.reading import SnapshotReading
@@ -25,34 +23,11 @@ SPOOLED: Final = 4 << 20
 class NoNetwork:
     """connectors.sdk.HttpClient that refuses."""
 
-    def get(
-        self,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        conditional: Validators | None = None,
-        hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
-    ) -> AbstractAsyncContextManager[HttpResponse]:
+    def get(self, url: str, **_: Any) -> NoReturn:
         """Refuse."""
-        del url, headers, conditional, hosts, private
-        return _refuse()
+        raise BadData("A snapshot is read without network.")
 
-    def post(
-        self,
-        url: str,
-        *,
-        body: bytes,
-        headers: Mapping[str, str] | None = None,
-        hosts: frozenset[str] | None = None,
-    ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Refuse."""
-        del url, body, headers, hosts
-        return _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise BadData("A snapshot is read without network.")
+    post = get
 
 
 def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> None:

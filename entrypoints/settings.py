@@ -6,10 +6,12 @@ import re
 import stat
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from entrypoints.errors import SettingsError
 
 SHORTEST_SECRET: Final = 32
 """Characters of the operator's secret."""
@@ -128,10 +130,6 @@ class Settings:
         return self.secret, *self.former_secrets
 
 
-class SettingsError(Exception):
-    """A setting is missing or wrong; the message names the variable and the remedy."""
-
-
 def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Replace each `JOINERY_X_FILE` by `JOINERY_X`, with the stripped text of the file, in a copy of the environment.
 
@@ -192,11 +190,13 @@ def integer(env: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _thresholds(env: Mapping[str, str]) -> tuple[int, int]:
-    degraded, blocked = integer(env, "JOINERY_DEGRADED_AFTER", 3), integer(env, "JOINERY_BLOCKED_AFTER", 10)
-    if not 1 <= degraded <= blocked:
+def _integers(env: Mapping[str, str]) -> dict[str, Any]:
+    """Read the settings that are whole numbers: `JOINERY_…` in capitals, or the default of the field. Raises SettingsError."""
+    whole: list[Any] = [one for one in fields(Settings) if one.type is int]
+    found = {one.name: integer(env, f"JOINERY_{one.name.upper()}", one.default) for one in whole}
+    if not 1 <= found["degraded_after"] <= found["blocked_after"]:
         raise SettingsError("JOINERY_DEGRADED_AFTER must be at least 1, and JOINERY_BLOCKED_AFTER no less than that.")
-    return degraded, blocked
+    return found
 
 
 def _switch(env: Mapping[str, str], name: str, *, default: str = "off") -> bool:
@@ -366,9 +366,8 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")
     secret = _secret(env)
-    host, port = env.get("JOINERY_HOST", "127.0.0.1"), integer(env, "JOINERY_PORT", 8080)
-    degraded_after, blocked_after = _thresholds(env)
-    base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")
+    host, integers = env.get("JOINERY_HOST", "127.0.0.1"), _integers(env)
+    base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{integers['port']}").rstrip("/")
     return Settings(
         database_url=database_url,
         owner_url=owner_url(env),
@@ -380,23 +379,15 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         status_url=(env.get("JOINERY_STATUS_URL") or base_url).rstrip("/"),
         docs_url=env.get("JOINERY_DOCS_URL", base_url).rstrip("/"),
         host=host,
-        port=port,
+        **integers,
         watching=_watching(env),
-        operators_port=integer(env, "JOINERY_OPERATORS_PORT", 0),
         plugins_file=str(plugins_path(env)),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
         mail_domain=env.get("JOINERY_MAIL_DOMAIN", "").strip().lower() or None,
-        pool_size=integer(env, "JOINERY_POOL_SIZE", 8),
-        worker_lanes=integer(env, "JOINERY_WORKER_LANES", 64),
-        worker_readers=integer(env, "JOINERY_WORKER_READERS", 4),
-        reader_memory=integer(env, "JOINERY_READER_MEMORY", 1024),
-        degraded_after=degraded_after,
-        blocked_after=blocked_after,
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
         access_log=_switch(env, "JOINERY_ACCESS_LOG", default="on"),
-        drain_seconds=integer(env, "JOINERY_DRAIN_SECONDS", 5),
         resolver=env.get("JOINERY_RESOLVER", "").strip() or None,
         http2=_switch(env, "JOINERY_HTTP2"),
         models=_models(env),

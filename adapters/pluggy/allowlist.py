@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_CLAUSE = re.compile(r"\s*(==|!=|>=|<=|>|<)\s*v?(\d+(?:\.\d+)*)(\.\*)?\s*")
 _KEYS = frozenset({"distribution", "module", "version", "enabled", "hosts"})
 _EVERY_HOST = frozenset({"*"})
+_ANY_VERSION = SpecifierSet()
 
 
 class AllowlistError(Exception):
@@ -25,7 +29,7 @@ class Entry:
 
     module: str | None = None
     distribution: str | None = None
-    version: str = ""
+    version: SpecifierSet = _ANY_VERSION
     enabled: bool = True
     hosts: frozenset[str] = _EVERY_HOST
 
@@ -43,8 +47,8 @@ class Allowlist:
 
     def named(self, distribution: str) -> bool:
         """Whether a distribution is listed, enabled or not."""
-        wanted = normalised(distribution)
-        return any(entry.distribution and normalised(entry.distribution) == wanted for entry in self.entries)
+        names = {canonicalize_name(entry.distribution) for entry in self.entries if entry.distribution}
+        return canonicalize_name(distribution) in names
 
 
 _BUILT_IN = ("csv", "shopify", "api", "woocommerce", "bigcommerce", "json_ld")
@@ -76,9 +80,11 @@ def _entry(row: Any, place: str) -> Entry:
     if unknown := row.keys() - _KEYS:
         raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}")
     module, distribution = _origin(row, place)
-    version, enabled = row.get("version", ""), row.get("enabled", True)
-    if not isinstance(version, str) or not _is_range(version):
-        raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"')
+    enabled = row.get("enabled", True)
+    try:
+        version = SpecifierSet(row.get("version", ""))
+    except (InvalidSpecifier, TypeError, AttributeError):
+        raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"') from None
     if not isinstance(enabled, bool):
         raise AllowlistError(f"{place}: enabled is true or false")
     return Entry(module, distribution, version, enabled, _hosts(row.get("hosts"), place, built_in=module is not None))
@@ -105,55 +111,9 @@ def _hosts(hosts: Any, place: str, *, built_in: bool) -> frozenset[str]:
     return frozenset(host.lower() for host in hosts)
 
 
-def normalised(name: str) -> str:
-    """A distribution's name as indexes compare it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _is_range(text: str) -> bool:
-    return not text.strip() or all(_CLAUSE.fullmatch(clause) for clause in text.split(","))
-
-
-def in_range(version: str, wanted: str) -> bool:
-    """Whether a version lies in a range: clauses of == != >= <= > < joined by commas; `==1.2.*` takes all of 1.2.
-
-    Only the numbers of a version count; a pre-release (`2.0rc1`) lies below its release.
-    """
-    if not wanted.strip():
-        return True
-    have = _release(version)
-    return have is not None and all(_holds(have, clause) for clause in wanted.split(","))
-
-
-_Release = tuple[tuple[int, ...], int]
-
-
-def _release(version: str) -> _Release | None:
-    found = re.match(r"v?(\d+(?:\.\d+)*)(.*)", version)
-    if found is None:
-        return None
-    early = re.match(r"[._-]?(a|b|c|rc|alpha|beta|pre|dev)", found[2]) is not None
-    return _numbers(found[1]), -1 if early else 0
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    numbers = [int(part) for part in text.split(".")]
-    while len(numbers) > 1 and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
-
-
-def _holds(have: _Release, clause: str) -> bool:
-    found = _CLAUSE.fullmatch(clause)
-    if found is None:
-        return False
-    sign, text, prefix = found[1], found[2], found[3]
-    if prefix:
-        parts = [int(part) for part in text.split(".")]
-        same = list(have[0] + (0,) * len(parts))[: len(parts)] == parts
-        return same if sign == "==" else not same
-    limit = (_numbers(text), 0)
-    return {
-        "==": have == limit, "!=": have != limit, ">=": have >= limit,
-        "<=": have <= limit, ">": have > limit, "<": have < limit,
-    }[sign]  # fmt: skip
+def in_range(version: str, wanted: SpecifierSet) -> bool:
+    """Return whether a version lies in a range (PEP 440); one that is no version lies in no range but the empty one."""
+    try:
+        return wanted.contains(version, prereleases=True)
+    except InvalidVersion:
+        return not wanted

@@ -4,23 +4,23 @@ The distribution joinery-sdk is built from the same folder, for authors without 
 its copy is passed over; else what a plugin raises or returns would be of classes that the host does not know.
 """
 
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import CodeType, ModuleType
+from types import ModuleType
 
-from adapters.pluggy.allowlist import in_range, normalised
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from adapters.pluggy.allowlist import in_range
 from connectors.sdk.version import VERSION
 
 NAME = "joinery_sdk"
 DISTRIBUTION = "joinery-sdk"
 _HOME = "connectors.sdk"
-_DISTRIBUTION = re.compile(r"[A-Za-z0-9._-]+")
-_COMPATIBLE = re.compile(r"~=\s*(\d+(?:\.\d+)*)\.(\d+)")
 
 
 class _Kit(MetaPathFinder, Loader):
@@ -64,38 +64,14 @@ def provide() -> None:
 
 
 def lacking(requirements: Iterable[str]) -> str | None:
-    """The range of joinery-sdk that a distribution asks for where the kit lies outside it, else None.
+    """Return the range of joinery-sdk that a distribution needs where the kit lies outside it, else None.
 
-    `requirements` are those of its metadata. What only holds for an extra or a platform is not looked at.
+    Args:
+        requirements: those of its metadata. What only holds for an extra or a platform is passed over.
+
     """
-    for requirement in requirements:
-        named = _DISTRIBUTION.match(requirement)
-        if named is None or normalised(named[0]) != DISTRIBUTION or ";" in requirement:
-            continue
-        wanted = requirement[named.end() :].strip()
-        wanted = (wanted.partition("]")[2] if wanted.startswith("[") else wanted).strip(" ()")
-        if not in_range(VERSION, _COMPATIBLE.sub(r">=\1.\2,==\1.*", wanted)):
-            return wanted
+    for requirement in map(Requirement, requirements):
+        asks = canonicalize_name(requirement.name) == DISTRIBUTION and requirement.marker is None
+        if asks and not in_range(VERSION, requirement.specifier):
+            return str(requirement.specifier)
     return None
-
-
-def former_name(package: str) -> bool:
-    """Whether a module of this package that was imported names the kit connectors.sdk, which goes with the next release."""
-    loaded = [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
-    return any(_names(code) for name in loaded if (code := _code(name)) is not None)
-
-
-def _code(name: str) -> CodeType | None:
-    spec = getattr(sys.modules.get(name), "__spec__", None)
-    read = getattr(getattr(spec, "loader", None), "get_code", None)
-    try:
-        code = read(name) if read is not None else None
-    except Exception:
-        return None  # a loader of a plugin's own may do anything; a note is not worth a failure
-    return code if isinstance(code, CodeType) else None
-
-
-def _names(code: CodeType) -> bool:
-    """Whether the module's own statements import it; what functions import is not looked at."""
-    names = code.co_names
-    return ("connectors" in names and "sdk" in names) or any(f"{name}.".startswith(f"{_HOME}.") for name in names)

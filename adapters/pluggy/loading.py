@@ -17,15 +17,11 @@ from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.version import VERSION
 
 State = Literal["loaded", "broken", "disabled", "not_listed"]
-_FORMER_NAME = f"it imports connectors.sdk, a name that goes with the next release: import {kit.NAME} instead"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log; `reason` unless loaded.
-
-    `note` tells what is to be changed about one that does load.
-    """
+    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log; `reason` unless loaded."""
 
     plugin: str
     state: State
@@ -34,7 +30,6 @@ class PluginReport:
     version: str | None = None
     connectors: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +79,16 @@ def _loaded(manager: pluggy.PluginManager, entry: Entry, loaded: Loaded, product
             names.extend(_taken(loaded, source, specs, entry.hosts))
     except _Broken as broken:
         return PluginReport(**facts, state="broken", reason=str(broken))
-    note = _FORMER_NAME if any(map(kit.former_name, source.packages)) else None
-    return PluginReport(**facts, state="loaded", connectors=tuple(names), note=note)
+    return PluginReport(**facts, state="loaded", connectors=tuple(names))
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a plugin's modules come from. `modules` maps a plugin name to what imports it; `packages` are a third party's."""
+    """Where a plugin's modules come from. `modules` maps a plugin's name to the function that imports it."""
 
     distribution: str
     version: str
     modules: Mapping[str, Callable[[], Any]]
-    packages: frozenset[str] = frozenset()
 
 
 def _source(entry: Entry, product_version: str) -> _Source:
@@ -118,8 +111,7 @@ def _source(entry: Entry, product_version: str) -> _Source:
         raise _Broken(f"it has no entry point in the group {hooks.ENTRY_POINT_GROUP}")
     if lacking is not None:
         raise _Broken(f"it needs {kit.DISTRIBUTION} {lacking}; this Joinery has {VERSION}")
-    packages = frozenset(point.module.partition(".")[0] for point in points)
-    return _Source(name, version, {f"{name}:{point.name}": point.load for point in points}, packages)
+    return _Source(name, version, {f"{name}:{point.name}": point.load for point in points})
 
 
 def _offered(manager: pluggy.PluginManager, name: str, find: Callable[[], Any]) -> list[ConnectorSpec]:

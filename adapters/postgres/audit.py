@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -10,9 +10,17 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.listing import EVER, LOOKED, page_names, page_of, page_params
-from adapters.postgres.session import Fetched, Session, jsonb, lock_number
-from adapters.postgres.sqlfile import rendered, statements
+from adapters.postgres.session import Session, jsonb
+from adapters.postgres.stores import (
+    EVER,
+    LOOKED,
+    TenantStore,
+    page_names,
+    page_of,
+    page_params,
+    rendered,
+    statements,
+)
 from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
 from domain.audit.model import AuditEntry, AuditFilter, Change, id_at
 from domain.audit.ports import Chain
@@ -36,11 +44,13 @@ _WALKED: Final = ("target", "actor", "action", "object")
 """Filters that have an index, the rarest first: with several, the first one's is walked."""
 
 
-class PostgresAuditLog:
+class PostgresAuditLog(TenantStore):
     """Entries of the transaction's own call."""
 
+    _sql = SQL
+
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._written = 0
         """Of the unit's changes so many have their entries."""
         self._kept: set[str] = set()
@@ -48,33 +58,28 @@ class PostgresAuditLog:
         self._undone: tuple[int, ...] = ()
 
     async def add(self, change: Change) -> str:
-        id = new_id("aud")
-        self._note(change, id)
-        return id
+        noted = replace(change, entry=new_id("aud"))
+        self._session.recorded.changes.append(noted)
+        return noted.entry
 
     async def add_all(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            self._note(change, new_id("aud"))
-
-    def _note(self, change: Change, id: str) -> None:
-        noted = Change(change.object, change.id, change.action, change.before, change.after, id)
-        self._session.recorded.changes.append(noted)
+            await self.add(change)
 
     async def keep(self, entry: str, sealed: bytes) -> None:
         expires = self._session.now + retention.KEPT_FOR_UNDOING
-        await self._session.run(SQL["keep"], entry=entry, sealed=sealed, expires_at=expires)
+        await self._run("keep", entry=entry, sealed=sealed, expires_at=expires)
         self._kept.add(entry)
 
     async def kept(self, entry: str) -> bytes | None:
-        row = await self._session.one(SQL["kept"], entry=entry, now=self._session.now)
-        return row[0] if row else None
+        sealed: bytes | None = await self._value("kept", entry=entry)
+        return sealed
 
     async def take_back(self, act: Sequence[AuditEntry]) -> None:
         self._undoes, self._undone = act[0].act, (*act[0].undone, act[0].sequence)
 
     async def take_turn(self, act: str) -> None:
-        tenant = self._session.tenant
-        await self._session.run(SQL["take_turn"], lock=lock_number("audit", tenant.org, tenant.livemode, act))
+        await self._session.take_turn("audit", act)
 
     async def flush(self) -> None:
         """Chain what was added, as the last thing before the commit: the chain's head is locked from here on."""
@@ -104,34 +109,32 @@ class PostgresAuditLog:
 
     async def _append(self, entry: AuditEntry) -> None:
         given = {**_row(entry), "digest": digest_of(self._session.tenant, entry)}
-        if not await self._session.run(SQL["append"], **given):
-            await self._session.run(SQL["begin"], genesis=GENESIS)
-            await self._session.run(SQL["append"], **given)
+        if not await self._run("append", **given):
+            await self._run("begin", genesis=GENESIS)
+            await self._run("append", **given)
 
     async def _append_all(self, entries: Sequence[AuditEntry]) -> None:
-        found = await self._session.one(SQL["lock_head"])
-        if found is None:
-            await self._session.run(SQL["begin"], genesis=GENESIS)
-            found = await self._session.one(SQL["lock_head"])
-        assert found is not None, "a chain without a head"
-        links = list(linked(self._session.tenant, ChainHead(*found), entries))
+        head = await self._first(ChainHead, "lock_head")
+        if head is None:
+            await self._run("begin", genesis=GENESIS)
+            head = await self._first(ChainHead, "lock_head")
+        assert head is not None, "a chain without a head"
+        links = list(linked(self._session.tenant, head, entries))
         rows = [
             {**_row(entry), "sequence": sequence, "hash": hash}
             for entry, (sequence, hash) in zip(entries, links, strict=True)
         ]
         await self._session.insert_all("audit_entries", rows)
-        await self._session.run(SQL["raise"], last=links[-1][0], hash=links[-1][1])
+        await self._run("raise", last=links[-1][0], hash=links[-1][1])
 
     async def get(self, id: str) -> AuditEntry | None:
-        row = await self._session.one(SQL["get"], id=id)
-        return _entry(row) if row else None
+        return await self._first(_entry, "get", id=id)
 
     async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        found = [_entry(row) for row in await self._session.all(SQL["acts"], acts=list(acts))]
-        return sorted(found, key=lambda entry: entry.sequence)
+        return sorted(await self._every(_entry, "acts", acts=list(acts)), key=lambda entry: entry.sequence)
 
     async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
-        return dict(await self._session.all(SQL["undone_by"], acts=list(acts)))
+        return dict(await self._rows("undone_by", acts=list(acts)))
 
     async def standing_on(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
         asked = [
@@ -146,7 +149,7 @@ class PostgresAuditLog:
             }
             for entry in entries
         ]
-        found = await self._session.all(SQL["standing_on"], entries=jsonb(asked))
+        found = await self._rows("standing_on", entries=jsonb(asked))
         return {act: max(id for of, id in found if of == act) for act, _ in found}
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
@@ -160,38 +163,36 @@ class PostgresAuditLog:
         walked = next((name for name in _WALKED if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
             rows = await self._session.all(rendered(SQL["list"], names, request.limit + 1), **values)
-            return page_of([_entry(row) for row in rows], request, _id)
+            return page_of([_entry(*row) for row in rows], request)
         names = (names | {f"walk_{walked}"}) - {walked}
         rows = await self._session.all(rendered(SQL["walked"], names, request.limit + 1), **values)
         end = None
         if len(rows) <= request.limit:
             last = await self._session.one(rendered(SQL["walked_end"], names), **values)
             end = last[0] if last else None
-        return page_of([_entry(row) for row in rows], request, _id, end)
+        return page_of([_entry(*row) for row in rows], request, end=end)
 
     @asynccontextmanager
     async def chain(self) -> AsyncIterator[Chain]:
         async with self._session.snapshot():
-            head = await self._session.one(SQL["head"])
-            yield ChainHead(*head) if head else None, self._walk()
+            yield await self._first(ChainHead, "head"), self._walk()
 
     async def _walk(self) -> AsyncIterator[Sequence[AuditEntry]]:
         after = -1
-        while rows := await self._session.all(SQL["walk"], after=after, limit=_AT_ONCE):
-            entries = [_entry(row) for row in rows]
+        while entries := await self._every(_entry, "walk", after=after, limit=_AT_ONCE):
             yield entries
             after = entries[-1].sequence
 
 
-def _json(value: Mapping[str, Any]) -> Jsonb:
+def _json(value: Any) -> Jsonb:
     return Jsonb(value, dumps=_ENCODE)
 
 
 def _row(entry: AuditEntry) -> dict[str, Any]:
-    context, change, actor = entry.context, entry.change, entry.context.actor
+    context, change = entry.context, entry.change
     return {
         "id": entry.id,
-        "actor": _json({"kind": actor.kind, "id": actor.id, "on_behalf_of": actor.on_behalf_of}),
+        "actor": _json(context.actor),
         "action": context.operation,
         "target": change.object,
         "target_id": change.id,
@@ -208,13 +209,9 @@ def _row(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _entry(row: Fetched) -> AuditEntry:
+def _entry(*row: Any) -> AuditEntry:
     id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
     act, undoes, undone, kept, sequence, hash = rest
     context = AuditContext(Actor(**actor), action, request_id, reversible)
     made = Change(target, target_id, change, before, after, id)
     return AuditEntry(id, context, made, created_at, act or id, undoes, tuple(undone or ()), kept, sequence, hash)
-
-
-def _id(entry: AuditEntry) -> str:
-    return entry.id

@@ -1,14 +1,16 @@
-"""Writing a chunk of a run set by set: COPY into temporary tables, then one statement a table (architecture §5)."""
+"""Loading what a run's chunk is compared with, and writing it set by set: COPY into temporary tables, then one statement a table (architecture §5)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, TypeVar
 
 from adapters.postgres import catalogue_rows as rows
-from adapters.postgres.images import images_of
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import Session, records, texts
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import TenantStore, statements
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS
 from domain.catalogue.batch import Batch, KeyRange, RowFingerprint
@@ -19,45 +21,88 @@ SQL = statements("catalogue_batch")
 _FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")
 _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
+_MANY = 200
+"""Rows that are converted beside the event loop."""
 _NAMES = ("title", "brand", "collection")
 
 Thing = TypeVar("Thing", Product, Variant, Offer)
 
 
 def etag_of(body: bytes) -> str:
-    """The strong validator of a document."""
+    """Return the strong validator of a document."""
     return blake2b(body, digest_size=12).hexdigest()
 
 
 def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
-    """Each changed thing once, without those that are new anyway."""
+    """Return each changed thing once, without those that are new anyway."""
     fresh = {thing.id for thing in new}
     return list({thing.id: thing for thing in changed if thing.id not in fresh}.values())
 
 
-async def stage(session: Session, name: str, content: Iterable[tuple[Any, ...]], types: Sequence[str]) -> None:
-    """Fill the temporary table `new_<name>` with these rows alone."""
-    await session.run(("DELETE FROM new_" + name).encode())
-    await session.copy(SQL["copy_" + name], content, types)
-
-
-async def stage_fingerprints(session: Session, fingerprints: Iterable[RowFingerprint]) -> None:
+async def fill_fingerprints(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
     """Fill `new_fingerprints`, to be compared or kept."""
-    await stage(
-        session,
-        "fingerprints",
-        ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints),
-        _FINGERPRINTS,
-    )
+    rows = ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints)
+    await store.fill("fingerprints", rows, _FINGERPRINTS)
 
 
-class BatchWriter:
-    """Writes one batch inside the transaction of `session`."""
+async def load(session: Session, statement: str, read: Any, **values: Any) -> dict[str, Product]:
+    """Return the products of a statement, by id, with the variants and offers that their sources state.
+
+    `read` is `rows.plain` or `rows.packed`.
+    """
+    products = {row[0]: rows.product_of(row, read) for row in await session.all(SQL[statement], **values)}
+    if not products:
+        return products
+    ids = texts(products)
+    variants = await session.all(SQL["variants_of"], ids=ids)
+    offers = await session.all(SQL["offers_of"], ids=ids)
+    if len(variants) + len(offers) > _MANY:
+        await asyncio.to_thread(_fill, products, variants, offers, read)
+    else:
+        _fill(products, variants, offers, read)
+    return products
+
+
+def _fill(
+    products: Mapping[str, Product], of_variants: Sequence[Fetched], of_offers: Sequence[Fetched], read: Any
+) -> None:
+    variants: dict[str, Variant] = {}
+    for row in of_variants:
+        variant = variants[row[0]] = rows.variant_of(row, read)
+        products[variant.product].variants.append(variant)
+    for row in of_offers:
+        offer = rows.offer_of(*row)
+        variants[offer.variant].offers.append(offer)
+
+
+async def images_of(session: Session, products: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the stored images of products by their address; products without any are left out."""
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for product, url, image in await session.all(SQL["images_of"], ids=texts(products)):
+        found[product][url] = image
+    return found
+
+
+class DocumentWriter(TenantStore):
+    """Stores documents of products, inside the transaction of `session`."""
+
+    _sql = SQL
 
     def __init__(self, session: Session, rendering: Rendering) -> None:
-        self._session = session
+        super().__init__(session)
         self._rendering = rendering
         self._packed: dict[str, Any] = {}
+
+    async def save_documents(self, bodies: Iterable[tuple[str, bytes]], old: Iterable[str]) -> None:
+        """Store products' documents by id; those of `old` are not new, and may have images."""
+        images, render = await images_of(self._session, old), self._rendering.with_images
+        shown = ((id, render(body, images[id]) if id in images else body) for id, body in bodies)
+        await self.fill("documents", ((id, body, etag_of(body)) for id, body in shown), _DOCUMENTS)
+        await self._run("save_documents")
+
+
+class BatchWriter(DocumentWriter):
+    """Writes one batch."""
 
     async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         await self._products(key_range, batch, now)
@@ -71,13 +116,13 @@ class BatchWriter:
         stated = [*batch.new_products, *changed]
         whole = {product.id: search.terms(product) for product in stated if product.id not in batch.tied}
         if stated:
-            await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+            await self.fill("products", map(self._product_row, stated), rows.PRODUCT_TYPES)
             if changed:
                 await self._queue_renamed(changed)
-            await self._session.run(SQL["save_products"], source=key_range.source, now=now)
+            await self._run("save_products", source=key_range.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole and id_ not in batch.tied]
         if touched:
-            await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
+            await self._run("touch_products", ids=texts(touched), now=now)
         others = {id_: found for id_, found in batch.availabilities.items() if id_ not in batch.tied}
         await self._terms(whole, {product.id for product in changed if product.id in whole}, others)
 
@@ -85,9 +130,9 @@ class BatchWriter:
         """Queue variants whose product's names change."""
         products = list(changed)
         names = records({"id": one.id, **{name: one.data.get(name) for name in _NAMES}} for one in products)
-        renamed = await self._session.all(SQL["renamed"], ids=texts(one.id for one in products), names=names)
+        renamed = await self._rows("renamed", ids=texts(one.id for one in products), names=names)
         if renamed:
-            await self._session.run(SQL["queue_renamed"], ids=texts(id for (id,) in renamed))
+            await self._run("queue_renamed", ids=texts(id for (id,) in renamed))
 
     async def _terms(
         self, whole: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
@@ -96,67 +141,51 @@ class BatchWriter:
             return
         pairs = [(id_, term) for id_, found in whole.items() for term in found]
         pairs += [(id_, search.availability_term(one)) for id_, values in availabilities.items() for one in values]
-        await stage(self._session, "terms", pairs, _TERMS)
+        await self.fill("terms", pairs, _TERMS)
         if changed:
-            await self._session.run(SQL["drop_terms"], ids=texts(changed))
+            await self._run("drop_terms", ids=texts(changed))
         if availabilities:
             low, high = search.AVAILABILITY_TERMS
-            await self._session.run(SQL["drop_availabilities"], ids=texts(availabilities), low=low, high=high)
-        await self._session.run(SQL["add_terms"])
+            await self._run("drop_availabilities", ids=texts(availabilities), low=low, high=high)
+        await self._run("add_terms")
 
     async def _variants(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_variants, *_only(batch.changed_variants, batch.new_variants)]
         if stated:
-            await stage(self._session, "variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
-            await self._session.run(SQL["save_variants"], source=key_range.source, now=now)
-            await self._session.run(SQL["queue_variants"])
+            await self.fill("variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
+            await self._run("save_variants", source=key_range.source, now=now)
+            await self._run("queue_variants")
 
     async def _offers(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]
         if stated:
-            await stage(self._session, "offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
-            await self._session.run(SQL["save_offers"], source=key_range.source, now=now)
+            await self.fill("offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
+            await self._run("save_offers", source=key_range.source, now=now)
 
     async def _documents(self, batch: Batch) -> None:
         touched = [product for id_, product in batch.touched.items() if id_ not in batch.tied]
         if touched:
             new = {product.id for product in batch.new_products}
-            images = await images_of(self._session, [one.id for one in touched if one.id not in new])
-            await stage(self._session, "documents", self._bodies(touched, images), _DOCUMENTS)
-            await self._session.run(SQL["save_documents"])
-
-    def _bodies(
-        self, products: Iterable[Product], images: Mapping[str, Mapping[str, str]]
-    ) -> Iterator[tuple[Any, ...]]:
-        for product in products:
-            body = self._rendering.product(product, self._packed)
-            if product.id in images:
-                body = self._rendering.with_images(body, images[product.id])
-            yield product.id, body, etag_of(body)
+            bodies = ((product.id, self._rendering.product(product, self._packed)) for product in touched)
+            old = [one.id for one in touched if one.id not in new]
+            await self.save_documents(bodies, old)
 
     async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         where = {"source": key_range.source, "stream": key_range.stream}
         if batch.fingerprints:
-            await stage_fingerprints(self._session, batch.fingerprints)
-            await self._session.run(SQL["save_fingerprints"], **where)
+            await fill_fingerprints(self, batch.fingerprints)
+            await self._run("save_fingerprints", **where)
         if batch.outdated:
             keys, slots = texts(row.key for row in batch.outdated), texts(str(row.slot) for row in batch.outdated)
-            await self._session.run(SQL["outdate_fingerprints"], **where, keys=keys, slots=slots)
+            await self._run("outdate_fingerprints", **where, keys=keys, slots=slots)
         if batch.absent:
-            await self._session.run(
-                SQL["save_absent"],
-                **where,
-                low=key_range.low,
-                high=key_range.high,
-                keys=texts(batch.absent),
-                now=now,
-                missed_runs=MISSED_RUNS,
-            )
+            span = {"low": key_range.low, "high": key_range.high, "keys": texts(batch.absent)}
+            await self._run("save_absent", **where, **span, now=now, missed_runs=MISSED_RUNS)
 
-    def _product_row(self, product: Product) -> tuple[Any, ...]:
+    def _product_row(self, product: Product) -> Fetched:
         packed = self._packed[product.id] = self._rendering.pack(product.data)
         return rows.product_row(product, bytes(packed))
 
-    def _variant_row(self, variant: Variant) -> tuple[Any, ...]:
+    def _variant_row(self, variant: Variant) -> Fetched:
         packed = self._packed[variant.id] = self._rendering.pack(variant.data)
         return rows.variant_row(variant, bytes(packed))

@@ -1,85 +1,35 @@
 """Merged products in PostgreSQL: loaded as their sources state them, stored as readers see them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
-from adapters.postgres.catalogue_batch import etag_of, stage
-from adapters.postgres.catalogue_loading import fill
-from adapters.postgres.images import images_of
-from adapters.postgres.session import Session, lock_number, records, texts
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.catalogue_batch import DocumentWriter
+from adapters.postgres.session import records, texts
+from adapters.postgres.stores import statements
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
-from domain.catalogue.model import Product
-from domain.catalogue.overlay import Precedence, TiedProducts
-from domain.catalogue.ports import Rendering
+from domain.catalogue.model import Product, Variant
 
 SQL = statements("catalogue_overlay")
 _PLACE = ("id", "variant", "product", "home_product")
 
 
-async def merge_count(session: Session) -> int:
-    """How many times anything was merged or unmerged."""
-    row = await session.one(SQL["merge_count"])
-    return int(row[0]) if row else 0
+class OverlayWriter(DocumentWriter):
+    """Stores what readers see of tied products."""
 
-
-async def take_turn(session: Session, *, merging: bool) -> int:
-    """As CatalogueStore.take_turn has it, by advisory locks that end with the transaction.
-
-    Whoever merges has the first one alone, others share it; where something is merged they take turns at the second one, which nobody
-    asks for that does not have the first.
-    """
-    tenant = session.tenant
-    await session.run(SQL["alone" if merging else "beside"], lock=lock_number("merges", tenant.org, tenant.livemode))
-    count = await merge_count(session)
-    if count and not merging:
-        await session.run(SQL["alone"], lock=lock_number("merged", tenant.org, tenant.livemode))
-    return count
-
-
-async def tied(session: Session, products: Iterable[str], also: Sequence[str]) -> TiedProducts:
-    """As CatalogueStore.tied has it."""
-    found = await session.all(SQL["families"], ids=texts([*products, *also]))
-    members = await session.all(SQL["members"], families=texts(family for (family,) in found)) if found else []
-    ids = {id for (id,) in members} | set(also)
-    if not ids:
-        return TiedProducts()
-    whole = await filled(session, ids)
-    things = [*whole, *(variant.id for product in whole.values() for variant in product.variants)]
-    sources = {product.source for product in whole.values()}
-    return TiedProducts(whole, await applied(session, things), await words(session, sources))
-
-
-async def applied(session: Session, ids: Iterable[str]) -> dict[str, str]:
-    """What each of them was merged into, if it was."""
-    return dict(await session.all(SQL["applied"], ids=texts(ids)))
-
-
-async def words(session: Session, sources: Iterable[str]) -> dict[str, Precedence]:
-    """How far the sources' words go."""
-    found = await session.all(SQL["standing"], ids=texts(sources))
-    return {id: Precedence.by(first_party=first, licence_basis=basis) for id, first, basis in found}
-
-
-class OverlayWriter:
-    """Stores what readers see of tied products, inside the transaction of `session`."""
-
-    def __init__(self, session: Session, rendering: Rendering) -> None:
-        self._session, self._rendering = session, rendering
+    _sql = SQL | BATCH
 
     async def lay(self, laid: Laid, now: datetime) -> None:
         """Rows, documents and terms of all that is tied, or was."""
-        session, ids = self._session, texts(laid.home)
-        await session.stage(BATCH["staging"])
+        ids = texts(laid.home)
+        await self._session.stage(BATCH["staging"])
         variants = list(self._variant_rows(laid))
         places = ({name: row[name] for name in _PLACE} for row in variants)
-        await session.run(SQL["lay_products"], ids=ids, rows=records(self._product_rows(laid)))
-        await session.run(SQL["lay_variants"], ids=texts(laid.shown.places), rows=records(variants))
-        await session.run(SQL["lay_offers"], ids=ids, rows=records(places), now=now)
+        await self._run("lay_products", ids=ids, rows=records(self._product_rows(laid)))
+        await self._run("lay_variants", ids=texts(laid.shown.places), rows=records(variants))
+        await self._run("lay_offers", ids=ids, rows=records(places), now=now)
         await self._documents(laid)
         await self._terms(laid)
 
@@ -87,18 +37,10 @@ class OverlayWriter:
         for home in laid.home.values():
             seen = laid.shown.products.get(home.id, home)
             brand = seen.data.get("brand")
-            data, home_data = self._packed(seen.data, home.data)
-            yield {
-                "id": home.id,
-                "status": seen.status,
-                "home_status": home.status if home.status != seen.status else None,
+            yield self._row(seen, home) | {
                 "brand_key": search.brand_key(brand) if brand else None,
-                "data": data,
-                "home_data": home_data,
-                "version": home.version,
                 "merged_into": laid.survivor(home.id),
                 "family": laid.families.get(home.id),
-                "updated_at": seen.updated_at,
                 "stated_at": home.stated_at,
             }
 
@@ -108,48 +50,40 @@ class OverlayWriter:
             for home in product.variants:
                 seen = shown.get(home.id, home)
                 variant, place = laid.shown.places[home.id]
-                data, home_data = self._packed(seen.data, home.data)
                 changed = seen.updated_at != home.updated_at
-                yield {
-                    "id": home.id,
+                yield self._row(seen, home) | {
                     "variant": variant,
                     "product": place,
                     "home_product": product.id,
-                    "status": seen.status,
-                    "home_status": home.status if home.status != seen.status else None,
-                    "data": data,
-                    "home_data": home_data,
-                    "version": home.version,
-                    "updated_at": seen.updated_at,
                     "stated_at": home.stated_at or (home.updated_at if changed else None),
                 }
 
-    def _packed(self, seen: Mapping[str, Any], home: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
-        """What is shown, and what the source has if that is something else."""
-        stated = bytes(self._rendering.pack(home))
-        if seen is home:
-            return stated, None
-        told = bytes(self._rendering.pack(seen))
-        return told, stated if stated != told else None
+    def _row(self, seen: Product | Variant, home: Product | Variant) -> dict[str, Any]:
+        """Return what is shown of a thing, and what its source has if that is something else."""
+        data = stated = bytes(self._rendering.pack(home.data))
+        if seen.data is not home.data:
+            data = bytes(self._rendering.pack(seen.data))
+        return {
+            "id": home.id,
+            "status": seen.status,
+            "home_status": home.status if home.status != seen.status else None,
+            "data": data,
+            "home_data": stated if stated != data else None,
+            "version": home.version,
+            "updated_at": seen.updated_at,
+        }
 
     async def _documents(self, laid: Laid) -> None:
-        images = await images_of(self._session, laid.shown.products)
-        await stage(self._session, "documents", self._bodies(laid, images), ("text", "bytea", "text"))
-        await self._session.run(BATCH["save_documents"])
+        products = laid.shown.products
+        bodies = ((id, self._rendering.merged(product, laid)) for id, product in products.items())
+        await self.save_documents(bodies, products)
         if gone := laid.home.keys() - laid.shown.products.keys():
-            await self._session.run(SQL["drop_documents"], ids=texts(gone))
-
-    def _bodies(self, laid: Laid, images: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Any, ...]]:
-        for id, product in laid.shown.products.items():
-            body = self._rendering.merged(product, laid)
-            if id in images:
-                body = self._rendering.with_images(body, images[id])
-            yield id, body, etag_of(body)
+            await self._run("drop_documents", ids=texts(gone))
 
     async def _terms(self, laid: Laid) -> None:
-        await stage(self._session, "terms", _term_rows(laid), ("text", "text"))
-        await self._session.run(BATCH["drop_terms"], ids=texts(laid.home))
-        await self._session.run(BATCH["add_terms"])
+        await self.fill("terms", _term_rows(laid), ("text", "text"))
+        await self._run("drop_terms", ids=texts(laid.home))
+        await self._run("add_terms")
 
 
 def _term_rows(laid: Laid) -> Iterator[tuple[str, str]]:
@@ -165,12 +99,3 @@ def terms_of(seen: Product | None, home: Product) -> set[str]:
     if seen is None:
         return own
     return {term for term in search.terms(seen) if not term.startswith(search.path_terms(home.source)[0])} | own
-
-
-async def filled(session: Session, ids: Iterable[str]) -> dict[str, Product]:
-    """Whole products by id, as their sources state them, locked for this transaction."""
-    sought = texts(ids)
-    found = await session.all(BATCH["products_by_id"], ids=sought)
-    products = {row[0]: rows.product_of(row, rows.plain) for row in found}
-    await fill(session, products, rows.plain)
-    return products

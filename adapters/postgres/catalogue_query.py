@@ -1,11 +1,10 @@
 """Lists of products and offers: which lines of their statements a request keeps, and their parameters (ADR 24)."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
-from adapters.postgres.listing import LOOKED, page_names, page_params
 from adapters.postgres.session import jsonb, texts
-from adapters.postgres.sqlfile import rendered, statements
+from adapters.postgres.stores import LOOKED, page_names, page_params, rendered, statements
 from domain.catalogue import search
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.bounds import LIST_BYTES
@@ -169,22 +168,39 @@ def _way(walked: str) -> str:
     return "by_term" if walked in _TERMS else "" if walked == _UPDATED else "by_column"
 
 
+_ANYWHERE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "updated_since": lambda moment: moment,
+    "external_id": lambda ids: texts({id.strip() for id in ids}),
+    "sku": lambda codes: jsonb(search.exact_codes(codes)),
+    "mpn": lambda codes: jsonb(search.exact_codes(codes)),
+    "gtin": lambda codes: texts(search.gtin_keys(codes)),
+    "id": texts,
+}
+_OF_PRODUCTS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **_ANYWHERE,
+    "status": str,
+    "brand": search.brand_key,
+    "category": search.category_term,
+    "availability": search.availability_term,
+    "source": search.source_term,
+    "variant": texts,
+    "offer": texts,
+}
+_OF_OFFERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **_ANYWHERE,
+    **dict.fromkeys(("variant", "product", "source", "availability"), str),
+}
+"""The parameters of each list's filters; codes are folded as they are indexed."""
+
+
+def _given(filter: ProductFilter | OfferFilter, parameters: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    values = {name: getattr(filter, name) for name in parameters}
+    return {name: parameters[name](value) for name, value in values.items() if value is not None}
+
+
 def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuery:
-    """What GET /v1/products asks for."""
-    values: dict[str, Any] = {}
-    if filter.updated_since is not None:
-        values["updated_since"] = filter.updated_since
-    if filter.status is not None:
-        values["status"] = filter.status
-    if filter.brand is not None:
-        values["brand"] = search.brand_key(filter.brand)
-    if filter.category is not None:
-        values["category"] = search.category_term(filter.category)
-    if filter.availability is not None:
-        values["availability"] = search.availability_term(filter.availability)
-    if filter.source is not None:
-        values["source"] = search.source_term(filter.source)
-    values |= _found_by(filter) | _ids(id=filter.id, variant=filter.variant, offer=filter.offer)
+    """Return the query of GET /v1/products."""
+    values = _given(filter, _OF_PRODUCTS)
     names = {*values}
     if filter.q is not None:
         words = {f"word{n}": search.word_term(word) for n, word in enumerate(search.query_words(filter.q))}
@@ -194,28 +210,8 @@ def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuer
     return ListQuery("products", frozenset(names), values, page_request)
 
 
-def _found_by(filter: ProductFilter | OfferFilter) -> dict[str, Any]:
-    """The codes of a filter: SKUs and MPNs with what they are indexed by, GTINs without leading zeros."""
-    values: dict[str, Any] = {}
-    if filter.external_id is not None:
-        values["external_id"] = texts({text.strip() for text in filter.external_id})
-    if filter.sku is not None:
-        values["sku"] = jsonb(search.exact_codes(filter.sku))
-    if filter.mpn is not None:
-        values["mpn"] = jsonb(search.exact_codes(filter.mpn))
-    if filter.gtin is not None:
-        values["gtin"] = texts(search.gtin_keys(filter.gtin))
-    return values
-
-
-def _ids(**given: Sequence[str] | None) -> dict[str, Any]:
-    return {name: texts(ids) for name, ids in given.items() if ids is not None}
-
-
 def offers_query(filter: OfferFilter, page_request: PageRequest) -> ListQuery:
-    """What GET /v1/offers asks for."""
-    plain = ("variant", "product", "source", "availability", "updated_since")
-    values: dict[str, Any] = {name: value for name in plain if (value := getattr(filter, name)) is not None}
-    values |= _found_by(filter) | _ids(id=filter.id)
-    names = frozenset(values)
-    return ListQuery("offers", names, values | {"share": _SHARE, **page_params(page_request)}, page_request)
+    """Return the query of GET /v1/offers."""
+    values = _given(filter, _OF_OFFERS)
+    share = {"share": _SHARE, **page_params(page_request)}
+    return ListQuery("offers", frozenset(values), values | share, page_request)

@@ -1,15 +1,18 @@
 """Rows of products, variants and offers, to and from the domain."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from adapters.postgres.session import Fetched
+from adapters.postgres.nodes.connecting import Fetched
 from domain.catalogue import search
 from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
 
-_DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
+plain: Final = msgspec.json.Decoder(float_hook=Decimal).decode
+"""Decodes stored JSON, numbers exact."""
+packed: Final = msgspec.Raw
+"""Keeps stored JSON undecoded."""
 _ENCODE = msgspec.json.Encoder().encode
 
 PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz", "text", "timestamptz")
@@ -25,34 +28,12 @@ _FACTS = (
 )  # fmt: skip
 
 
-def plain(data: bytes) -> Any:
-    """Stored JSON as a mapping, numbers exact."""
-    return _DECODE(data)
-
-
-def packed(data: bytes) -> msgspec.Raw:
-    """Stored JSON carried on unread."""
-    return msgspec.Raw(data)
-
-
 def product_of(row: Fetched, read: Any) -> Product:
     """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category, stated_at."""
-    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated, stated_at = row
+    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at, *stated = row
     status, visibility = _STATUSES[status], _VISIBILITIES[visibility]
     return Product(
-        id_,
-        catalogue,
-        source,
-        key,
-        status,
-        version,
-        visibility,
-        read(data),
-        created_at,
-        updated_at,
-        [],
-        stated,
-        stated_at,
+        id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at, [], *stated
     )
 
 
@@ -62,15 +43,15 @@ def variant_of(row: Fetched, read: Any) -> Variant:
     return Variant(id_, product, source, key, _STATUSES[status], version, read(data), updated_at, [], stated_at)
 
 
-def offer_of(row: Fetched) -> Offer:
+def offer_of(*row: Any) -> Offer:
     """An offer from its twenty columns in the order of the table."""
     data: dict[str, Any] = {name: value for name, value in zip(_FACTS, row[5:15], strict=True) if value is not None}
     if "incoming" in data:
-        data["incoming"] = _DECODE(data["incoming"])
+        data["incoming"] = plain(data["incoming"])
     return Offer(row[0], row[1], row[2], row[3], row[4], data, *row[15:20])
 
 
-def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
+def product_row(product: Product, packed: bytes) -> Fetched:
     """The columns of PRODUCT_TYPES; the product's data is plain, and packed beside it."""
     brand = product.data.get("brand")
     return (
@@ -79,7 +60,7 @@ def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def variant_row(variant: Variant, packed: bytes) -> tuple[Any, ...]:
+def variant_row(variant: Variant, packed: bytes) -> Fetched:
     """The columns of VARIANT_TYPES; the variant's data is plain, and packed beside it."""
     data = variant.data
     sku = search.code(data["sku"]) if "sku" in data else None
@@ -90,7 +71,7 @@ def variant_row(variant: Variant, packed: bytes) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def offer_row(offer: Offer) -> tuple[Any, ...]:
+def offer_row(offer: Offer) -> Fetched:
     """The columns of OFFER_TYPES."""
     get = offer.data.get
     incoming = get("incoming")

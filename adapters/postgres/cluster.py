@@ -7,7 +7,7 @@ replication is forced where Citus would ask for a key.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, LiteralString
@@ -17,21 +17,14 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value
+from adapters.postgres.nodes.connecting import Connection, Fetched, connect, fetch, fetch_value
 from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
+from adapters.postgres.stores import statements
 
 _SESSION: Final = (
     "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_min_messages = warning"
 )
-_FOUND: Final = """
-SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),
-    EXISTS (SELECT FROM pg_available_extensions WHERE name = 'citus')
-"""
-_NODES: Final = """
-SELECT groupid, nodename, nodeport, shouldhaveshards FROM pg_dist_node
-WHERE noderole = 'primary' AND isactive ORDER BY groupid
-"""
 
 REFERENCE: Final = (
     "plans",
@@ -50,104 +43,12 @@ REFERENCE: Final = (
 ANCHOR: Final = "jobs"
 """The table that the others are co-located with: an organisation's rows of all of them are on one node."""
 
-_PLACES: Final = """
-SELECT c.relname, coalesce(p.partmethod = 'h' OR p.repmodel = 't', false), EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped)
-FROM pg_class c LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-ORDER BY c.relname
-"""
-"""A table that Citus knows only because it refers to a reference table has no place yet."""
-_TWICE: Final = """
-SELECT c.oid::regclass::text FROM pg_class c JOIN pg_dist_partition p ON p.logicalrelid = c.oid
-WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND pg_relation_size(c.oid) > 0 ORDER BY 1
-"""
-_UNSUITED: Final = """
-SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-WHERE i.indisunique AND c.relname = %(table)s AND c.relnamespace = 'public'::regnamespace
-    AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND a.attnum = ANY(i.indkey::smallint[]))
-"""
-_PROCESSES: Final = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %(name)s"
-)
-_UNREACHED: Final = """
-SELECT from_nodename || ':' || from_nodeport, to_nodename || ':' || to_nodeport
-FROM citus_check_cluster_node_health() WHERE result IS NOT TRUE
-"""
-_FORCED: Final = """
-SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
-WHERE c.relnamespace = 'public'::regnamespace AND c.relforcerowsecurity AND NOT c.relname = ANY(%(reference)s) ORDER BY c.relname
-"""
-_SERVER: Final = """
-SELECT nodename || ':' || nodeport, result FROM run_command_on_workers($each$
-    DO $$ BEGIN
-        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
-        CREATE TABLE IF NOT EXISTS public.log_server (id boolean PRIMARY KEY DEFAULT true CHECK (id), identity text COLLATE "C" NOT NULL);
-    END $$
-$each$) WHERE NOT success
-"""
-"""By a row of its own each node detects that it was restored or promoted."""
 
-_LARGEST: Final = 10
+_STATEMENTS: Final = statements("cluster", anchor=f"'{ANCHOR}'")
 _SEEN: Final = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
 """A node hides its shards from lists of its tables."""
-_OWN: Final = """
-WITH own AS (
-    SELECT to_regclass(shard_name(s.logicalrelid, s.shardid)) AS shard
-    FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)
-    JOIN pg_dist_partition d ON d.logicalrelid = s.logicalrelid AND d.partmethod = 'h'
-)
-SELECT count(*), coalesce(sum(pg_total_relation_size(shard)), 0) FROM own WHERE shard IS NOT NULL
-"""
-_TENANTS: Final = """
-WITH own AS (
-    SELECT to_regclass(shard_name(s.logicalrelid, s.shardid)) AS shard
-    FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)
-    JOIN pg_dist_partition d ON d.logicalrelid = s.logicalrelid AND d.partmethod = 'h'
-), shares AS (
-    SELECT share.org, c.reltuples * share.part AS rows, pg_total_relation_size(c.oid) * share.part AS bytes
-    FROM own JOIN pg_class c ON c.oid = own.shard AND c.relkind = 'r' AND c.reltuples > 0
-    JOIN pg_stats st ON st.schemaname = 'public' AND st.tablename = c.relname AND st.attname = 'org'
-    CROSS JOIN LATERAL unnest(st.most_common_vals::text::text[], st.most_common_freqs) AS share (org, part)
-)
-SELECT org, round(sum(rows))::bigint, round(sum(bytes))::bigint FROM shares GROUP BY org ORDER BY 3 DESC LIMIT %(limit)s
-"""
-"""By the last ANALYZE: counting would read everything. Organisations that are not among a shard's most common values are left out."""
-_SHARDS: Final = """
-SELECT p.groupid, array_agg(s.shardid ORDER BY s.shardid)
-FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid)
-WHERE s.logicalrelid = %(anchor)s::regclass GROUP BY p.groupid
-"""
-_HOMES: Final = """
-SELECT p.groupid, count(*) FROM organisations o
-JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column(%(anchor)s::regclass, o.id) GROUP BY p.groupid
-"""
-_MOVING: Final = """
-SELECT table_name::text, shardid, sourcename || ':' || sourceport, targetname || ':' || targetport, source_shard_size,
-    target_shard_size, status FROM get_rebalance_progress() WHERE progress <> 2 ORDER BY source_shard_size DESC
-"""
 
 _PAUSE: Final = 2.0
-_SHARD: Final = "SELECT get_shard_id_for_distribution_column(%(anchor)s::regclass, %(org)s::text)"
-_PLACED: Final = "SELECT groupid FROM pg_dist_placement WHERE shardid = %(shard)s"
-_NEIGHBOURS: Final = """
-SELECT count(*) FROM organisations o
-WHERE o.id <> %(org)s AND get_shard_id_for_distribution_column(%(anchor)s::regclass, o.id) = %(shard)s
-"""
-_MOVE: Final = (
-    "SELECT citus_move_shard_placement(%(shard)s::bigint, %(from_host)s::text, %(from_port)s::integer, %(to_host)s::text, "
-    "%(to_port)s::integer, 'force_logical')"
-)
-_RUNNING: Final = """
-SELECT job_id FROM pg_dist_background_job
-WHERE job_type = 'rebalance' AND state IN ('scheduled', 'running', 'failing', 'cancelling') ORDER BY job_id DESC LIMIT 1
-"""
-_START: Final = "SELECT citus_rebalance_start(shard_transfer_mode => 'force_logical')"
-_JOB: Final = """
-SELECT j.state::text, (SELECT count(*) FROM pg_dist_background_task t WHERE t.job_id = j.job_id),
-    (SELECT count(*) FROM pg_dist_background_task t WHERE t.job_id = j.job_id AND t.status = 'done'),
-    (SELECT string_agg(t.message, ' ') FROM pg_dist_background_task t WHERE t.job_id = j.job_id AND t.status IN ('error', 'unscheduled'))
-FROM pg_dist_background_job j WHERE j.job_id = %(job)s
-"""
 
 Tell = Callable[[str], None]
 
@@ -177,8 +78,8 @@ class Coordinator:
     def __init__(self, connection: Connection, conninfo: str) -> None:
         self.connection, self.conninfo = connection, conninfo
 
-    async def rows(self, statement: LiteralString | sql.Composed, **values: Any) -> list[tuple[Any, ...]]:
-        """Return every row. Raises ClusterError."""
+    async def execute(self, statement: LiteralString | sql.Composed, **values: Any) -> list[Fetched]:
+        """Execute a statement; return every row. Raises ClusterError."""
         try:
             cursor = await self.connection.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
@@ -186,14 +87,19 @@ class Coordinator:
             parts = error.diag.message_primary, error.diag.message_detail, error.diag.message_hint
             raise ClusterError(" ".join(filter(None, parts)) or str(error).strip()) from error
 
-    async def value(self, statement: LiteralString, **values: Any) -> Any:
+    async def rows(self, statement: str, **values: Any) -> list[Fetched]:
+        """Return every row of a named statement. Raises ClusterError."""
+        return await self.execute(_STATEMENTS[statement], **values)
+
+    async def value(self, statement: str, **values: Any) -> Any:
         """Return the first column of the first row, or None. Raises ClusterError."""
         rows = await self.rows(statement, **values)
         return rows[0][0] if rows else None
 
-    async def members(self) -> Sequence[Member]:
-        """Return every server, the coordinator first. Raises ClusterError."""
-        return [Member(*row) for row in await self.rows(_NODES)]
+
+async def members(found: Coordinator) -> Sequence[Member]:
+    """Return every server, the coordinator first. Raises ClusterError."""
+    return [Member(*row) for row in await found.rows("nodes")]
 
 
 @asynccontextmanager
@@ -203,7 +109,7 @@ async def coordinator(conninfo: str) -> AsyncIterator[Coordinator]:
         async with await connect(conninfo, "joinery cluster") as connection:
             await connection.execute(_SESSION)
             found = Coordinator(connection, conninfo)
-            [(has_citus, could_have)] = await found.rows(_FOUND)
+            [(has_citus, could_have)] = await found.rows("found")
             database = f"the database {connection.info.dbname} at {connection.info.host}:{connection.info.port}"
             if not has_citus:
                 missing = (
@@ -215,7 +121,7 @@ async def coordinator(conninfo: str) -> AsyncIterator[Coordinator]:
                     f"This needs a Citus coordinator, and {database} is a plain PostgreSQL: {missing} (docs/cluster.md). "
                     "Joinery runs on a plain PostgreSQL without any of this."
                 )
-            if not await found.value("SELECT groupid = 0 FROM pg_dist_local_group"):
+            if not await found.value("is_coordinator"):
                 raise ClusterError(f"This needs the coordinator, and {database} is a worker of the cluster.")
             yield found
 
@@ -237,7 +143,7 @@ class Places:
 
 async def places(found: Coordinator) -> Places:
     """Return the place of every table of the schema. Raises ClusterError."""
-    rows = await found.rows(_PLACES)
+    rows = await found.rows("places")
     present = {name for name, _, _ in rows}
     done = {name for name, placed, _ in rows if placed}
     by_org = {name for name, _, org in rows if org} - set(REFERENCE)
@@ -262,32 +168,36 @@ async def distribute(found: Coordinator, shards: int, tell: Tell) -> Places:
     await _check_nodes(found)
     planned = await places(found)
     # a running process takes the coordinator for the only node, and would write beside what is moved away
-    if planned.missing and (count := await found.value(_PROCESSES, name=APPLICATION)):
+    if planned.missing and (count := await found.value("processes", name=APPLICATION)):
         raise ClusterError(
             f"Processes of Joinery are connected ({count} connections): stop them all first, and start them afterwards."
         )
     # Nodes ask each other as the role of a statement. joinery_system spans nodes, so it may log in; joinery_app never does: a tenant's
     # statement that is passed on because its shard has moved fails there, whatever the connection between the nodes is set to.
-    await found.rows(f"ALTER ROLE {SYSTEM} LOGIN")
-    await found.rows(f"ALTER ROLE {APP} NOLOGIN")
+    await found.execute(f"ALTER ROLE {SYSTEM} LOGIN")
+    await found.execute(f"ALTER ROLE {APP} NOLOGIN")
     # The changes of a shard that moves are applied as its owner, which forced policies forbid; the owner's policy shows it all rows anyway.
-    for (name,) in await found.rows(_FORCED, reference=list(REFERENCE)):
-        await found.rows(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
-    for name, report in await found.rows(_SERVER):
+    for (name,) in await found.rows("forced", reference=list(REFERENCE)):
+        await found.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
+    for name, report in await found.rows("make_ready"):
         raise ClusterError(f"{name} could not be made ready: {report}")
     for name in planned.reference:
         tell(f"{name}: to every node")
-        await found.rows("SELECT create_reference_table(%(name)s::text::regclass)", name=name)
+        await found.rows("to_every_node", name=name)
     for name in planned.by_org:
         tell(f"{name}: by organisation")
-        await _distribute_by_org(found, name, shards)
-    for (name,) in await found.rows(_TWICE):
+        if unsuited := await found.value("unsuited", table=name):
+            raise ClusterError(
+                f"{name} cannot be distributed: the unique index {unsuited} does not hold the organisation."
+            )
+        await found.rows("distribute_anchor" if name == ANCHOR else "distribute", name=name, shards=shards)
+    for (name,) in await found.rows("kept_twice"):
         tell(f"{name}: the coordinator's copy dropped")
-        await found.rows("SELECT truncate_local_data_after_distributing_table(%(name)s::text::regclass)", name=name)
+        await found.rows("drop_copy", name=name)
     try:
         async with found.connection.transaction():
-            await found.rows(f"SET LOCAL ROLE {SYSTEM}")
-            await found.rows(f"SELECT count(*) FROM {ANCHOR}")
+            await found.execute(f"SET LOCAL ROLE {SYSTEM}")
+            await found.execute(f"SELECT count(*) FROM {ANCHOR}")
     except ClusterError as error:
         raise ClusterError(
             f"The tables are distributed, but nodes do not let each other in as {SYSTEM}: {error} "
@@ -298,31 +208,18 @@ async def distribute(found: Coordinator, shards: int, tell: Tell) -> Places:
 
 async def _check_nodes(found: Coordinator) -> None:
     """Raise ClusterError unless the coordinator knows itself, a node takes shards, and all reach each other."""
-    members = await found.members()
-    if not any(member.group == 0 for member in members):
+    servers = await members(found)
+    if not any(member.group == 0 for member in servers):
         raise ClusterError(
             "The coordinator does not know its own address: SELECT citus_set_coordinator_host('its host name', its port)."
         )
-    if not any(member.holds for member in members):
+    if not any(member.holds for member in servers):
         raise ClusterError("No node takes shards: SELECT citus_add_node('its host name', its port) for each, first.")
-    if unreached := await found.rows(_UNREACHED):
+    if unreached := await found.rows("unreached"):
         pairs = ", ".join(f"{one} cannot reach {other}" for one, other in unreached)
         raise ClusterError(
             f"The nodes must reach each other: {pairs}. See pg_hba.conf and citus.node_conninfo on each."
         )
-
-
-async def _distribute_by_org(found: Coordinator, name: str, shards: int) -> None:
-    if unsuited := await found.rows(_UNSUITED, table=name):
-        raise ClusterError(
-            f"{name} cannot be distributed: the unique index {unsuited[0][0]} does not hold the organisation."
-        )
-    statement: LiteralString = (
-        "SELECT create_distributed_table(%(name)s::text::regclass, 'org', colocate_with => %(anchor)s)"
-    )
-    if name == ANCHOR:
-        statement = "SELECT create_distributed_table(%(name)s::text::regclass, 'org', colocate_with => 'none', shard_count => %(shards)s)"
-    await found.rows(statement, name=name, anchor=ANCHOR, shards=shards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,15 +270,13 @@ class ClusterStatus:
 async def status(found: Coordinator) -> ClusterStatus:
     """Read the state of the coordinator and, side by side, of every node. Raises ClusterError."""
     planned = await places(found)
-    homes: Mapping[int, int] = {}
-    shards: Mapping[int, Sequence[int]] = {}
-    if ANCHOR in planned.done:
-        homes = dict(await found.rows(_HOMES, anchor=ANCHOR)) if "organisations" in planned.done else {}
-        shards = dict(await found.rows(_SHARDS, anchor=ANCHOR))
+    placed = ANCHOR in planned.done
+    homes: dict[int, int] = dict(await found.rows("tenants")) if placed and "organisations" in planned.done else {}
+    shards: dict[int, Sequence[int]] = dict(await found.rows("shards")) if placed else {}
     nodes = await asyncio.gather(
         *(
             _node_status(found.conninfo, member, homes.get(member.group, 0), shards.get(member.group, ()))
-            for member in await found.members()
+            for member in await members(found)
         )
     )
     return ClusterStatus(nodes, planned, await moving(found))
@@ -389,7 +284,7 @@ async def status(found: Coordinator) -> ClusterStatus:
 
 async def moving(found: Coordinator) -> Sequence[Moving]:
     """Return what is being copied to another node now, the largest first. Raises ClusterError."""
-    rows = await found.rows(_MOVING)
+    rows = await found.rows("moving")
     return [
         Moving(table, shard, source, target, size or 0, copied or 0, phase or "waiting")
         for table, shard, source, target, size, copied, phase in rows
@@ -404,13 +299,13 @@ async def _node_status(conninfo: str, member: Member, tenants: int, shards: Sequ
             address, autocommit=True, connect_timeout=3, application_name="joinery cluster"
         ) as connection:
             await connection.execute(_SEEN)
-            [(count, size)] = await fetch(connection, _OWN)
+            [(count, size)] = await fetch(connection, _STATEMENTS["own_shards"])
             level = await fetch_value(connection, "SHOW wal_level")
             jobs = 0
             for shard in shards:
                 counting = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", f"{ANCHOR}_{shard}"))
                 jobs += await fetch_value(connection, counting)
-            largest = await fetch(connection, _TENANTS, {"limit": _LARGEST})
+            largest = await fetch(connection, _STATEMENTS["largest"])
     except psycopg.Error as error:
         return NodeStatus(member, tenants, error=str(error).strip().splitlines()[0])
     return NodeStatus(member, tenants, count, int(size), jobs, [Tenancy(*row) for row in largest], level)
@@ -440,18 +335,18 @@ async def move(found: Coordinator, org: str, to: str | None, tell: Tell) -> Move
     seen = await status(found)
     if ANCHOR not in seen.places.done:
         raise ClusterError("The tables are not distributed; `joinery cluster init` does that.")
-    shard = await found.value(_SHARD, anchor=ANCHOR, org=org)
-    group = await found.value(_PLACED, shard=shard)
+    shard = await found.value("shard_of", org=org)
+    group = await found.value("placed", shard=shard)
     source = next(node for node in seen.nodes if node.member.group == group)
     target = _target(seen, source, to)
     _must_replicate([source, target])
-    neighbours = int(await found.value(_NEIGHBOURS, anchor=ANCHOR, org=org, shard=shard))
+    neighbours = int(await found.value("neighbours", org=org, shard=shard))
     company = f" and {neighbours} others that share it" if neighbours else ""
     tell(f"shard {shard}, which has {org}{company}, from {source.member.name} to {target.member.name}")
     ends = {"from_host": source.member.host, "from_port": source.member.port,
             "to_host": target.member.host, "to_port": target.member.port}  # fmt: skip
     async with _telling(found, tell):
-        await found.value(_MOVE, shard=shard, **ends)
+        await found.value("move", shard=shard, **ends)
     return Moved(org, source.member.name, target.member.name, shard, neighbours)
 
 
@@ -461,15 +356,12 @@ async def rebalance(found: Coordinator, tell: Tell) -> int:
     The coordinator's background worker moves them, and continues when this process ends.
     """
     _must_replicate([node for node in (await status(found)).nodes if node.member.holds])
-    job = await found.value(_RUNNING)
-    if job is not None:
+    if (job := await found.value("running")) is not None:
         tell(f"The rebalance {job} is under way already.")
-    else:
-        job = await found.value(_START)
-    if job is None:
+    elif (job := await found.value("start")) is None:
         return 0
     while True:
-        state, tasks, done, message = (await found.rows(_JOB, job=job))[0]
+        state, tasks, done, message = (await found.rows("job", job=job))[0]
         if state == "finished":
             return int(done)
         if state in ("failed", "cancelled"):

@@ -1,18 +1,27 @@
-"""The event log in PostgreSQL: positions are taken from the log's own row, as a transaction's last step (docs/decisions)."""
+"""Event logs in PostgreSQL: positions are taken from the log's own row, as a transaction's last step (docs/decisions).
+
+The network's logs, which the relay fills, are logs like any other, of an organisation in name only.
+"""
 
 import contextlib
 import secrets
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, LiteralString
 
 import psycopg
 
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.nodes.router import Node
 from adapters.postgres.session import Session
-from adapters.postgres.sqlfile import statements
-from domain.changes.model import NETWORK, LogBounds
-from domain.changes.ports import EventRendering
+from adapters.postgres.stores import CoordinatorStore, TenantStore, rendered, statements, tenant_values
+from domain.changes.model import NETWORK, LogBounds, network_of
+from domain.changes.ports import EventRendering, Published
 from domain.events.model import Event, LoggedEvent, LogPosition
+from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
+from ports.clock import Clock
 from ports.signals import Signal
 
 BLOCK: Final = 512
@@ -24,11 +33,13 @@ CHANNEL: Final = "joinery_events"
 _MOST_NOTED: Final = 2_000
 
 
-class PostgresEventLog:
+class PostgresEventLog(TenantStore):
     """Appends in the tenant's transaction, right before it commits."""
 
+    _sql = SQL
+
     def __init__(self, session: Session, rendering: EventRendering) -> None:
-        self._session = session
+        super().__init__(session)
         self._rendering = rendering
         self._written = 0
         """Of the unit's events so many have their rows."""
@@ -47,28 +58,18 @@ class PostgresEventLog:
         events = self._session.recorded.events[self._written :]
         if not events:
             return
-        staged = len(events) > _SMALL
-        if staged:
+        if staged := len(events) > _SMALL:
             await self._stage(events)
-            rows: dict[str, Any] = {}
-        else:
-            rows = self._rows(events)
-        raised = await self._session.one(
-            SQL["raise"],
-            epoch=new_epoch(),
-            count=len(events),
-            now=self._session.now,
-            publishes=any(event.network for event in events),
-        )
-        assert raised is not None, "a log without a row"
-        last, time = raised
-        insert = SQL["insert_staged"] if staged else SQL["insert"]
-        await self._session.run(insert, before=last - len(events), time=time, **rows)
+        rows = {} if staged else self._columns(events)
+        publishes = any(event.network for event in events)
+        values = {"epoch": new_epoch(), "count": len(events), "publishes": publishes}
+        [(last, time)] = await self._rows("raise", **values)
+        await self._run("insert_staged" if staged else "insert", before=last - len(events), time=time, **rows)
         await self._note_terms(events, last)
         self._written += len(events)
 
     async def _note_terms(self, events: Sequence[Event], last: int) -> None:
-        """Have it found in which blocks there is something of these types and catalogues, once for each block.
+        """Index the blocks by the types and catalogues that occur in them, once for each block.
 
         What this connection has noted before needs no statement: it is remembered with the connection, which does not
         outlive a database that lost it, and only once it was committed.
@@ -78,13 +79,13 @@ class PostgresEventLog:
         noted, tenant = self._session.link.noted, self._session.tenant
         fresh = sorted(term for term in terms if first != block or noted.get((tenant, term)) != block)
         if fresh:
-            await self._session.run(SQL["add_terms"], terms=fresh, first=first, last=block)
+            await self._run("add_terms", terms=fresh, first=first, last=block)
             self._noted.update({(tenant, term): block for term in fresh})
 
     async def notify(self) -> None:
-        """Once committed: let readers know, if anything was appended.
+        """Once committed: notify readers, if anything was appended.
 
-        Said inside the transaction, it would have all writers of the cluster commit one after the other: NOTIFY holds a
+        Done inside the transaction, it would have all writers of the cluster commit one after the other: NOTIFY holds a
         lock of the whole server until the log is flushed (docs/decisions). Readers look by themselves now and then, so
         that nothing is lost with a writer that dies right here.
         """
@@ -100,65 +101,153 @@ class PostgresEventLog:
                 )
 
     async def high_watermark(self) -> int:
-        found = await self._session.one(SQL["high_watermark"])
-        return int(found[0]) if found else 0
+        return int(await self._value("high_watermark", 0))
 
     async def end(self) -> LogPosition:
-        row = await self._session.one(SQL["confirmed"])
-        return LogBounds(*row).end if row else LogBounds().end
+        return (await self._first(LogBounds, "confirmed") or LogBounds()).end
 
     async def network_end(self) -> LogPosition:
+        values = {"org": NETWORK, "livemode": self._session.tenant.livemode}
         async with self._session.owning():  # its row is no tenant's, and may lie on another node
-            row = await self._session.one(SQL["confirmed"], org=NETWORK)
-        return LogBounds(*row).end if row else LogBounds().end
+            rows = await self._session.link.rows(SQL["confirmed"], values)
+        return (LogBounds(*rows[0]) if rows else LogBounds()).end
 
     async def _stage(self, events: Sequence[Event]) -> None:
         session, render = self._session, self._rendering.event
         tenant, now = session.tenant, session.now
         await session.stage(SQL["staging"])
-        await session.run("DELETE FROM new_events")
         rows = (
             (
-                n,
-                e.id,
-                e.type,
-                e.subject,
-                e.product,
-                e.source,
-                e.catalogue,
-                e.version,
-                e.network,
-                None,
+                n, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.network, None,
                 render(e, tenant, now),
             )
             for n, e in enumerate(events, start=1)
-        )
-        await session.copy(SQL["copy"], rows, _TYPES)
+        )  # fmt: skip
+        await self.fill("events", rows, _TYPES)
 
-    def _rows(self, events: Sequence[Event]) -> dict[str, list[Any]]:
+    def _columns(self, events: Sequence[Event]) -> dict[str, list[Any]]:
         session, render = self._session, self._rendering.event
         bodies = [render(event, session.tenant, session.now) for event in events]
-        return columns_of(events, bodies, [event.network for event in events], [None] * len(events))
+        return _columns_of(events, bodies, [event.network for event in events], [None] * len(events))
 
 
-def columns_of(
+_COLUMNS: Final = ("id", "type", "subject", "product", "source", "catalogue", "version")
+
+
+def _columns_of(
     events: Sequence[Event | LoggedEvent], bodies: list[bytes], networks: list[bool], owners: Sequence[str | None]
 ) -> dict[str, list[Any]]:
-    """The parameters of `insert`, a list for each column."""
-    return {
-        "ids": [event.id for event in events],
-        "types": [event.type for event in events],
-        "subjects": [event.subject for event in events],
-        "products": [event.product for event in events],
-        "sources": [event.source for event in events],
-        "catalogues": [event.catalogue for event in events],
-        "versions": [event.version for event in events],
-        "networks": networks,
-        "owners": list(owners),
-        "bodies": bodies,
-    }
+    """Return the parameters of `insert`, a list for each column."""
+    columns = {f"{name}s": [getattr(event, name) for event in events] for name in _COLUMNS}
+    return columns | {"networks": networks, "owners": list(owners), "bodies": bodies}
 
 
 def new_epoch() -> int:
-    """Of a log that begins, or goes on after it went back in time: no two lives of a log have the same."""
+    """Return the epoch of a log that begins, or goes on after it went back in time: no two lives of a log have the same."""
     return 1 + secrets.randbelow((1 << 31) - 2)
+
+
+async def bounds_of(
+    pool: Pool, logs: Collection[Tenant], statement: LiteralString, missing: LogBounds | None
+) -> Mapping[Tenant, LogBounds]:
+    """Return the bounds that the statement finds, and `missing` for the others, unless that is None.
+
+    Logs on a node out of reach are left out. Raises Unavailable when all are.
+    """
+    homes = await pool.homes(logs)
+
+    async def read(link: PooledConnection) -> tuple[Node, list[Fetched]]:
+        own = homes[link.node]
+        orgs, livemodes = [log.org for log in own], [log.livemode for log in own]
+        return link.node, await reading(statement, orgs=orgs, livemodes=livemodes)(link)
+
+    found: dict[Tenant, LogBounds] = {}
+    alone = len(await pool.holding()) == 1  # of several nodes, one that finds nothing of a log may no longer hold it
+    for node, rows in await pool.scatter_best_effort(read, homes):
+        found |= _by_log(rows)
+        with contextlib.suppress(Unavailable):
+            for log in homes[node]:
+                if missing is not None and log not in found:
+                    found[log] = missing if alone else await confirmed(pool, log)
+    return found
+
+
+def _by_log(rows: Sequence[Fetched]) -> dict[Tenant, LogBounds]:
+    return {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in rows}
+
+
+async def confirmed(pool: Pool, log: Tenant) -> LogBounds:
+    """Return the bounds of one log, read as its tenant: on a node that no longer holds it that fails, and is repeated elsewhere."""
+    rows = await pool.rows(log, SQL["confirmed"], tenant_values(log))
+    return LogBounds(*rows[0]) if rows else LogBounds()
+
+
+class PostgresNetworkLog(CoordinatorStore):
+    """Reads on each publisher's node, and appends on the network's."""
+
+    _sql = SQL
+
+    def __init__(self, pool: Pool, clock: Clock) -> None:
+        super().__init__(pool)
+        self._clock = clock
+
+    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+        if among is not None:
+            return await bounds_of(self._pool, among, SQL["publishers_among"], missing=None)
+        return _by_log(await self._gather("publishers"))
+
+    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        log = network_of(livemode)
+        rows = await self._pool.rows(log, SQL["network_checkpoints"], tenant_values(log))
+        return {Tenant(owner, livemode): LogPosition(epoch, position) for owner, epoch, position in rows}
+
+    async def confirmed(self, owner: Tenant) -> LogBounds:
+        return await confirmed(self._pool, owner)
+
+    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
+        names = frozenset() if after.since is None else frozenset({"since"})
+        values = {"after": after.position, "limit": limit, "since": after.since}
+        rows = await self._pool.rows(owner, rendered(SQL["published"], names), tenant_values(owner) | values)
+        return [LoggedEvent(*row) for row in rows]
+
+    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
+        async with self._pool.tenant(log) as link:
+            try:
+                async with link.connection.transaction():
+                    await self._append(link, log, published)
+            except _Overtaken:
+                return False
+            await link.run(SQL["notify"], {"payload": Signal(log).payload})
+        return True
+
+    async def _append(self, link: PooledConnection, log: Tenant, published: Sequence[Published]) -> None:
+        """Raise the log's row first: one relay waits for another there, so two never copy the same events."""
+        events = [event for one in published for event in one.events]
+        owners = [one.owner.org for one in published for _ in one.events]
+        raising = {"epoch": new_epoch(), "count": len(events), "now": self._clock.now(), "publishes": False}
+        [(last, time)] = await link.rows(SQL["raise"], tenant_values(log) | raising)
+        await self._move(link, log, [one for one in published if one.was is None], "first_checkpoints")
+        await self._move(link, log, [one for one in published if one.was is not None], "move_checkpoints")
+        # dated anew: within the log, time goes with positions; the body has the event's own
+        before = {"before": last - len(events), "time": time}
+        rows = _columns_of(events, [event.body for event in events], [False] * len(events), owners)
+        await link.run(SQL["insert"], tenant_values(log) | before | rows)
+
+    @staticmethod
+    async def _move(link: PooledConnection, log: Tenant, published: Sequence[Published], statement: str) -> None:
+        """Move these publishers' checkpoints, each from where it was. Raises _Overtaken."""
+        if not published:
+            return
+        were = [one.was or LogPosition() for one in published]
+        params = {
+            "owners": [one.owner.org for one in published],
+            "epochs": [one.reached.epoch for one in published], "positions": [one.reached.position for one in published],
+            "were_epochs": [was.epoch for was in were], "were_positions": [was.position for was in were],
+        }  # fmt: skip
+        moved = await link.rows(SQL[statement], tenant_values(log) | params)
+        if len(moved) != len(published):
+            raise _Overtaken
+
+
+class _Overtaken(Exception):
+    """A checkpoint is not where it was."""

@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Final, LiteralString
+from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
+from adapters.postgres.nodes.connecting import Connection, Fetched, fetch, fetch_value, is_distributed, repeat
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.partitions import (
     BATCH,
@@ -24,16 +24,20 @@ from adapters.postgres.partitions import (
     make_days,
     server_day,
 )
+from adapters.postgres.stores import CoordinatorStore
 from domain.audit.model import id_at
 from domain.kernel import retention
 from domain.kernel.clock import now
 
 LOG: Final = logging.getLogger("joinery.maintenance")
 
-_PLAUSIBLE: Final = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
+_PLAUSIBLE: Final[LiteralString] = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
 """The condition that the clock has neither gone back nor jumped ahead since the last purge."""
-_CLAIM: Final = f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}"
-_STATE: Final = f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges"
+_GUARD: Final[Mapping[str, LiteralString]] = {
+    "claim": f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}",
+    "state": f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges",
+    "confirm": "UPDATE purges SET last_at = now()",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +49,24 @@ class PurgeState:
     refused: bool
 
 
-class PostgresPurgeGuard:
+class PostgresPurgeGuard(CoordinatorStore):
     """Refuses purges when the database's clock has moved by more than a day since the last one, or back.
 
     A wrong clock cannot be distinguished from a service that was stopped, so an operator has to confirm the clock.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self.refuses = False
-        """Whether the last purge was refused."""
+    _sql = _GUARD
+    refuses = False
+    """Whether the last purge was refused."""
 
     async def claim(self) -> bool:
         """Record a purge and return True, or refuse it."""
-        async with self._pool.system() as link:
+        async with self._pool.coordinator() as link:
             return await self.claim_on(link.connection)
 
     async def claim_on(self, connection: Connection) -> bool:
         """Do as `claim` does, on an open connection."""
-        claimed = await connection.execute(_CLAIM)
+        claimed = await connection.execute(_GUARD["claim"])
         refused, self.refuses = self.refuses, claimed.rowcount == 0
         if self.refuses and not refused:
             LOG.error(
@@ -74,14 +77,12 @@ class PostgresPurgeGuard:
 
     async def state(self) -> PurgeState:
         """Return the current state."""
-        async with self._pool.system() as link:
-            [state] = await fetch(link.connection, _STATE)
-        return PurgeState(*state)
+        [state] = await self._every(PurgeState, "state")
+        return state
 
     async def confirm(self) -> None:
         """Accept the database's clock, so that purges resume."""
-        async with self._pool.system() as link:
-            await link.connection.execute("UPDATE purges SET last_at = now()")
+        await self._run("confirm")
 
 
 _PRESENT: Final = """
@@ -184,23 +185,16 @@ class PostgresMaintenance:
         forgotten = 0
         async with self._pool.owner() as link:
             today = today or await server_day(link.connection)
+            beyond = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
             parts = await days_of(link.connection, table)
             named = [(sql.Identifier(name), (today - day).days) for day, name in parts.items()]
             for part, age in [*named, (default_of(table), PARTITIONED[table].kept)]:
-                for org, days in await _beyond(link.connection, part, kept, age):
+                orgs = await _present(link.connection, part) if age > 0 else []
+                for org, days in await fetch(link.connection, beyond, {"orgs": orgs, "age": age}) if orgs else ():
                     own = sql.SQL("org = {} AND ").format(sql.Literal(org)) + rows
                     older = PARTITIONED[table].before(today - timedelta(days=days))
-                    forgotten += await _delete(link.connection, deletion(part, own + sql.SQL(" AND ") + older))
+                    forgotten += await repeat(link.connection, deletion(part, own + sql.SQL(" AND ") + older), BATCH)
         return forgotten
-
-
-async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralString, age: int) -> list[tuple[str, int]]:
-    """Return organisations with rows of that age in the partition, and for how many days their plans keep them."""
-    if age <= 0:
-        return []
-    orgs = await _present(connection, part)
-    statement = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
-    return [(org, days) for org, days in await fetch(connection, statement, {"orgs": orgs, "age": age})]
 
 
 async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
@@ -212,16 +206,6 @@ async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
     else:
         rows = await fetch(connection, sql.SQL(_PRESENT).format(part=part))
     return [org for (found,) in rows if found for org in found.split(",")]
-
-
-async def _delete(connection: Connection, batch: sql.Composed) -> int:
-    """Repeat a deletion of at most `BATCH` rows until none are left; return how many there were."""
-    total = 0
-    while True:
-        gone: int = await fetch_value(connection, batch)
-        total += gone
-        if gone < BATCH:
-            return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +267,7 @@ class PostgresScheduleRepair:
             cursor = await link.connection.execute(f"UPDATE outgoing_mail SET next_at = now() WHERE {_MAIL}")
             return found | {"mail to people": cursor.rowcount}
 
-    async def _find_implausible(self, due: DueColumn) -> list[list[tuple[Any, ...]]]:
+    async def _find_implausible(self, due: DueColumn) -> list[list[Fetched]]:
         return await self._pool.scatter_best_effort(reading(due.query))
 
     async def _make_due(self, due: DueColumn) -> int:

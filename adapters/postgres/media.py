@@ -2,17 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from adapters.postgres.catalogue_batch import etag_of
-from adapters.postgres.images import images_of
+from adapters.postgres.catalogue_batch import etag_of, images_of
 from adapters.postgres.session import Session, jsonb, texts
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import TenantStore, statements
+from adapters.postgres.table import Record
 from domain.catalogue.ports import Rendering
-from domain.kernel.plain import plain
-from domain.media.model import Address, Image, NamedMedia, Rendition
+from domain.media.model import Address, Image, NamedMedia
 
 SQL: Final = statements("media")
 
@@ -26,38 +25,40 @@ class _Data(msgspec.Struct):
     media: list[_Item] = []
 
 
+_IMAGES: Final = Record(Image)
 _MEDIA: Final = msgspec.json.Decoder(_Data)
 
 
-class PostgresMediaStore:
+class PostgresMediaStore(TenantStore):
     """MediaStore."""
 
+    _sql = SQL
+
     def __init__(self, session: Session, rendering: Rendering) -> None:
-        self._session, self._rendering = session, rendering
+        super().__init__(session)
+        self._rendering = rendering
 
     async def image(self, id: str) -> Image | None:
-        row = await self._session.one(SQL["image"], id=id)
-        return _image(row) if row else None
+        return await self._first(_IMAGES.row_of, "image", id=id)
 
     async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
         values = {"source": source, "since": since, "before": before, "limit": limit}
-        page = await self._session.all(SQL["changed_products"], **values)
+        page = await self._rows("changed_products", **values)
         found = {product: _items(data) for product, data in page}
-        for product, data in await self._session.all(SQL["data_of_variants"], ids=texts(found)):
+        for product, data in await self._rows("data_of_variants", ids=texts(found)):
             found[product] += _items(data)
         return [NamedMedia(product, tuple(items)) for product, items in found.items()]
 
     async def register(
         self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
     ) -> Sequence[str]:
-        session, now = self._session, self._session.now
         pairs = jsonb([{"product": product, "address": one} for product, own in uses.items() for one in own])
         if addresses:
             rows = jsonb([{"address": one.address, "url": one.url, "host": one.host} for one in addresses])
-            await session.run(SQL["add_addresses"], rows=rows, run=addresses[0].run, now=now, stale=stale)
-        there = await session.all(SQL["found_of"], addresses=texts(one.address for one in addresses))
-        dropped = await session.all(SQL["drop_uses"], products=texts(uses), uses=pairs)
-        await session.run(SQL["add_uses"], uses=pairs, found=texts(address for (address,) in there))
+            await self._run("add_addresses", rows=rows, run=addresses[0].run, stale=stale)
+        there = await self._rows("found_of", addresses=texts(one.address for one in addresses))
+        dropped = await self._rows("drop_uses", products=texts(uses), uses=pairs)
+        await self._run("add_uses", uses=pairs, found=texts(address for (address,) in there))
         return await self._forget({address for (address,) in dropped})
 
     async def _forget(self, addresses: Collection[str]) -> Sequence[str]:
@@ -65,8 +66,8 @@ class PostgresMediaStore:
         if not addresses:
             return ()
         these = texts(sorted(addresses))
-        await self._session.all(SQL["lock_addresses"], addresses=these)
-        led = await self._session.all(SQL["drop_addresses"], addresses=these)
+        await self._rows("lock_addresses", addresses=these)
+        led = await self._rows("drop_addresses", addresses=these)
         return await self._unneeded({image for (image,) in led if image is not None})
 
     async def _unneeded(self, images: Collection[str]) -> Sequence[str]:
@@ -74,82 +75,73 @@ class PostgresMediaStore:
         if not images:
             return ()
         these = texts(sorted(images))
-        await self._session.all(SQL["lock_images"], images=these)
-        dropped = await self._session.all(SQL["drop_images"], images=these)
+        await self._rows("lock_images", images=these)
+        dropped = await self._rows("drop_images", images=these)
         return [key for own, renditions in dropped for key in (own, *(one["key"] for one in renditions))]
 
     async def due(self, host: str, limit: int) -> Sequence[Address]:
-        rows = await self._session.all(SQL["due"], host=host, limit=limit, now=self._session.now)
-        return [Address(*row) for row in rows]
+        return await self._every(Address, "due", host=host, limit=limit)
 
     async def next_due(self, host: str) -> datetime | None:
-        row = await self._session.one(SQL["next_due"], host=host)
-        return row[0] if row else None
+        due: datetime | None = await self._value("next_due", host=host)
+        return due
 
     async def by_content(self, content: str) -> Image | None:
-        row = await self._session.one(SQL["by_content"], content=content)
-        return _image(row) if row else None
+        return await self._first(_IMAGES.row_of, "by_content", content=content)
 
     async def add(self, image: Image) -> bool:
-        renditions = jsonb([plain(one) for one in image.renditions])
-        values = plain(image) | {"created_at": image.created_at, "renditions": renditions}
-        return await self._session.run(SQL["add"], **values) == 1
+        return await self._run("add", **_IMAGES.values(image)) == 1
 
     async def found(self, address: Address, image: str) -> Sequence[str]:
-        before = await self._session.one(SQL["knows"], address=address.address)
-        if before is None:
+        known = await self._rows("knows", address=address.address)
+        if not known:
             return await self._unneeded({image})
-        values = {"etag": address.etag, "last_modified": address.last_modified, "now": self._session.now}
-        await self._session.run(SQL["found"], address=address.address, image=image, **values)
-        if before[0] != image:
-            await self._session.run(SQL["outdate"], address=address.address)
-        return await self._unneeded({before[0]} - {None, image})
+        before = known[0][0]
+        values = {"etag": address.etag, "last_modified": address.last_modified}
+        await self._run("found", address=address.address, image=image, **values)
+        if before != image:
+            await self._run("outdate", address=address.address)
+        return await self._unneeded({before} - {None, image})
 
     async def knows(self, address: str) -> bool:
-        return await self._session.one(SQL["knows"], address=address) is not None
+        return bool(await self._rows("knows", address=address))
 
     async def unchanged(self, address: str) -> None:
-        await self._session.run(SQL["unchanged"], address=address, now=self._session.now)
+        await self._run("unchanged", address=address)
 
     async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
-        values = {"tries": tries, "failure": failure, "again": again, "now": self._session.now}
-        await self._session.run(SQL["failed"], address=address, **values)
+        values = {"tries": tries, "failure": failure, "again": again}
+        await self._run("failed", address=address, **values)
 
     async def origin_failed(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
         now = self._session.now
-        values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays], "now": now}
-        return dict(await self._session.all(SQL["origin_failed"], host=host, **values))
+        values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays]}
+        return dict(await self._rows("origin_failed", host=host, **values))
 
     async def postpone(self, host: str, until: datetime) -> None:
-        await self._session.run(SQL["postpone"], host=host, until=until)
+        await self._run("postpone", host=host, until=until)
 
     async def show(self, limit: int) -> int:
         session = self._session
-        stale = [product for (product,) in await session.all(SQL["stale"], limit=limit)]
+        stale = [product for (product,) in await self._rows("stale", limit=limit)]
         if not stale:
             return 0
-        held: dict[str, str] = dict(await session.all(SQL["lock_products"], ids=texts(stale)))
-        others = await session.all(SQL["lock_products"], ids=texts(set(held.values()).difference(held)))
+        held: dict[str, str] = dict(await self._rows("lock_products", ids=texts(stale)))
+        others = await self._rows("lock_products", ids=texts(set(held.values()).difference(held)))
         locked = {*held, *(product for product, _ in others)}
         held = {product: shown for product, shown in held.items() if shown in locked}
         images = await images_of(session, held.values())
-        for product, body in await session.all(SQL["bodies"], ids=texts(held.values())):
+        for product, body in await self._rows("bodies", ids=texts(held.values())):
             made = self._rendering.with_images(body, images.get(product, {}))
             if made != body:
-                await session.run(SQL["replace_body"], product=product, body=made, etag=etag_of(made))
-        await session.run(SQL["shown"], ids=texts(held))
+                await self._run("replace_body", product=product, body=made, etag=etag_of(made))
+        await self._run("shown", ids=texts(held))
         return len(held)
 
     async def unshown(self) -> bool:
-        return bool(await self._session.all(SQL["stale"], limit=1))
-
-
-def _image(row: Sequence[Any]) -> Image:
-    id, content, key, size, width, height, created_at, renditions = row
-    smaller = tuple(Rendition(**one) for one in renditions)
-    return Image(id, content, key, size, width, height, created_at, smaller)
+        return bool(await self._rows("stale", limit=1))
 
 
 def _items(data: bytes) -> list[tuple[str, str | None]]:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from psycopg import errors
 
 from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value
+from adapters.postgres.nodes.connecting import Connection, connect, fetch, fetch_value, retry
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.partitions import make_days, server_day
 from adapters.postgres.privileges import OPERATOR, grant, make_roles, missing_grants, other_owner
@@ -123,7 +123,7 @@ async def read_compatibility(conninfo: str) -> Compatibility:
     """Read the database's schema, as its owner sees it."""
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
-            if not await _is_migrated(connection):
+            if await fetch_value(connection, "SELECT to_regclass('schema_migrations')") is None:
                 return Compatibility([], 0)
             return await _read_compatibility(connection)
 
@@ -154,7 +154,9 @@ async def migrate(conninfo: str) -> list[str]:
                     f"{owner}: set JOINERY_MIGRATE_DATABASE_URL."
                 )
             if grants := await missing_grants(connection):
-                raise MigrationError(_missing_grants_message(connection, grants))
+                listed = "\n  ".join(f"{one};" for one in grants)
+                lacking = f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:"
+                raise MigrationError(f"{lacking}\n  {listed}")
             try:
                 return await _migrate(connection)
             except errors.ActiveSqlTransaction as error:
@@ -169,22 +171,23 @@ async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
     """Apply what is missing, up to a migration if one is named, in the connection's transaction. Raises MigrationError."""
     await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     missing = await _prepare(connection, up_to)
-    for name, script in missing:
-        await _apply_one(connection, name, _transactional(script))
+    for name, script in missing:  # a database without other sessions, where all migrations share one transaction
+        alone = script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
+        await _apply_one(connection, name, alone)
     return [name for name, _ in missing]
 
 
 async def _migrate(connection: Connection) -> list[str]:
     await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
     try:
-        missing = await _retry("preparing", connection, _prepare)
+        missing = await _patiently("preparing", connection, _prepare)
         for name, script in missing:
             if _NO_TRANSACTION.search(script):
                 await _apply_outside_transaction(connection, name, script)
             else:
-                await _retry(name, connection, partial(_apply_one, name=name, script=script))
+                await _patiently(name, connection, partial(_apply_one, name=name, script=script))
         if not (await _read_compatibility(connection)).unknown():  # rights are the newest release's
-            await _retry("granting rights", connection, grant)
+            await _patiently("granting rights", connection, grant)
         await make_days(connection, await server_day(connection))
     finally:
         if not connection.closed:
@@ -203,11 +206,6 @@ async def _prepare(connection: Connection, up_to: str | None = None) -> list[tup
 async def _apply_one(connection: Connection, name: str, script: str) -> None:
     await connection.execute(script.encode())
     await _record(connection, name, script)
-
-
-def _transactional(script: str) -> str:
-    """Return the script for a database without other sessions, where all migrations share one transaction."""
-    return script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
 
 
 async def _apply_outside_transaction(connection: Connection, name: str, script: str) -> None:
@@ -229,22 +227,22 @@ async def _record(connection: Connection, name: str, script: str) -> None:
     )
 
 
-async def _retry(what: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
+async def _patiently(name: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
     """Run a step in a transaction with short lock waits, and retry while other sessions hold the locks. Raises MigrationError."""
-    for left in reversed(range(ATTEMPTS)):
-        try:
-            async with connection.transaction():
-                await connection.execute(_ONE_BY_ONE)
-                await connection.execute(_LOCK_TIMEOUT)
-                return await step(connection)
-        except _BUSY as error:
-            if not left:
-                raise MigrationError(
-                    f"{what}: a table stayed locked by other sessions ({error.diag.message_primary}). This step was rolled "
-                    "back; run `joinery migrate` again, or end the session that holds the lock (pg_stat_activity)."
-                ) from error
-        await asyncio.sleep(PAUSE)
-    raise AssertionError("unreachable")
+
+    async def attempt() -> T:
+        async with connection.transaction():
+            await connection.execute(_ONE_BY_ONE)
+            await connection.execute(_LOCK_TIMEOUT)
+            return await step(connection)
+
+    try:
+        return await retry(attempt, ATTEMPTS, PAUSE, _BUSY)
+    except _BUSY as error:
+        raise MigrationError(
+            f"{name}: a table stayed locked by other sessions ({error.diag.message_primary}). This step was rolled "
+            "back; run `joinery migrate` again, or end the session that holds the lock (pg_stat_activity)."
+        ) from error
 
 
 def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tuple[str, str]]:
@@ -253,18 +251,9 @@ def _pending_scripts(found: Compatibility, up_to: str | None = None) -> list[tup
     return [entry for entry in available() if entry[0] not in found.names and (up_to is None or entry[0] <= up_to)]
 
 
-async def _is_migrated(connection: Connection) -> bool:
-    return await fetch_value(connection, "SELECT to_regclass('schema_migrations')") is not None
-
-
 async def _read_compatibility(connection: Connection) -> Compatibility:
     rows = await fetch(connection, _RECORDED)
     return Compatibility.recorded((name for name, _ in rows), max((oldest for _, oldest in rows), default=0))
-
-
-def _missing_grants_message(connection: Connection, grants: Sequence[str]) -> str:
-    statements = "\n  ".join(f"{one};" for one in grants)
-    return f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:\n  {statements}"
 
 
 EVERY: Final = 15.0
@@ -320,7 +309,7 @@ class PostgresSchemaCheck:
 
     async def _check(self) -> str | None:
         try:
-            async with self._pool.system() as link:
+            async with self._pool.coordinator() as link:
                 [(names, oldest)] = await fetch(link.connection, _STATEMENT)
             fault = Compatibility.recorded(names or [], oldest or 0).fault()
         except _NOT_MIGRATED as error:

@@ -1,183 +1,246 @@
-"""Organisations, members and plans in PostgreSQL."""
+"""Organisations, members, keys, single sign-on and plans in PostgreSQL: on every node, written with the owner's rights."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from adapters.postgres.listing import page_names, page_of, page_params
-from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.session import Session
-from adapters.postgres.sqlfile import rendered, statements
+from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, statements, values_of
+from adapters.postgres.table import Record, Spread
+from domain.access.model import ApiKey, Principal, effective_scopes
+from domain.kernel.errors import Unavailable
 from domain.kernel.mail_addresses import address_key
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Invitation, Invited, Member, Meter, Organisation, Plan
+from domain.sso.model import Connection, Domain, Subject
 
 SQL = statements("orgs")
+_KEYS: Final = Record(ApiKey, exceptions={"tenant": Spread(Tenant, {"org": "org", "livemode": "livemode"})})
 
 
-def plan_of(row: tuple[Any, ...]) -> Plan:
-    """A plan from the columns code to request_log_days."""
-    code, name, tier, currency, monthly, features, meters, delivery_days, log_days = row
+def _user_of(member: Member) -> str:
+    return member.user
+
+
+def plan_of(*row: Any) -> Plan:
+    """Return a plan from the columns code to request_log_days."""
+    code, name, tier, currency, monthly, features, meters, *days = row
     read = {meter: Meter(**numbers) for meter, numbers in meters.items()}
-    return Plan(code, name, tier, currency, monthly, frozenset(features), read, delivery_days, log_days)
+    return Plan(code, name, tier, currency, monthly, frozenset(features), read, *days)
 
 
-def organisation_of(row: tuple[Any, ...]) -> Organisation:
-    """An organisation from its columns followed by its plan's."""
-    id_, name, kind, api_version, live, test, created_at = row[:7]
-    return Organisation(id_, name, kind, plan_of(row[7:]), api_version, (live, test), created_at)
+def organisation_of(*row: Any) -> Organisation:
+    """Return an organisation from its columns followed by its plan's."""
+    id_, name, kind, api_version, live, test, created_at, *plan = row
+    return Organisation(id_, name, kind, plan_of(*plan), api_version, (live, test), created_at)
 
 
-def _invitation(row: tuple[Any, ...]) -> Invitation:
-    id_, org, email, role, invited_by, digest, *times = row
-    return Invitation(id_, org, email, role, invited_by, bytes(digest), *times)
+def _proof(*row: Any) -> tuple[ApiKey, Principal]:
+    key = _KEYS.row_of(*row)
+    principal = Principal(
+        tenant=key.tenant,
+        actor=Actor("api_key", key.id),
+        via="api",
+        role=key.role,
+        scopes=effective_scopes(key.scopes, key.role),
+        organisation=organisation_of(*row[15:]),
+    )
+    return key, principal
 
 
-class PostgresOrgStore:
+class PostgresOrgStore(TenantStore):
     """The tenant's own organisation."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _sql = SQL
 
     async def own(self) -> Organisation:
-        row = await self._session.one(SQL["own"], id=self._session.tenant.org)
-        assert row is not None, "a tenant without an organisation"
-        return organisation_of(row)
+        own = await self._first(organisation_of, "own", id=self._session.tenant.org)
+        assert own is not None, "a tenant without an organisation"
+        return own
 
     async def change(self, name: str, api_version: str | None) -> None:
-        async with self._session.owning():
-            await self._session.run(SQL["change"], name=name, api_version=api_version)
+        await self._write("change", name=name, api_version=api_version)
 
     async def add_member(self, member: Member) -> None:
-        async with self._session.owning():
-            await self._session.run(
-                SQL["add_member"],
-                user=member.user,
-                email=member.email,
-                email_key=address_key(member.email),
-                role=member.role,
-                created_at=member.created_at,
-            )
+        await self._write("add_member", email_key=address_key(member.email), **values_of(member))
 
     async def member(self, email: str) -> Member | None:
-        row = await self._session.one(SQL["member"], email_key=address_key(email))
-        return Member(*row) if row else None
+        return await self._first(Member, "member", email_key=address_key(email))
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
-        statement = rendered(SQL["members"], page_names(page_request), page_request.limit + 1)
-        rows = await self._session.all(statement, **page_params(page_request))
-        return page_of([Member(*row) for row in rows], page_request, lambda member: member.user)
+        return await self._page(Member, "members", page_request, _user_of)
 
     async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
         async with self._session.owning():
-            rows = await self._session.all(SQL["hold_members"], users=list(users))
-        return {row[0]: Member(*row) for row in rows}
+            return {row[0]: Member(*row) for row in await self._rows("hold_members", users=list(users))}
 
     async def change_role(self, user: str, role: str) -> None:
-        async with self._session.owning():
-            await self._session.run(SQL["change_role"], user=user, role=role)
+        await self._write("change_role", user=user, role=role)
 
     async def remove_member(self, user: str) -> None:
-        async with self._session.owning():
-            await self._session.run(SQL["remove_member"], user=user)
+        await self._write("remove_member", user=user)
 
     async def invite(self, invitation: Invitation) -> None:
-        async with self._session.owning():
-            await self._session.run(
-                SQL["invite"],
-                id=invitation.id,
-                email=invitation.email,
-                email_key=invitation.email_key,
-                role=invitation.role,
-                invited_by=invitation.invited_by,
-                digest=invitation.digest,
-                created_at=invitation.created_at,
-                expires_at=invitation.expires_at,
-            )
+        await self._write("invite", email_key=invitation.email_key, **values_of(invitation))
 
     async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
-        statement = rendered(SQL["invitations"], page_names(page_request), page_request.limit + 1)
-        rows = await self._session.all(statement, now=now, **page_params(page_request))
-        return page_of([_invitation(row) for row in rows], page_request, lambda one: one.id)
+        return await self._page(Invitation, "invitations", page_request, now=now)
 
     async def invitation(self, id: str) -> Invitation | None:
         async with self._session.owning():
-            row = await self._session.one(SQL["invitation"], id=id)
-        return _invitation(row) if row else None
+            return await self._first(Invitation, "invitation", id=id)
 
     async def settle_invitation(
         self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
     ) -> None:
-        async with self._session.owning():
-            await self._session.run(SQL["settle_invitation"], id=id, accepted_at=accepted_at, revoked_at=revoked_at)
+        await self._write("settle_invitation", id=id, accepted_at=accepted_at, revoked_at=revoked_at)
 
     async def plans(self) -> Sequence[Plan]:
-        return [plan_of(row) for row in await self._session.all(SQL["plans"])]
+        return await self._every(plan_of, "plans")
 
 
-class PostgresMemberships:
+class PostgresKeyStore(TenantStore):
+    """The organisation's API keys."""
+
+    _sql = SQL
+
+    async def add(self, key: ApiKey) -> None:
+        await self._write("add_key", **_KEYS.values(key))
+
+    async def revoke(self, id: str) -> bool:
+        return await self._write("revoke_key", id=id) == 1
+
+    async def get(self, id: str) -> ApiKey | None:
+        return await self._first(_KEYS.row_of, "key", id=id)
+
+    async def page(self, page_request: PageRequest, *, ended: bool = False) -> Page[ApiKey]:
+        return await self._page(_KEYS.row_of, "list_keys", page_request, id_of, {"ended" if ended else "open"})
+
+    async def used(self, ids: Collection[str]) -> Mapping[str, datetime]:
+        return dict(await self._rows("key_uses", ids=list(ids)))
+
+    async def revoke_of(self, member: str) -> Sequence[str]:
+        async with self._session.owning():
+            rows = await self._rows("revoke_keys_of", member=member)
+        return sorted(id_ for (id_,) in rows)
+
+
+class PostgresSsoStore(TenantStore):
+    """SsoStore."""
+
+    _sql = SQL
+
+    async def connection(self) -> Connection | None:
+        return await self._first(Connection, "connection")
+
+    async def save(self, connection: Connection) -> None:
+        await self._write("save_connection", **values_of(connection))
+
+    async def remove(self) -> None:
+        await self._write("remove_connection")
+        await self._write("remove_subjects")
+
+    async def domains(self) -> Sequence[Domain]:
+        return await self._every(Domain, "domains")
+
+    async def put_domain(self, domain: Domain) -> None:
+        await self._write("put_domain", **values_of(domain))
+
+    async def remove_domain(self, domain: str) -> bool:
+        return await self._write("remove_domain", domain=domain) == 1
+
+    async def subject(self, issuer: str, subject: str) -> Subject | None:
+        return await self._first(Subject, "subject", issuer=issuer, subject=subject)
+
+    async def subject_of(self, issuer: str, user: str) -> Subject | None:
+        return await self._first(Subject, "subject_of", issuer=issuer, user=user)
+
+    async def bind(self, subject: Subject) -> None:
+        await self._write("unbind", **values_of(subject))
+        await self._write("bind", **values_of(subject))
+
+    async def member(self, user: str) -> Member | None:
+        return await self._first(Member, "member_of_user", user=user)
+
+    async def members_of(self, domains: Collection[str]) -> Sequence[Member]:
+        return await self._every(Member, "members_of", domains=list(domains))
+
+
+class PostgresMemberships(ReplicatedStore):
     """Across tenants: a person belongs to many."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        statement = rendered(SQL["of_user"], page_names(page_request), page_request.limit + 1)
-        async with self._pool.reference() as link:
-            cursor = await link.cursor.execute(statement, {"user": user, **page_params(page_request)})
-            rows = await cursor.fetchall()
-        return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
+        return await self._page(organisation_of, "of_user", page_request, user=user)
 
     async def invited(self, digest: bytes) -> Invited | None:
-        async with self._pool.reference() as link:
-            row = await (await link.cursor.execute(SQL["invited"], {"digest": digest})).fetchone()
-        return Invited(_invitation(row[:10]), organisation_of(row[10:])) if row else None
+        return await self._first(
+            lambda *row: Invited(Invitation(*row[:10]), organisation_of(*row[10:])), "invited", digest=digest
+        )
 
     async def forget_invitations(self, before: datetime) -> int:
-        async with self._pool.system() as link, link.connection.transaction(), link.owning():
-            return (await link.cursor.execute(SQL["forget_invitations"], {"before": before})).rowcount
+        async with self._owning() as link:
+            return await link.run(SQL["forget_invitations"], {"before": before})
 
 
-class PostgresOrgRegistry:
+class PostgresCredentials(ReplicatedStore):
+    """Across tenants: what a presented credential proves."""
+
+    _sql = SQL
+
+    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
+        return (await self.keys([digest])).get(digest)
+
+    async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
+        proofs = [_proof(*row) for row in await self._rows("keys", digests=list(digests)) if not row[14]]
+        return {proof[0].digest: proof for proof in proofs}
+
+    async def pin_version(self, org: str, version: str) -> str:
+        """While a node is out of reach nothing that lies on all of them can be changed: a later request pins it."""
+        try:
+            async with self._owning() as link:
+                rows = await link.rows(SQL["pin"], {"org": org, "version": version})
+        except Unavailable:
+            return version
+        return str(rows[0][0]) if rows else version
+
+
+class PostgresSsoDirectory(ReplicatedStore):
+    """SsoDirectory."""
+
+    _sql = SQL
+
+    async def of_domain(self, domain: str) -> Connection | None:
+        return await self._first(Connection, "of_domain", domain=domain)
+
+    async def due(self, before: datetime, limit: int) -> Sequence[Domain]:
+        return await self._every(Domain, "due_domains", before=before, limit=limit)
+
+
+class PostgresOrgRegistry(ReplicatedStore):
     """Across tenants: for operators."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def create(self, organisation: Organisation) -> None:
-        values = {
-            "id": organisation.id,
-            "name": organisation.name,
-            "kind": organisation.kind,
-            "plan": organisation.plan.code,
-            "api_version": organisation.api_version,
-            "live": organisation.catalogues[0],
-            "test": organisation.catalogues[1],
-            "created_at": organisation.created_at,
-        }
+        live, test = organisation.catalogues
+        values = values_of(organisation) | {"plan": organisation.plan.code, "live": live, "test": test}
         async with self._pool.owner() as link:  # processes may not make organisations, nor choose their plans
-            await link.cursor.execute(SQL["add"], values)
+            await link.run(SQL["add"], values)
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        async with self._pool.reference() as link:
-            cursor = await link.cursor.execute(SQL["own"], {"id": id_or_name})
-            row = await cursor.fetchone()
-        if row is not None:
-            return organisation_of(row)
+        if (own := await self._first(organisation_of, "own", id=id_or_name)) is not None:
+            return own
         named = await self.named(id_or_name) if id_or_name else ()
         return named[0] if len(named) == 1 else None
 
     async def named(self, name: str) -> Sequence[Organisation]:
-        async with self._pool.reference() as link:
-            cursor = await link.cursor.execute(SQL["named"], {"name": name})
-            return [organisation_of(row) for row in await cursor.fetchall()]
+        return await self._every(organisation_of, "named", name=name)
 
     async def change_plan(self, id: str, plan: Plan) -> None:
         async with self._pool.owner() as link:
-            await link.cursor.execute(SQL["change_plan"], {"id": id, "plan": plan.code})
+            await link.run(SQL["change_plan"], {"id": id, "plan": plan.code})
 
     async def plan(self, code: str) -> Plan | None:
-        async with self._pool.reference() as link:
-            cursor = await link.cursor.execute(SQL["plan"], {"code": code})
-            row = await cursor.fetchone()
-            return plan_of(row) if row else None
+        return await self._first(plan_of, "plan", code=code)

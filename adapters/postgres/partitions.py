@@ -4,7 +4,6 @@ A session that reads a table for long (a dump, a report) holds locks that creati
 queue behind whoever waits. So each attempt gives up soon, and a later one does the rest.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
-from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed
+from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value, is_distributed, repeat, retry
 from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
@@ -122,27 +121,14 @@ async def _each(connection: Connection, steps: Mapping[str, Callable[[], Awaitab
     """Run the steps of one table, by their partition. When one is blocked, the others would be, too."""
     for name, step in steps.items():
         try:
-            if not await _in_time(name, step):
-                return
+            await retry(step, TRIES, PAUSE, _BUSY)
+        except _BUSY as error:
+            LOG.warning("%s is in use, and left for the next time: %s", name, error.diag.message_primary)
+            return
         except Exception:
             if connection.closed:
                 raise
             LOG.exception("%s could not be made or dropped", name)
-
-
-async def _in_time(name: str, step: Callable[[], Awaitable[None]]) -> bool:
-    """Run one step, and repeat it while other sessions block it; return whether it was done."""
-    for left in reversed(range(TRIES)):
-        try:
-            await step()
-        except _BUSY as error:
-            if left:
-                await asyncio.sleep(PAUSE)
-            else:
-                LOG.warning("%s is in use, and left for the next time: %s", name, error.diag.message_primary)
-        else:
-            return True
-    return False
 
 
 @asynccontextmanager
@@ -159,10 +145,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
     name, days = partition_name(table, day), PARTITIONED[table]
     if day in await days_of(connection, table):
         return
-    strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
-        default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
-    )
-    if await fetch_value(connection, strays) > MOST_MOVED:
+    if await _count(connection, default_of(table), days.within(day), MOST_MOVED + 1) > MOST_MOVED:
         LOG.warning("%s: the default partition has too many rows of that day, which stays there", name)
         return
     async with _alone(connection):
@@ -252,20 +235,22 @@ async def _raise_low_watermarks(
 async def _first_with_events(connection: Connection, day: date) -> sql.Identifier | None:
     """Return the partition of that day, or of the next that has any events; None without one."""
     for later, name in (await days_of(connection, "events")).items():
-        if later >= day:
-            found = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
-            if await fetch_value(connection, found):
-                return sql.Identifier(name)
+        if later >= day and await _count(connection, sql.Identifier(name), sql.SQL("true"), 1):
+            return sql.Identifier(name)
     return None
+
+
+async def _count(connection: Connection, partition: sql.Identifier, rows: sql.Composable, most: int) -> int:
+    """Count rows of a partition, up to so many."""
+    counting = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS found")
+    found: int = await fetch_value(connection, counting.format(partition, rows, sql.Literal(most)))
+    return found
 
 
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete rows of earlier days from the default partition; of events only those below the log's beginning."""
     aged = PARTITIONED[table].before(before)
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
-        default_of(table), aged
-    )
-    if not await fetch_value(connection, any_aged):
+    if not await _count(connection, default_of(table), aged, 1):
         return
     if table == "events":
         await _raise_low_watermarks(connection, default_of(table), aged, before)
@@ -275,8 +260,7 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
         batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
             default_of(table), aged
         )
-    while await fetch_value(connection, batch) == BATCH:
-        pass
+    await repeat(connection, batch, BATCH)
 
 
 def deletion(table: sql.Identifier, rows: sql.Composed) -> sql.Composed:

@@ -1,15 +1,16 @@
-"""People, their sessions and their links in PostgreSQL: they lie in one place, with the coordinator."""
+"""People with their sessions, links, factors and mail in PostgreSQL: at the coordinator. What is used once is used by one update."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.coordinator_store import CoordinatorStore, Row
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import CoordinatorStore, statements, values_of
 from domain.access.model import ROLES, Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
+from domain.outbox.model import OutgoingMessage
+from domain.people.factors import Authenticator, Passkey
 from domain.people.model import (
     Method,
     OneTimeLink,
@@ -26,58 +27,53 @@ from domain.sso.model import is_barred
 SQL = statements("people")
 
 
-class _People(CoordinatorStore):
-    """With these statements."""
+class PostgresPeople(CoordinatorStore):
+    """People."""
 
     _sql = SQL
 
-
-class PostgresPeople(_People):
-    """People."""
-
     async def get(self, id: str) -> User | None:
-        rows = await self._rows("user", id=id)
-        return User(*rows[0]) if rows else None
+        return await self._first(User, "user", id=id)
 
     async def several(self, ids: Collection[str]) -> Mapping[str, User]:
         return {row[0]: User(*row) for row in await self._rows("several", ids=list(ids))}
 
     async def by_email(self, email: str) -> User | None:
-        rows = await self._rows("by_email", email_key=email_key(email))
-        return User(*rows[0]) if rows else None
+        return await self._first(User, "by_email", email_key=email_key(email))
 
     async def add(self, user: User) -> User:
-        values = {field.name: getattr(user, field.name) for field in fields(user)}
-        if await self._run("add_user", **values, email_key=user.email_key):
+        if await self._run("add_user", **values_of(user), email_key=user.email_key):
             return user
         return await self.by_email(user.email) or user
 
     async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
-        values = {field.name: getattr(user, field.name) for field in fields(user)}
-        return await self._run("set_up_user", **values, email_key=user.email_key, password=encoded, now=now) == 1
+        values = {"email_key": user.email_key, "password": encoded, "now": now}
+        return await self._run("set_up_user", **values_of(user), **values) == 1
 
     async def change(self, user: User) -> None:
-        await self._run("change_user", id=user.id, name=user.name, verified_at=user.verified_at)
+        await self._run("change_user", **values_of(user))
 
     async def password(self, user: str) -> str | None:
-        rows = await self._rows("password", id=user)
-        return rows[0][0] if rows else None
+        encoded: str | None = await self._value("password", id=user)
+        return encoded
 
     async def set_password(self, user: str, encoded: str, now: datetime) -> None:
         await self._run("set_password", id=user, password=encoded, now=now)
 
     async def note(self, event: SecurityEvent) -> None:
-        await self._run("note", **{field.name: getattr(event, field.name) for field in fields(event)})
+        await self._run("note", **values_of(event))
 
     async def events(self, user: str, limit: int) -> Sequence[SecurityEvent]:
-        return [SecurityEvent(*row) for row in await self._rows("events", user=user, limit=limit)]
+        return await self._every(SecurityEvent, "events", user=user, limit=limit)
 
     async def forget_events(self, before: datetime) -> int:
         return await self._run("forget_events", before=before)
 
 
-class PostgresSessions(_People):
+class PostgresSessions(CoordinatorStore):
     """Sessions."""
+
+    _sql = SQL
 
     async def add(self, session: Session) -> None:
         await self._run("add_session", **_values(session))
@@ -87,7 +83,7 @@ class PostgresSessions(_People):
         return found[0] if found else None
 
     async def of_user(self, user: str) -> Sequence[Session]:
-        return [_session(row) for row in await self._rows("sessions_of", user=user)]
+        return await self._every(_session, "sessions_of", user=user)
 
     async def save(self, session: Session) -> None:
         await self._run("save_session", **_values(session))
@@ -109,17 +105,17 @@ class PostgresSessions(_People):
         return await self._run("forget_sessions", before=before) + await self._run("forget_links", before=before)
 
     async def _found(self, digests: Collection[bytes]) -> list[SignedIn]:
-        return [
-            _signed_in(row) for row in await self._rows("found", digests=list(digests), token=str(SessionKind.TOKEN))
-        ]
+        return await self._every(_signed_in, "found", digests=list(digests), token=SessionKind.TOKEN)
 
 
-class PostgresOneTimeLinks(_People):
+class PostgresOneTimeLinks(CoordinatorStore):
     """OneTimeLinks."""
 
+    _sql = SQL
+
     async def add(self, link: OneTimeLink) -> None:
-        values = {field.name: getattr(link, field.name) for field in fields(link)}
-        async with self._pool.system() as system, system.connection.transaction():
+        values = values_of(link)
+        async with self._transaction() as system:
             await system.cursor.execute(SQL["supersede_links"], values)
             await system.cursor.execute(SQL["add_link"], values)
 
@@ -127,36 +123,138 @@ class PostgresOneTimeLinks(_People):
         await self._run("withdraw_links", user=user)
 
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        return await self._link("link", digest=digest, purpose=purpose, now=now)
+        return await self._first(_link, "link", digest=digest, purpose=purpose, now=now)
 
     async def use(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        return await self._link("use_link", digest=digest, purpose=purpose, now=now)
-
-    async def _link(self, statement: str, **values: Any) -> OneTimeLink | None:
-        row = await self._one(statement, **values)
-        if row is None:
-            return None
-        digest, purpose, *rest = row
-        return OneTimeLink(bytes(digest), Purpose(purpose), *rest)
+        return await self._first(_link, "use_link", digest=digest, purpose=purpose, now=now)
 
 
-def _values(session: Session) -> dict[str, Any]:
-    values = {field.name: getattr(session, field.name) for field in fields(session)}
-    return values | {"methods": [str(method) for method in session.methods], "kind": str(session.kind)}
+class PostgresFactors(CoordinatorStore):
+    """Factors."""
+
+    _sql = SQL
+
+    async def authenticator(self, user: str) -> Authenticator | None:
+        return await self._first(Authenticator, "authenticator", user=user)
+
+    async def enrol(self, authenticator: Authenticator) -> Authenticator:
+        await self._run("enrol", **values_of(authenticator))
+        return await self.authenticator(authenticator.user) or authenticator
+
+    async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
+        async with self._transaction() as link:
+            values = values_of(authenticator) | {"step": step, "now": now}
+            if await link.run(SQL["confirm"], values) != 1:
+                return False
+            await _replace_codes(link, authenticator.user, digests)
+        return True
+
+    async def take_step(self, user: str, step: int) -> bool:
+        return await self._run("take_step", user=user, step=step) == 1
+
+    async def disenrol(self, user: str) -> bool:
+        async with self._transaction() as link:
+            ended = await link.run(SQL["disenrol"], {"user": user}) == 1
+            await link.run(SQL["drop_codes"], {"user": user})
+        return ended
+
+    async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
+        async with self._transaction() as link:
+            if await link.run(SQL["hold"], {"user": user}) != 1:
+                return False
+            await _replace_codes(link, user, digests)
+        return True
+
+    async def use_code(self, user: str, digest: bytes, now: datetime) -> bool:
+        return await self._run("use_code", user=user, digest=digest, now=now) == 1
+
+    async def codes_left(self, user: str) -> int:
+        return int(await self._value("codes_left", user=user))
 
 
-def _session(row: Row) -> Session:
+async def _replace_codes(link: PooledConnection, user: str, digests: Sequence[bytes]) -> None:
+    await link.run(SQL["drop_codes"], {"user": user})
+    await link.run(SQL["add_codes"], {"user": user, "digests": list(digests)})
+
+
+class PostgresPasskeys(CoordinatorStore):
+    """Passkeys."""
+
+    _sql = SQL
+
+    async def add(self, passkey: Passkey) -> bool:
+        return await self._run("add_passkey", **values_of(passkey)) == 1
+
+    async def of_user(self, user: str) -> Sequence[Passkey]:
+        return await self._every(Passkey, "passkeys_of", user=user)
+
+    async def find(self, credential: bytes) -> Passkey | None:
+        return await self._first(Passkey, "passkey", credential=credential)
+
+    async def used(self, passkey: Passkey, sign_count: int, now: datetime) -> bool:
+        return await self._run("passkey_used", id=passkey.id, sign_count=sign_count, now=now) == 1
+
+    async def rename(self, user: str, id: str, name: str) -> bool:
+        return await self._run("rename_passkey", user=user, id=id, name=name) == 1
+
+    async def remove(self, user: str, id: str) -> bool:
+        return await self._run("remove_passkey", user=user, id=id) == 1
+
+    async def challenge(self, digest: bytes, user: str | None, expires_at: datetime) -> None:
+        await self._run("add_challenge", digest=digest, user=user, expires_at=expires_at)
+
+    async def take_challenge(self, digest: bytes, user: str | None, now: datetime) -> bool:
+        return await self._run("take_challenge", digest=digest, user=user, now=now) == 1
+
+    async def forget_challenges(self, before: datetime) -> int:
+        return await self._run("forget_challenges", before=before)
+
+
+class PostgresOutbox(CoordinatorStore):
+    """Outbox. Rows are claimed by an update, so that a second scheduler finds none of them."""
+
+    _sql = SQL
+
+    async def add(self, message: OutgoingMessage) -> None:
+        await self._run("add_mail", **values_of(message))
+
+    async def latest(self, limit: int) -> Sequence[OutgoingMessage]:
+        return await self._every(OutgoingMessage, "latest_mail", limit=limit)
+
+    async def claim(
+        self, now: datetime, until: datetime, not_before: datetime, limit: int
+    ) -> Sequence[OutgoingMessage]:
+        values = {"now": now, "until": until, "not_before": not_before, "limit": limit}
+        return await self._every(OutgoingMessage, "claim_mail", **values)
+
+    async def sent(self, id: str, now: datetime) -> None:
+        await self._run("mail_sent", id=id, now=now)
+
+    async def failed(self, id: str, failure: str, next_at: datetime | None) -> None:
+        await self._run("mail_failed", id=id, failure=failure, next_at=next_at)
+
+    async def forget(self, before: datetime) -> int:
+        return await self._run("forget_mail", before=before)
+
+
+def _link(digest: bytes, purpose: str, *rest: Any) -> OneTimeLink:
+    return OneTimeLink(digest, Purpose(purpose), *rest)
+
+
+def _values(session: Session) -> dict[str, object]:
+    return values_of(session) | {"methods": list(session.methods)}
+
+
+def _session(*row: Any) -> Session:
     id_, user, org, livemode, digest, kind, methods, *rest = row
-    return Session(
-        id_, user, org, livemode, bytes(digest), SessionKind(kind), tuple(Method(one) for one in methods), *rest
-    )
+    return Session(id_, user, org, livemode, digest, SessionKind(kind), tuple(map(Method, methods)), *rest)
 
 
-def _signed_in(row: Row) -> SignedIn:
-    session, user, role, obliged = _session(row[:14]), User(*row[14:19]), row[19], row[20]
+def _signed_in(*row: Any) -> SignedIn:
+    session, user, role, obliged = _session(*row[:14]), User(*row[14:19]), row[19], row[20]
     if role is None or (obliged and is_barred(role, session.methods)):
         return SignedIn(session, user, None)
     return SignedIn(session, user, Principal(
         tenant=Tenant(row[21], session.livemode), actor=Actor("user", user.id), via="console", role=role, scopes=ROLES[role],
-        organisation=organisation_of(row[21:]), person=True, session=True, mode_fixed=False,
+        organisation=organisation_of(*row[21:]), person=True, session=True, mode_fixed=False,
     ))  # fmt: skip

@@ -1,95 +1,81 @@
-"""What was measured of the service's own health, one row a component and day, and its incidents."""
+"""Health measurements, incidents, running processes and the workload, across tenants; the server bounds the time of what reads most."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import date, datetime
 from typing import Any, Final
 
-from psycopg.types.json import Jsonb
+from psycopg.errors import QueryCanceled
 
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import CoordinatorStore, statements
+from adapters.postgres.table import Record
+from domain.kernel.errors import Unavailable
+from domain.kernel.ids import encode, uuid7
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import plain
-from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
+from domain.kernel.tenancy import Tenant
+from domain.platform import workload
+from domain.platform.incidents import Incident
 from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
-from domain.platform.model import ComponentState, OperatingFigures
+from domain.platform.model import OperatingFigures
 from domain.platform.ports import Check, DayCount
-from domain.sources.model import RUNNABLE, STALE_INTERVALS
+from domain.platform.workload import SourceLoad, TenantLoad
+from domain.sources.model import RUNNABLE, STALE_INTERVALS, SourceStatus
 
 SQL = statements("platform")
 COUNTED: Final = 50_000
 """Most waiting deliveries that are counted on a node."""
+_BOUNDED: Final = "SET LOCAL statement_timeout = '3s'"
+TROUBLED: Final = (SourceStatus.DEGRADED, SourceStatus.BLOCKED)
+_CHECKS: Final = Record(Check)
+_INCIDENTS: Final = Record(Incident)
 
 
-class PostgresPlatformChecks:
+class PostgresPlatformChecks(CoordinatorStore):
     """Across tenants; the scheduler writes, everybody reads."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def record(self, checks: Sequence[Check]) -> None:
-        async with self._pool.system() as link, link.connection.transaction():
+        async with self._transaction() as link:
             for check in checks:
-                values = {
-                    "component": check.component,
-                    "day": check.at.date(),
-                    "passed": int(check.passed),
-                    "failed": int(not check.passed),
-                    "state": check.state,
-                    "at": check.at,
-                }
-                await link.cursor.execute(SQL["record"], values)
+                passed = {"passed": int(check.passed), "failed": int(not check.passed)}
+                values = {**_CHECKS.values(check), "day": check.at.date(), **passed}
+                await link.run(SQL["record"], values)
 
     async def latest(self) -> Sequence[Check]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["latest"])
-            rows = await cursor.fetchall()
-        return [Check(component, at, ComponentState(state)) for component, at, state in rows]
+        return await self._every(_CHECKS.row_of, "latest")
 
     async def days(self, since: date) -> Sequence[DayCount]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["days"], {"since": since})
-            return [DayCount(*row) for row in await cursor.fetchall()]
+        return await self._every(DayCount, "days", since=since)
 
     async def forget(self, before: datetime) -> int:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["forget"], {"day": before.date()})
-            return int(cursor.rowcount)
+        return await self._run("forget", day=before.date())
 
 
-class PostgresInstances:
+class PostgresInstances(CoordinatorStore):
     """Instances."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def beat(self, instance: Instance) -> None:
-        async with self._pool.system() as link:
-            await link.cursor.execute(SQL["beat"], plain(instance))
+        await self._run("beat", **plain(instance))
 
     async def leave(self, instance: str) -> None:
-        async with self._pool.system() as link:
-            await link.cursor.execute(SQL["leave"], {"instance": instance})
+        await self._run("leave", instance=instance)
 
     async def list_alive(self) -> Sequence[Instance]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["alive"], {"alive": HEARTBEAT_TIMEOUT})
-            return [Instance(*row) for row in await cursor.fetchall()]
+        return await self._every(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
 
 
-class PostgresOperatingFigures:
+class PostgresOperatingFigures(CoordinatorStore):
     """OperatingFiguresReader; the figures of all nodes are added up. A node that does not answer in time is left out."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def read(self) -> OperatingFigures:
-        async with self._pool.system() as link:
-            row = await (await link.cursor.execute(SQL["figures"])).fetchone()
-        assert row is not None
-        mails, oldest_mail, backup_age = row
+        [(mails, oldest_mail, backup_age)] = await self._rows("figures")
         rows = await self._pool.scatter_best_effort(_figures)
         scheduled, stale, succeeded, disabled, waiting, oldest, cost = zip(*rows, strict=True)
         return OperatingFigures(
@@ -106,51 +92,86 @@ class PostgresOperatingFigures:
         )
 
 
-async def _figures(link: PooledConnection) -> tuple[Any, ...]:
-    values = {"runnable": sorted(RUNNABLE), "stale": STALE_INTERVALS, "counted": COUNTED}
+async def _bounded(link: PooledConnection, statement: str, **values: Any) -> list[Fetched]:
+    """Return the rows of a statement about the tenants on a node, which may take three seconds."""
     async with link.connection.transaction():
-        await link.cursor.execute("SET LOCAL statement_timeout = '3s'")
-        row = await (await link.cursor.execute(link.here(SQL["figures_of_tenants"]), values)).fetchone()
-    assert row is not None
+        await link.run(_BOUNDED)
+        return await link.rows(link.here(SQL[statement]), values)
+
+
+async def _figures(link: PooledConnection) -> Fetched:
+    values = {"runnable": sorted(RUNNABLE), "stale": STALE_INTERVALS, "counted": COUNTED}
+    [row] = await _bounded(link, "figures_of_tenants", **values)
     return row
 
 
-class PostgresIncidents:
+class PostgresIncidents(CoordinatorStore):
     """Incidents."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def open(self) -> Sequence[Incident]:
-        return [_incident(row) for row in await self._rows("open_incidents")]
+        return await self._every(_INCIDENTS.row_of, "open_incidents")
 
     async def get(self, id: str) -> Incident | None:
-        rows = await self._rows("incident", id=id)
-        return _incident(rows[0]) if rows else None
+        return await self._first(_INCIDENTS.row_of, "incident", id=id)
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
-        values = {field.name: getattr(incident, field.name) for field in fields(incident)}
-        values["updates"] = Jsonb(plain(incident.updates))
-        values["known"] = len(before.updates) if before else 0
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["save_incident"], values)
-            return cursor.rowcount == 1
+        known = len(before.updates) if before else 0
+        return await self._run("save_incident", **_INCIDENTS.values(incident), known=known) == 1
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:
-        rows = await self._rows("incidents", before=page_request.key or "~", limit=page_request.limit + 1)
-        found = [_incident(row) for row in rows]
-        items, has_more = tuple(found[: page_request.limit]), len(found) > page_request.limit
-        return Page(items, has_more, items[-1].id if has_more else None)
-
-    async def _rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[statement], values)
-            return await cursor.fetchall()
+        return await self._page(_INCIDENTS.row_of, "incidents", page_request)
 
 
-def _incident(row: tuple[Any, ...]) -> Incident:
-    id_, component, state, title, opened_by, updates, *moments = row
-    told = [
-        IncidentUpdate(datetime.fromisoformat(one["at"]), ComponentState(one["state"]), one["text"]) for one in updates
-    ]
-    return Incident(id_, component, ComponentState(state), title, OpenedBy(opened_by), tuple(told), *moments)
+class PostgresWorkload(CoordinatorStore):
+    """Workload."""
+
+    _sql = SQL
+
+    async def tenants(self, now: datetime) -> Sequence[TenantLoad]:
+        since = now - workload.WINDOW
+        milliseconds = int(since.timestamp() * 1000)
+        rows = await self._read(
+            "tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.COUNTED,
+            looked=workload.LOOKED_AT, id=f"dlv_{encode(uuid7(milliseconds, 0))}",
+        )  # fmt: skip
+        first = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.TENANTS]
+        async with self._pool.any_node() as link:
+            names = {
+                id_: (name, plan)
+                for id_, name, plan in await link.rows(SQL["names"], {"orgs": sorted({row[0] for row in first})})
+            }
+        return [
+            TenantLoad(org, livemode, *names[org], int(records), int(stored), requests, deliveries)
+            for org, livemode, records, stored, requests, deliveries in first
+            if org in names
+        ]
+
+    async def slowest(self) -> Sequence[SourceLoad]:
+        loads = await self._sources("slowest", looked=workload.LOOKED_SOURCES)
+        return sorted(loads, key=lambda one: one.seconds or 0.0, reverse=True)[: workload.SOURCES]
+
+    async def troubled(self) -> Sequence[SourceLoad]:
+        loads = await self._sources("troubled", statuses=list(TROUBLED))
+        return sorted(loads, key=lambda one: one.failures, reverse=True)[: workload.SOURCES]
+
+    async def tenant_of_source(self, id: str) -> Tenant | None:
+        rows = await self._read("tenant_of_source", id=id)
+        return Tenant(*rows[0]) if rows else None
+
+    async def _sources(self, statement: str, **values: Any) -> list[SourceLoad]:
+        return [SourceLoad(*row) for row in await self._read(statement, limit=workload.SOURCES, **values)]
+
+    async def _read(self, statement: str, /, **values: Any) -> list[Fetched]:
+        async def read(link: PooledConnection) -> list[Fetched]:
+            try:
+                return await _bounded(link, statement, **values)
+            except QueryCanceled:  # of a node that is within reach
+                raise TimeoutError from None
+
+        try:
+            found = await self._pool.scatter_best_effort(read)
+        except TimeoutError:
+            raise Unavailable("It took longer than three seconds to find out.") from None
+        return [row for rows in found for row in rows]

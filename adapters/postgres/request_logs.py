@@ -9,12 +9,21 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.postgres.listing import EVER, LOOKED, page_names, page_of, page_params
+from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import rendered, statements
+from adapters.postgres.stores import (
+    EVER,
+    LOOKED,
+    TenantStore,
+    page_names,
+    page_of,
+    page_params,
+    rendered,
+    statements,
+    tenant_values,
+)
 from domain.kernel.clock import now
-from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog, RequestLogFilter
@@ -22,26 +31,20 @@ from domain.request_logs.model import RequestLog, RequestLogFilter
 SQL = statements("request_logs", looked=str(LOOKED))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """What PostgreSQL holds in no text: NUL, and what is no character."""
+_FROM_OUTSIDE: Final = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
 _ENCODE = msgspec.json.Encoder().encode
 
 
-def _log(row: Fetched, tenant: Tenant) -> RequestLog:
-    id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
-    return RequestLog(id_, tenant, method, path, route, query, status, error_code, duration_ms, Actor(**actor), *rest)
-
-
-class PostgresRequestLogStore:
+class PostgresRequestLogStore(TenantStore):
     """The tenant's request logs. An item's key is its position: time-ordered and unique.
 
     A day is a partition, so a page looks at the days next to it first, and at further ones only while it is not full.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _sql = SQL
 
     async def get(self, id: str) -> RequestLog | None:
-        row = await self._session.one(SQL["by_id"], id=id)
-        return _log(row, self._session.tenant) if row else None
+        return await self._first(self._log, "by_id", id=id)
 
     async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
         names, values = _asked(page_request, wanted)
@@ -61,8 +64,12 @@ class PostgresRequestLogStore:
                 end = last if page_request.backwards else first
                 break
         page = page_of(rows, page_request, _place, end)
-        tenant = self._session.tenant
-        return Page(tuple(_log(row, tenant) for row in page.items), page.has_more, page.next_key)
+        return Page(tuple(self._log(*row) for row in page.items), page.has_more, page.next_key)
+
+    def _log(self, *row: Any) -> RequestLog:
+        id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
+        logged = (method, path, route, query, status, error_code, duration_ms, Actor(**actor))
+        return RequestLog(id_, self._session.tenant, *logged, *rest)
 
 
 def _place(row: Fetched) -> str:
@@ -128,26 +135,10 @@ def _text(given: str | None) -> str | None:
 
 
 def _json(log: RequestLog, process: str) -> dict[str, Any]:
-    return {
-        "org": log.tenant.org,
-        "livemode": log.tenant.livemode,
-        "position": _position(log, process),
-        "id": log.id,
-        "method": _text(log.method),
-        "path": _text(log.path),
-        "route": log.route,
-        "query": _text(log.query),
-        "status": log.status,
-        "error_code": log.error_code,
-        "duration_ms": log.duration_ms,
-        "actor": {"kind": log.actor.kind, "id": log.actor.id, "on_behalf_of": log.actor.on_behalf_of},
-        "via": log.via,
-        "api_version": log.api_version,
-        "idempotency_key": _text(log.idempotency_key),
-        "ip": _text(log.ip),
-        "user_agent": _text(log.user_agent),
-        "created_at": log.created_at,
-    }
+    outside = {name: _text(getattr(log, name)) for name in _FROM_OUTSIDE}
+    values = log._asdict() | outside | tenant_values(log.tenant) | {"position": _position(log, process)}
+    del values["tenant"]
+    return values
 
 
 _USED_EVERY: Final = timedelta(minutes=1)
@@ -169,37 +160,25 @@ class PostgresRequestLogSink:
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         homes = await self._pool.homes({log.tenant for log in logs})
-        missed: list[RequestLog] = []
-        for node, tenants in homes.items():
-            own = set(tenants)
-            theirs = [log for log in logs if log.tenant in own]
-            body = _ENCODE([_json(log, self._process) for log in theirs]).decode()
-            try:
-                async with self._pool.at(node) as link:
-                    if uses := self._uses(theirs):  # ahead of the rows, which a second attempt would write twice
-                        noted = [_use(log) for log in uses.values()]
-                        await link.cursor.execute(SQL["note_uses"], {"uses": _ENCODE(noted).decode()})
-                        self._noted |= {key: log.created_at for key, log in uses.items()}
-                    await link.cursor.execute(SQL["write"], {"logs": body})
-            except Unavailable:
-                missed += theirs
-                if len(missed) == len(logs):
-                    raise
-        return missed
 
-    def _uses(self, logs: Sequence[RequestLog]) -> dict[str, RequestLog]:
-        """The last request of each key that was not written down within the last minute."""
+        async def write(link: PooledConnection) -> Sequence[Tenant]:
+            own = [log for log in logs if log.tenant in homes[link.node]]
+            if uses := self._uses(own):  # ahead of the rows, which a second attempt would write twice
+                await link.run(SQL["note_uses"], {"uses": _ENCODE(uses).decode()})
+                self._noted |= {use["key"]: use["used_at"] for use in uses}
+            await link.run(SQL["write"], {"logs": _ENCODE([_json(log, self._process) for log in own]).decode()})
+            return homes[link.node]
+
+        written = {tenant for part in await self._pool.scatter_best_effort(write, homes) for tenant in part}
+        return [log for log in logs if log.tenant not in written]
+
+    def _uses(self, logs: Sequence[RequestLog]) -> list[dict[str, Any]]:
+        """Return the last use of each key that was not recorded within the last minute."""
         if len(self._noted) > _KNOWN:
             self._noted.clear()
         last = {log.actor.id: log for log in logs if log.actor.kind == "api_key"}
-        never = EVER[0]
-        return {key: log for key, log in last.items() if log.created_at >= self._noted.get(key, never) + _USED_EVERY}
-
-
-def _use(log: RequestLog) -> dict[str, Any]:
-    return {
-        "org": log.tenant.org,
-        "livemode": log.tenant.livemode,
-        "key": log.actor.id,
-        "used_at": log.created_at,
-    }
+        return [
+            tenant_values(log.tenant) | {"key": key, "used_at": log.created_at}
+            for key, log in last.items()
+            if log.created_at >= self._noted.get(key, EVER[0]) + _USED_EVERY
+        ]

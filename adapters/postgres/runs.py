@@ -1,13 +1,15 @@
-"""Runs in PostgreSQL."""
+"""Runs in PostgreSQL, the parts of pushed batches, and exports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from adapters.postgres.columns import Column, as_json
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.table import Table, TableStore
+from adapters.postgres.stores import CoordinatorStore, TenantStore, rendered, statements
+from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.catalogue.model import Stream
+from domain.exports.model import OPEN as OPEN_EXPORTS
+from domain.exports.model import Export, ExportStatus
+from domain.kernel.tenancy import Tenant
 from domain.runs.days import MOST_RUNS, RunDay
 from domain.runs.model import (
     CONCLUDED,
@@ -17,9 +19,11 @@ from domain.runs.model import (
     PushInput,
     Run,
     RunStatus,
+    RunTrigger,
     UploadInput,
     newest_first,
 )
+from domain.storage.model import METER, StoredKind, push_key
 
 
 def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
@@ -35,51 +39,112 @@ RUNS: Final = Table(
     beside={"trace": None},
     conflicts={"runs_open": "The source already has an open run of this stream; wait for it to end."},
 )
-SQL = statements("runs", run=RUNS.columns())
+EXPORTS: Final = Table(Export, "exports")
+SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
 
 
 class PostgresRunStore(TableStore[Run]):
     """The tenant's runs. What follows from one later, such as a delivery, finds in its row what it was traced as."""
 
+    _sql, _table = SQL, RUNS
+
     async def add(self, row: Run, **more: Any) -> None:
-        await super().add(row, trace=self.session.trace, **more)
+        await super().add(row, trace=self._session.trace, **more)
 
     async def save(self, row: Run, *, expected_version: int | None = None, **more: Any) -> None:
-        if self.session.trace is not None:
-            more["trace"] = self.session.trace
+        if self._session.trace is not None:
+            more["trace"] = self._session.trace
         await super().save(row, expected_version=expected_version, **more)
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream", "whole"} if stream else {"whole"}))
-        return await self.first(statement, source=source, stream=stream, statuses=sorted(OPEN))
+        return await self._newest(source, stream, OPEN, "whole")
 
     async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
-        found = await self.session.all(SQL["open_checks"], source=source, most=limit)
-        return [self.table.row_of(row) for row in found]
+        return await self._selected("open_checks", source=source, most=limit)
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
-        return await self.first(statement, source=source, stream=stream, statuses=[RunStatus.SUCCEEDED])
+        return await self._newest(source, stream, [RunStatus.SUCCEEDED], "snapshot")
 
     async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
-        statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
-        asked = [RunStatus.NEEDS_MAPPING]
-        asking = await self.first(statement, source=source, stream=stream, statuses=asked)
-        return newest_first(asking, await self.last_good(source, stream))
+        mapped_next = await self._newest(source, stream, [RunStatus.NEEDS_MAPPING], "snapshot")
+        return newest_first(mapped_next, await self.last_good(source, stream))
 
     async def refused(self, source: str, stream: Stream) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
-        ended = await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))
+        ended = await self._newest(source, stream, CONCLUDED, "snapshot")
         return ended if ended is not None and ended.was_refused else None
 
     async def days(self, since: datetime) -> Sequence[RunDay]:
-        found = await self.session.all(SQL["days"], since=since, most=MOST_RUNS)
-        return [RunDay(*row) for row in found]
+        return await self._every(RunDay, "days", since=since, most=MOST_RUNS)
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream", "read"}))
-        return await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))
+        return await self._newest(source, stream, CONCLUDED, "read")
 
     async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
-        found = await self.session.all(SQL["newest_of"], sources=sorted(sources), since=since)
+        found = await self._rows("newest_of", sources=sorted(sources), since=since)
         return [NewestRun(row[0], row[1], RunStatus(row[2])) for row in found]
+
+    async def _newest(
+        self, source: str, stream: Stream | None, statuses: Collection[RunStatus], which: str
+    ) -> Run | None:
+        """Return the newest run of these statuses: of any kind (`whole`), with a `snapshot`, or that `read` anything."""
+        statement = rendered(SQL["newest"], frozenset({"stream", which} if stream else {which}))
+        row = await self._session.one(statement, source=source, stream=stream, statuses=sorted(statuses))
+        return self._table.row_of(*row) if row else None
+
+
+class PostgresPushStore(TenantStore):
+    """The tenant's pushed parts."""
+
+    _sql = SQL
+
+    async def collecting(self, source: str, batch: str) -> Run | None:
+        where = {"source": source, "batch": batch, "status": RunStatus.QUEUED, "trigger": RunTrigger.PUSH}
+        return await self._first(RUNS.row_of, "collecting", **where)
+
+    async def newest(self, source: str, batch: str) -> Run | None:
+        return await self._first(RUNS.row_of, "newest_batch", source=source, batch=batch)
+
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
+        part = {"run": run, "sequence": sequence, "records": records, "bytes": len(records) + 1, "meter": METER}
+        if await self._run("add_part", **part) != 1:
+            return False
+        if free_after is not None:
+            key = push_key(self._session.tenant, run)
+            entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after}
+            await self._run("keep_batch", run=run, **entry)
+        return True
+
+    async def part(self, run: str, sequence: int) -> bytes | None:
+        records: bytes | None = await self._value("part", run=run, sequence=sequence)
+        return records
+
+    async def forget(self, run: str) -> None:
+        await self._run("forget_parts", run=run, key=push_key(self._session.tenant, run))
+
+
+class PostgresExportStore(TableStore[Export]):
+    """The tenant's exports."""
+
+    _sql, _table = SQL, EXPORTS
+
+    async def take_turns(self) -> None:
+        await self._session.take_turn("exports")
+
+    async def open(self) -> int:
+        return int(await self._value("open_exports", open=sorted(OPEN_EXPORTS)))
+
+    async def kept(self) -> Sequence[Export]:
+        return await self._selected("kept_exports", status=ExportStatus.SUCCEEDED)
+
+
+class PostgresExportUpkeep(CoordinatorStore):
+    """Across tenants, for the scheduler."""
+
+    _sql = SQL
+
+    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        due = await self._gather_due("due_exports", now=now, limit=limit)
+        return [(Tenant(org, livemode), id) for _, org, livemode, id in due]
+
+    async def waiting_since(self) -> datetime | None:
+        return await self._earliest("waiting_since")

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, TypeVar
 
 import msgspec
 import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.errors import may_be_stale
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import executed
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
-Fetched = tuple[Any, ...]
+T = TypeVar("T")
+_TAKE_TURN: Final = "SELECT pg_advisory_xact_lock(%(lock)s)"
+_SHARE_TURN: Final = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _AT_ONCE: Final = 200
 """Rows of a statement that inserts many: of some fifteen columns each, far below the 65,535 parameters that one may have."""
 
@@ -56,8 +59,8 @@ class Session:
             yield
 
     def params(self, **values: Any) -> dict[str, Any]:
-        """The values with the tenant added."""
-        return {"org": self.tenant.org, "livemode": self.tenant.livemode, **values}
+        """Return the values, by default with the session's time, and with its tenant, whatever a row says."""
+        return {"now": self.now, **values, "org": self.tenant.org, "livemode": self.tenant.livemode}
 
     async def run(self, sql: Any, **values: Any) -> int:
         """Execute; answers how many rows it touched."""
@@ -80,14 +83,7 @@ class Session:
 
     async def _insert(self, sql: LiteralString, values: Sequence[Any]) -> None:
         """Execute with numbered parameters: to find thousands of named ones in a text takes longer than to insert."""
-        try:
-            await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
-        except psycopg.Error as error:
-            if self.again is None or not may_be_stale(error) or self.link.connection.closed:
-                raise
-            self.link = await self.again(error)
-            await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
-        self.settle()
+        await self._executed(lambda link: psycopg.AsyncRawCursor(link.connection).execute(sql, values, prepare=False))
 
     def settle(self) -> None:
         """Something was done in the transaction: from here on it goes on where it is, or not at all."""
@@ -96,15 +92,25 @@ class Session:
 
     async def _execute(self, sql: Any, values: Mapping[str, Any]) -> psycopg.AsyncCursor[Fetched]:
         params = self.params(**values)
-        try:
-            cursor = await self.link.cursor.execute(sql, params)
-        except psycopg.Error as error:
-            if self.again is None or not may_be_stale(error) or self.link.connection.closed:
-                raise
-            self.link = await self.again(error)
-            cursor = await self.link.cursor.execute(sql, params)
+        return await self._executed(lambda link: link.cursor.execute(sql, params))
+
+    async def _executed(self, execute: Callable[[PooledConnection], Awaitable[T]]) -> T:
+        done = await executed(self.link, execute, self._again if self.again else None)
         self.settle()
-        return cursor
+        return done
+
+    async def _again(self, error: psycopg.Error) -> PooledConnection:
+        assert self.again is not None
+        self.link = await self.again(error)
+        return self.link
+
+    async def take_turn(self, kind: object, *more: object, shared: bool = False) -> None:
+        """Wait for the lock of that name, which is the tenant's and held until the transaction ends."""
+        await self.run(_SHARE_TURN if shared else _TAKE_TURN, lock=self.lock(kind, *more))
+
+    def lock(self, kind: object, *more: object) -> int:
+        """Return the number of a lock of the tenant."""
+        return lock_number(kind, self.tenant.org, self.tenant.livemode, *more)
 
     @asynccontextmanager
     async def owning(self) -> AsyncIterator[None]:

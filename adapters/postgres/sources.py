@@ -1,54 +1,98 @@
-"""Sources in PostgreSQL."""
+"""Sources, the addresses that mail reaches them by, and their mappings, in PostgreSQL."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.nodes.pool import Pool, reading
-from adapters.postgres.session import lock_number
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.table import Table, TableStore
+from adapters.postgres.stores import CoordinatorStore, rendered, statements
+from adapters.postgres.table import Column, Table, TableStore, as_json
+from domain.ingestion.mapping.learned import KnownMapping
 from domain.kernel.tenancy import Tenant
+from domain.mail.ports import Recipient
+from domain.mappings.model import MappingStatus, SourceMapping
 from domain.sources.model import Source, SourceStatus
 
-SQL = statements("sources")
 SOURCES: Final = Table(
     Source,
     "sources",
     computed={"has_credentials": "credentials IS NOT NULL"},
     conflicts={"sources_inbound_address": "The inbound address is taken."},
 )
+MAPPINGS: Final = Table(
+    SourceMapping,
+    "mappings",
+    exceptions={"samples": Column("samples", as_json, lambda rows: tuple(map(tuple, rows)))},
+    conflicts={"mappings_headers": "The source has a mapping of these headers already."},
+)
+_KNOWN: Final = ("headers", "columns", "unmapped")
+SQL = statements("sources", mapping=MAPPINGS.columns(), known=", ".join(("digest", *_KNOWN)))
 
 
 class PostgresSourceStore(TableStore[Source]):
     """The tenant's sources, and their sealed credentials beside them."""
 
+    _sql, _table = SQL, SOURCES
+
     async def seal(self, id: str, sealed: bytes | None) -> None:
-        await self.session.run(SQL["seal"], id=id, sealed=sealed)
+        await self._run("seal", id=id, sealed=sealed)
 
     async def count(self, *, lock: bool = False) -> int:
         if lock:
-            number = lock_number("sources", self.session.tenant.org, self.session.tenant.livemode)
-            await self.session.run(SQL["take_turns"], lock=number)
-        row = await self.session.one(SQL["count"], disabled=SourceStatus.DISABLED)
-        return int(row[0]) if row else 0
+            await self._session.take_turn("sources")
+        return int(await self._value("count", disabled=SourceStatus.DISABLED))
 
     async def sealed(self, id: str) -> bytes | None:
-        row = await self.session.one(SQL["sealed"], id=id)
-        return row[0] if row else None
+        sealed: bytes | None = await self._value("sealed", id=id)
+        return sealed
 
 
-class PostgresSourceSchedule:
+class PostgresMappingStore(TableStore[SourceMapping]):
+    """The tenant's mappings."""
+
+    _sql, _table = SQL, MAPPINGS
+
+    async def of_headers(self, source: str, digests: Sequence[str]) -> Sequence[SourceMapping]:
+        return await self._selected("of_headers", source=source, digests=list(digests))
+
+    async def confirmed(self, source: str, most: int) -> Sequence[KnownMapping]:
+        return [*await self._confirmed("own", source, most), *await self._confirmed("others", source, most)]
+
+    async def _confirmed(self, whose: str, source: str, most: int) -> Sequence[KnownMapping]:
+        statement = rendered(SQL["confirmed"], frozenset({whose}))
+        rows = await self._session.all(statement, source=source, most=most, confirmed=MappingStatus.CONFIRMED)
+        codecs = [self._table.codecs[name] for name in _KNOWN]
+        return [
+            KnownMapping(
+                digest, whose == "own", *(codec.load((value,)) for codec, value in zip(codecs, rest, strict=True))
+            )
+            for digest, *rest in rows
+        ]
+
+    async def prune(self, source: str, keep: int) -> None:
+        await self._run("prune", source=source, keep=keep, proposed=MappingStatus.PROPOSED)
+
+
+class PostgresSourceSchedule(CoordinatorStore):
     """Across tenants, for the scheduler."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    _sql = SQL
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        found = await self._pool.scatter_best_effort(reading(SQL["due"], now=now, limit=limit))
-        due = sorted(row for rows in found for row in rows)[:limit]
+        due = await self._gather_due("due", now=now, limit=limit)
         return [(Tenant(org, livemode), id, stream) for _, org, livemode, id, stream in due]
 
     async def next_due(self) -> datetime | None:
-        found = await self._pool.scatter_best_effort(reading(SQL["next_due"]))
-        return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
+        return await self._earliest("next_due")
+
+
+class PostgresInboundAddresses(CoordinatorStore):
+    """Across tenants: every node is queried for the sources that it holds."""
+
+    _sql = SQL
+
+    async def find(self, address: str) -> Recipient | None:
+        """Find an address; one that no node within reach knows is looked up on all, so that it is not unknown while one is away."""
+        found = await self._gather("address", address=address)
+        if not found and len(await self._pool.holding()) > 1:
+            found = await self._gather_all("address", address=address)
+        return Recipient(Tenant(found[0][0], found[0][1]), found[0][2], address) if found else None

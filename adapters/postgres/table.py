@@ -1,52 +1,133 @@
-"""A resource's table, made from the domain's dataclass: a column a field, and codecs for the exceptions.
+"""Dataclasses as rows: a column a field, by its type, with codecs for the exceptions; and tables of them with their statements.
 
 From one declaration come the statements of a plain store (select, insert, versioned update, remove, page). Every one
 of them names organisation and mode; row-level security stands behind.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from datetime import datetime
+from enum import Enum
 from functools import cache, cached_property
-from types import MappingProxyType
-from typing import Any, Final, Generic, LiteralString, TypeVar, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, Generic, LiteralString, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from adapters.postgres.columns import Codec, codec_of
+import msgspec
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.listing import page_names, page_of, page_params
-from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import rendered
+from adapters.postgres.session import Session
+from adapters.postgres.stores import TenantStore, page_names, page_of, page_params, rendered
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
+from domain.kernel.plain import plain
 
 R = TypeVar("R")
 Row = dict[str, Any]
 OWN: Final = " WHERE org = %(org)s AND livemode = %(livemode)s"
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_ENCODE = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; `to` and `out_of` convert values other than None, which is NULL."""
+
+    name: str
+    to: Callable[[Any], Any] | None = None
+    out_of: Callable[[Any], Any] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return (self.name,)
+
+    def dump(self, value: Any) -> Sequence[Any]:
+        """Return the parameters of the columns."""
+        return (value if value is None or self.to is None else self.to(value),)
+
+    def load(self, stored: Sequence[Any]) -> Any:
+        value = stored[0]
+        return value if value is None or self.out_of is None else self.out_of(value)
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Generic[R]):
-    """The rows of `kind` in the table `name`.
+class Spread:
+    """A value whose parts have columns of their own: `parts` maps them. With NULL in the first one there is no value."""
+
+    kind: type
+    parts: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.parts.values())
+
+    def dump(self, value: Any) -> Sequence[Any]:
+        """Return the parameters of the columns."""
+        return [None if value is None else codec.dump(getattr(value, name))[0] for name, codec in self._codecs]
+
+    def load(self, stored: Sequence[Any]) -> Any:
+        if stored[0] is None:
+            return None
+        parts = zip(self._codecs, stored, strict=True)
+        return self.kind(**{name: codec.load((value,)) for (name, codec), value in parts})
+
+    @cached_property
+    def _codecs(self) -> list[tuple[str, Column]]:
+        hints = get_type_hints(self.kind)
+        return [(name, codec_of(column, hints[name])) for name, column in self.parts.items()]
+
+
+Codec = Column | Spread
+"""A field's columns, and its conversion to and from them."""
+
+
+def codec_of(name: str, kind: Any) -> Column:
+    """Return the column of a field of that type.
+
+    Texts, numbers, booleans, bytes and times are kept as they are, enums by value, tuples and sets of texts or numbers
+    as arrays, everything else as jsonb (absent parts left out, times with microseconds).
+    """
+    kind = _without_none(kind)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (tuple, frozenset) and not is_dataclass(inner[0]):
+        return Column(name, sorted if origin is frozenset else list, origin)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return Column(name, str, kind)
+    if origin in (tuple, frozenset) or is_dataclass(kind):
+        return Column(name, as_json, lambda stored: msgspec.convert(stored, kind))
+    if origin is not None and issubclass(origin, Mapping):
+        return Column(name, as_json)
+    return Column(name)
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) in (Union, UnionType):
+        [kind] = [part for part in get_args(kind) if part is not NoneType]
+    return kind
+
+
+def as_json(value: Any) -> Jsonb:
+    """Return the value as a jsonb parameter."""
+    return Jsonb(plain(value, datetime.isoformat), dumps=_ENCODE)
+
+
+@dataclass(frozen=True, eq=False)
+class Record(Generic[R]):
+    """Rows that hold the fields of `kind` in its order.
 
     `exceptions` are the codecs of fields that are not kept by their type (spread over columns, say), `computed` fields that are read by an expression and
-    never written, `beside` columns that are no fields with what a new row has in them, `conflicts` unique indexes with
-    the sentence of the Conflict that breaking them raises.
+    never written.
     """
 
     kind: type[R]
-    name: str
-    exceptions: Mapping[str, Codec] = field(default_factory=dict)
-    computed: Mapping[str, str] = field(default_factory=dict)
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    conflicts: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Have the driver's errors translated."""
-        CONFLICTS.update(self.conflicts)
+    exceptions: Mapping[str, Codec] = field(default_factory=dict, kw_only=True)
+    computed: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def codecs(self) -> Mapping[str, Codec]:
-        """How each field is kept, in the order of the dataclass."""
+        """The codec of each field, in the order of the dataclass."""
         hints = get_type_hints(self.kind)
         return {name: self.exceptions.get(name) or codec_of(name, kind) for name, kind in hints.items()}
 
@@ -58,19 +139,54 @@ class Table(Generic[R]):
         )
 
     def columns(self, alias: str = "") -> str:
-        """What `row_of` reads, for a select list; with an alias of the table if it needs one."""
+        """Return the select list that `row_of` reads; with an alias of the table if it needs one."""
         names = [self.computed.get(field_) or name for field_, codec in self.codecs.items() for name in codec.columns]
         return ", ".join(f"{alias}.{name}" if alias else name for name in names)
 
     @cached_property
-    def filterable(self) -> frozenset[str]:
-        """What lists may be filtered by."""
-        return frozenset(self.stored) | self.computed.keys()
+    def width(self) -> int:
+        """The number of columns that `row_of` reads."""
+        return sum(len(codec.columns) for codec in self.codecs.values())
+
+    def row_of(self, *fetched: Any) -> R:
+        """Return the object in the first columns of a row."""
+        values: Row = {}
+        at = 0
+        for name, codec in self.codecs.items():
+            width = len(codec.columns)
+            values[name] = codec.load(fetched[at : at + width])
+            at += width
+        return self.kind(**values)
+
+    def values(self, row: R) -> Row:
+        """Return the parameters of the columns that are written."""
+        values: Row = {}
+        for name, codec in self.codecs.items():
+            if name not in self.computed:
+                values.update(zip(codec.columns, codec.dump(getattr(row, name)), strict=True))
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Record[R]):
+    """The rows of `kind` in the table `name`.
+
+    `beside` are columns that are no fields with their values in a new row, `conflicts` unique indexes with
+    the message of the Conflict that a violation raises.
+    """
+
+    name: str
+    beside: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    conflicts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Have the driver's errors translated."""
+        CONFLICTS.update(self.conflicts)
 
     @cached_property
-    def width(self) -> int:
-        """How many columns that is."""
-        return sum(len(codec.columns) for codec in self.codecs.values())
+    def filterable(self) -> frozenset[str]:
+        """The names that lists may be filtered by."""
+        return frozenset(self.stored) | self.computed.keys()
 
     @cached_property
     def select(self) -> LiteralString:
@@ -116,66 +232,46 @@ class Table(Generic[R]):
             "ORDER BY id DESC LIMIT {limit} --? forwards\nORDER BY id ASC LIMIT {limit} --? backwards"
         )
 
-    def row_of(self, fetched: Fetched) -> R:
-        """The row out of `columns`."""
-        values: Row = {}
-        at = 0
-        for name, codec in self.codecs.items():
-            width = len(codec.columns)
-            values[name] = codec.load(fetched[at : at + width])
-            at += width
-        return self.kind(**values)
 
-    def values(self, row: R) -> Row:
-        """The parameters that `stored` columns take."""
-        values: Row = {}
-        for name, codec in self.codecs.items():
-            if name not in self.computed:
-                values.update(zip(codec.columns, codec.dump(getattr(row, name)), strict=True))
-        return values
+class TableStore(TenantStore, Generic[R]):
+    """ports.unit_of_work.Store on a table: of the class, or that is given."""
 
+    _table: Table[R]
 
-class TableStore(Generic[R]):
-    """ports.store.Store on a table."""
-
-    def __init__(self, session: Session, table: Table[R]) -> None:
-        self.session, self.table = session, table
+    def __init__(self, session: Session, table: Table[R] | None = None) -> None:
+        super().__init__(session)
+        if table is not None:
+            self._table = table
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
-        return await self.first(self.table.get_locked if lock else self.table.get, id=id)
-
-    async def first(self, statement: LiteralString, **values: Any) -> R | None:
-        """The first row that the statement selects."""
-        fetched = await self.session.one(statement, **values)
-        return self.table.row_of(fetched) if fetched else None
+        row = await self._session.one(self._table.get_locked if lock else self._table.get, id=id)
+        return self._table.row_of(*row) if row else None
 
     async def add(self, row: R, **more: Any) -> None:
-        await self.session.run(self.table.insert, **{**self.table.beside, **self.table.values(row), **more})
+        await self._session.run(self._table.insert, **{**self._table.beside, **self._table.values(row), **more})
 
     async def add_all(self, rows: Sequence[R]) -> None:
-        await self.session.insert_all(
-            self.table.name, [{**self.table.beside, **self.table.values(row)} for row in rows]
-        )
+        table = self._table
+        await self._session.insert_all(table.name, [{**table.beside, **table.values(row)} for row in rows])
 
     async def save(self, row: R, *, expected_version: int | None = None, **more: Any) -> None:
-        values = self.table.values(row)
-        if not await self.session.run(self.table.update(*more), expected=expected_version, **values, **more):
+        values = self._table.values(row) | more
+        if not await self._session.run(self._table.update(*more), expected=expected_version, **values):
             if expected_version is None:
                 raise NotFound
             raise PreconditionFailed("It has changed since it was read; read it again and retry.")
 
     async def remove(self, id: str) -> bool:
-        return await self.session.run(self.table.remove, id=id) == 1
+        return await self._session.run(self._table.remove, id=id) == 1
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
         given = filter.given() if filter else _NOTHING
-        if not self.table.filterable.issuperset(given):
-            raise ValueError(f"{self.table.name} has no columns {sorted(given.keys() - self.table.filterable)}.")
-        statement = rendered(self.table.list, page_names(request).union(given), request.limit + 1)
-        rows = await self.session.all(statement, **given, **page_params(request))
-        return page_of([self.table.row_of(row) for row in rows], request, _id)
+        if not self._table.filterable.issuperset(given):
+            raise ValueError(f"{self._table.name} has no columns {sorted(given.keys() - self._table.filterable)}.")
+        statement = rendered(self._table.list, page_names(request).union(given), request.limit + 1)
+        rows = await self._session.all(statement, **given, **page_params(request))
+        return page_of([self._table.row_of(*row) for row in rows], request)
 
-
-def _id(row: Any) -> str:
-    key: str = row.id
-    return key
+    async def _selected(self, statement: str, /, **values: Any) -> list[R]:
+        """Return the rows of a named statement."""
+        return await self._every(self._table.row_of, statement, **values)

@@ -1,39 +1,32 @@
-"""The transaction and the stores inside it."""
+"""The transaction, the stores inside it, and the tables of plain resources."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import psycopg
 
-from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
-from adapters.postgres.catalogue import PostgresCatalogueStore
+from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
 from adapters.postgres.errors import StaleRoute, translated
 from adapters.postgres.events import PostgresEventLog
-from adapters.postgres.exports import EXPORTS, PostgresExportStore
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
-from adapters.postgres.mappings import MAPPINGS, PostgresMappingStore
-from adapters.postgres.match_index import PostgresMatchIndex
-from adapters.postgres.matching import MERGES, PAIRS, PostgresMergeStore, PostgresPairStore
+from adapters.postgres.matching import JUDGE_SETTINGS, PostgresMatchIndex, PostgresMergeStore, PostgresPairStore
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, TenantLease
 from adapters.postgres.oauth import PostgresAppStore
-from adapters.postgres.orgs import PostgresOrgStore
-from adapters.postgres.pushes import PostgresPushStore
+from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
-from adapters.postgres.runs import RUNS, PostgresRunStore
+from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
 from adapters.postgres.session import Session
-from adapters.postgres.sources import SOURCES, PostgresSourceStore
-from adapters.postgres.sso import PostgresSsoStore
+from adapters.postgres.sources import MAPPINGS, SOURCES, PostgresMappingStore, PostgresSourceStore
 from adapters.postgres.storage import PostgresStorageLedger
-from adapters.postgres.table import TableStore
-from adapters.postgres.tables import TABLE_OF
+from adapters.postgres.table import Table, TableStore
 from adapters.postgres.usage import PostgresUsageMeters
-from adapters.postgres.webhooks import PostgresWebhookStore
+from adapters.postgres.webhooks import DELIVERIES, ENDPOINTS, PostgresWebhookStore
 from domain.access.ports import KeyStore
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore, Rendering
@@ -42,16 +35,20 @@ from domain.events.ports import EventLog
 from domain.exports.ports import ExportStore
 from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.mail.model import InboundMessage
 from domain.mappings.ports import MappingStore
 from domain.matching.ports import MatchIndexStore, MergeStore, PairStore
 from domain.media.ports import MediaStore
 from domain.oauth.ports import AppStore
 from domain.orgs.ports import OrgStore
+from domain.probes.model import Probe
 from domain.request_logs.ports import RequestLogStore
 from domain.runs.ports import PushStore, RunStore
 from domain.sources.ports import SourceStore
 from domain.sso.ports import SsoStore
 from domain.storage.ports import StorageLedger
+from domain.uploads.model import Upload
+from domain.usage.model import ModelUse
 from domain.usage.ports import UsageMeters
 from domain.webhooks.model import Delivery, Endpoint
 from domain.webhooks.ports import WebhookStore
@@ -88,7 +85,7 @@ class PostgresTx:
 
     def store(self, kind: type[R]) -> Store[R]:
         STORES.refuse_special(kind)
-        return TableStore(self.session, TABLE_OF[kind])
+        return TableStore(self.session, _TABLE_OF[kind])
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
@@ -105,40 +102,62 @@ class PostgresTx:
             raise
 
     async def flush(self) -> None:
-        """What is written last: everything else must have been done, for it holds up whoever else appends to the logs."""
+        """Write what comes last: everything else must have been done, for it holds up whoever else appends to the logs."""
         for port in (EventLog, AuditLog):
             if port in self._stores:
                 await self._stores[port].flush()
 
     async def committed(self) -> None:
-        """Let readers of the log know."""
+        """Notify readers of the log."""
         if EventLog in self._stores:
             await self._stores[EventLog].notify()
 
 
+TABLES: Final[tuple[Table[Any], ...]] = (
+    SOURCES,
+    RUNS,
+    MAPPINGS,
+    CATEGORY_RULES,
+    Table(Upload, "uploads"),
+    Table(Probe, "source_probes"),
+    EXPORTS,
+    Table(InboundMessage, "inbound_messages"),
+    ENDPOINTS,
+    DELIVERIES,
+    Table(ModelUse, "model_uses"),
+    JUDGE_SETTINGS,
+)
+_TABLE_OF: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final = StoreFactories[PostgresTx]()
-STORES.add(KeyStore, lambda tx: PostgresKeyStore(tx.session))
-STORES.add(OrgStore, lambda tx: PostgresOrgStore(tx.session))
-STORES.add(AppStore, lambda tx: PostgresAppStore(tx.session))
-STORES.add(SourceStore, lambda tx: PostgresSourceStore(tx.session, SOURCES))
-STORES.add(RunStore, lambda tx: PostgresRunStore(tx.session, RUNS))
-STORES.add(MappingStore, lambda tx: PostgresMappingStore(tx.session, MAPPINGS))
-STORES.add(PushStore, lambda tx: PostgresPushStore(tx.session))
-STORES.add(StorageLedger, lambda tx: PostgresStorageLedger(tx.session))
+
+
+def _add(port: type[P], store: Callable[[Session], P], *kinds: type) -> None:
+    """Register a store that needs nothing but the session."""
+    STORES.add(port, lambda tx: store(tx.session), *kinds)
+
+
+_add(KeyStore, PostgresKeyStore)
+_add(OrgStore, PostgresOrgStore)
+_add(AppStore, PostgresAppStore)
+_add(SourceStore, PostgresSourceStore)
+_add(RunStore, PostgresRunStore)
+_add(MappingStore, PostgresMappingStore)
+_add(PushStore, PostgresPushStore)
+_add(StorageLedger, PostgresStorageLedger)
+_add(PairStore, PostgresPairStore)
+_add(MergeStore, PostgresMergeStore)
+_add(MatchIndexStore, PostgresMatchIndex)
+_add(JobStore, PostgresJobStore)
+_add(AuditLog, PostgresAuditLog)
+_add(UsageMeters, PostgresUsageMeters)
+_add(IdempotencyStore, PostgresIdempotencyStore)
+_add(RequestLogStore, PostgresRequestLogStore)
+_add(ExportStore, PostgresExportStore)
+_add(WebhookStore, PostgresWebhookStore, Endpoint, Delivery)
+_add(SsoStore, PostgresSsoStore)
 STORES.add(CatalogueStore, lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
-STORES.add(PairStore, lambda tx: PostgresPairStore(tx.session, PAIRS))
-STORES.add(MergeStore, lambda tx: PostgresMergeStore(tx.session, MERGES))
-STORES.add(MatchIndexStore, lambda tx: PostgresMatchIndex(tx.session))
 STORES.add(MediaStore, lambda tx: PostgresMediaStore(tx.session, tx.rendering))
 STORES.add(EventLog, lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
-STORES.add(JobStore, lambda tx: PostgresJobStore(tx.session))
-STORES.add(AuditLog, lambda tx: PostgresAuditLog(tx.session))
-STORES.add(UsageMeters, lambda tx: PostgresUsageMeters(tx.session))
-STORES.add(IdempotencyStore, lambda tx: PostgresIdempotencyStore(tx.session))
-STORES.add(RequestLogStore, lambda tx: PostgresRequestLogStore(tx.session))
-STORES.add(ExportStore, lambda tx: PostgresExportStore(tx.session, EXPORTS))
-STORES.add(WebhookStore, lambda tx: PostgresWebhookStore(tx.session), Endpoint, Delivery)
-STORES.add(SsoStore, lambda tx: PostgresSsoStore(tx.session))
 
 
 class _Undone(Exception):
@@ -202,11 +221,10 @@ class PostgresUnitOfWork:
                         raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
                     await tx.flush()
                 await tx.committed()
-            except _Undone:
+            except BaseException as error:
                 tx.session.link.staged.clear()
-            except BaseException:
-                tx.session.link.staged.clear()
-                raise
+                if not isinstance(error, _Undone):
+                    raise
 
     @asynccontextmanager
     async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
@@ -217,7 +235,8 @@ class PostgresUnitOfWork:
     @asynccontextmanager
     async def snapshot(self, tenant: Tenant) -> AsyncIterator[Tx]:
         with translated():
-            link = await self._pool.apart(tenant)
+            node = await self._pool.router.home(tenant.org)
+            link = await self._pool.pool_of(node).dedicated(tenant)
             try:
                 async with link.connection.transaction():
                     await link.connection.execute(_SNAPSHOT)
@@ -232,7 +251,7 @@ class PostgresUnitOfWork:
     def assemble(
         self, link: PooledConnection, tenant: Tenant, context: AuditContext, again: Again, *, once: bool = False
     ) -> PostgresTx:
-        """The stores of a tenant on a connection that is set to it; `again` and `once` as of Session."""
+        """Return the stores of a tenant on a connection that is set to it; `again` and `once` as of Session."""
         trace = self._tracing.current() if self._tracing is not None else None
         session = Session(link, tenant, context, self._clock.now(), Recorded(), again, once, trace)
         return PostgresTx(session, self._rendering, self._event_rendering)

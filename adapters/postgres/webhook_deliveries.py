@@ -1,66 +1,56 @@
 """The worker's side of webhooks in PostgreSQL: whom to serve, what is open, and many outcomes in one transaction."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
-import msgspec
 import psycopg
-from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import StaleRoute, is_stale
+from adapters.postgres.locks import PostgresShards, members_at
+from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
-from adapters.postgres.shards import PostgresShards
-from adapters.postgres.sqlfile import statements
-from adapters.postgres.webhooks import ENDPOINTS, attempts_json
+from adapters.postgres.nodes.router import Node
+from adapters.postgres.stores import CoordinatorStore, statements, tenant_values
+from adapters.postgres.webhooks import DELIVERIES, ENDPOINTS
 from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
 from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.usage.meters import DELIVERIES
+from domain.usage.meters import DELIVERIES as METER
 from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
-from domain.webhooks.ports import Progress, Subscriber
+from domain.webhooks.ports import DeliveryPlace, Progress, Subscriber
 from ports.clock import Clock
 from ports.signals import Signal
 
-SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"))
+SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"), reported=", ".join(DELIVERIES.stored))
 _TYPES: Final = (
-    "text", "bool", "text", "text", "text", "text", "text", "int8[]", "bool", "text", "bytea", "jsonb", "int4", "int4",
-    "timestamptz", "timestamptz", "timestamptz",
+    "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "timestamptz", "bytea", "jsonb", "int4",
+    "timestamptz", "timestamptz", "bool", "int4",
 )  # fmt: skip
-_ID: Final = 2
-_ENDPOINT: Final = 3
-_STATUS: Final = 9
-"""Columns of `_row`."""
-_ENCODE: Final = msgspec.json.Encoder().encode
-_NONE: Final = Jsonb([], dumps=_ENCODE)
+_HEALTH: Final = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "succeeded", "health", "failing")
+"""Parameters of `progress`, each a list with a value for each endpoint."""
 
 
-def _subscriber(row: tuple[Any, ...]) -> Subscriber:
+def _subscriber(row: Fetched) -> Subscriber:
     org, livemode, secret, previous, own, epoch, network, fat = row[ENDPOINTS.width :]
     checkpoint = FeedPosition(LogPosition(position=own), LogPosition(epoch, network))
-    endpoint = ENDPOINTS.row_of(row)
+    endpoint = ENDPOINTS.row_of(*row)
     return Subscriber(Tenant(org, livemode), endpoint, SealedSecrets(secret, previous), checkpoint, fat)
 
 
-def _row(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
-    attempts = Jsonb(attempts_json(delivery.attempts), dumps=_ENCODE) if delivery.attempts else _NONE
-    return (
-        tenant.org, tenant.livemode, delivery.id, delivery.endpoint, delivery.event, delivery.type, delivery.subject,
-        list(delivery.positions), delivery.network, delivery.status, delivery.body, attempts, delivery.made, delivery.tries,
-        delivery.next_attempt_at, delivery.created_at, delivery.completed_at,
-    )  # fmt: skip
-
-
-class PostgresDeliveryLog:
+class PostgresDeliveryLog(CoordinatorStore):
     """Across tenants of one node; it records on the connection that holds the shards' locks there, as each tenant."""
 
+    _sql = SQL
+
     def __init__(self, pool: Pool, shards: PostgresShards, clock: Clock) -> None:
-        self._pool, self._shards, self._clock = pool, shards, clock
+        super().__init__(pool)
+        self._shards, self._clock = shards, clock
         self._counter = new_id("use")
         """What this process counts under: no two wait for each other's row, and there is one to fold for each."""
 
@@ -73,11 +63,11 @@ class PostgresDeliveryLog:
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
         if await self._shards.node() not in await self._pool.homes([tenant], anew=True):
             return None
-        rows = await self._rows(SQL["subscriber"], tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED)
+        rows = await self._read("subscriber", tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED)
         return _subscriber(rows[0]) if rows else None
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        rows = await self._rows(SQL["open"], tenant, endpoint=endpoint)
+        rows = await self._read("open", tenant, endpoint=endpoint)
         return [
             Delivery(
                 id_, of, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
@@ -88,32 +78,31 @@ class PostgresDeliveryLog:
 
     async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
         beyond = {"own": after.own.position, "others": after.network.position}
-        rows = await self._rows(SQL["known"], tenant, endpoint=endpoint, **beyond)
+        rows = await self._read("known", tenant, endpoint=endpoint, **beyond)
         return frozenset((network, position) for network, position in rows)
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        rows = await self._rows(SQL["body"], tenant, id=delivery)
+        rows = await self._read("body", tenant, id=delivery)
         return rows[0][0] if rows else None
 
     async def trace(self, tenant: Tenant, run: str) -> str | None:
-        rows = await self._rows(SQL["trace"], tenant, id=run)
+        rows = await self._read("trace", tenant, id=run)
         return rows[0][0] if rows else None
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
         terms = [category_term(category) for category in categories]
-        rows = await self._rows(SQL["filed_under"], tenant, products=list(products), terms=terms)
+        rows = await self._read("filed_under", tenant, products=list(products), terms=terms)
         return frozenset(row[0] for row in rows)
 
     async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        found = await self._pool.scatter_best_effort(reading(SQL["lapsed_rotations"], now=now, limit=limit))
-        first = sorted(row for rows in found for row in rows)[:limit]
+        first = await self._gather_due("lapsed_rotations", now=now, limit=limit)
         return [(Tenant(org, livemode), id_) for _, org, livemode, id_ in first]
 
-    async def _rows(self, sql: LiteralString, tenant: Tenant, **values: Any) -> list[tuple[Any, ...]]:
-        return await self._pool.rows(tenant, sql, {"org": tenant.org, "livemode": tenant.livemode, **values})
+    async def _read(self, statement: str, tenant: Tenant, **values: Any) -> list[Fetched]:
+        return await self._pool.rows(tenant, SQL[statement], tenant_values(tenant) | values)
 
     async def record(self, progress: Progress) -> None:
-        """What was moved to another node is dropped, and its new node hears of it: whoever serves it there begins anew."""
+        """Record what is still here; the new node of a tenant that was moved is notified, and whichever process serves it there begins anew."""
         outcomes = _by_tenant(progress)
         while outcomes:
             moved = await self._recorded(outcomes)
@@ -125,11 +114,11 @@ class PostgresDeliveryLog:
                     await self._pool.run(tenant, SQL_OF_ENDPOINTS["notify"], {"payload": payload})
 
     async def _recorded(self, outcomes: Mapping[Tenant, "_Outcomes"]) -> set[Tenant]:
-        """In one transaction; answers the tenants that are not here any more, and then kept nothing."""
+        """Record all in one transaction, or nothing: then return the tenants that are not here any more."""
         try:
             async with self._shards.fenced() as link:
                 await link.enter(next(iter(outcomes)))
-                await _stage(link, [row for outcome in outcomes.values() for row in outcome.rows])
+                await _stage(link, outcomes)
                 await self._write(link, outcomes, await _held(link, outcomes))
         except psycopg.Error as error:
             if not is_stale(error):
@@ -148,79 +137,89 @@ class PostgresDeliveryLog:
         async with link.connection.pipeline():
             for tenant, outcome in outcomes.items():
                 await link.enter(tenant)
-                of, statuses = _of(tenant), held[tenant]
+                of, statuses = tenant_values(tenant), held[tenant]
                 if statuses:
                     disabled = [id_ for id_, status in statuses.items() if status != EndpointStatus.ENABLED]
                     values = {"known": list(statuses), "disabled": disabled, "now": now}
                     if succeeded := outcome.succeeded(statuses):
-                        counted = {"meter": DELIVERIES, "subject": self._counter, "day": now.date(), "ids": succeeded}
+                        counted = {"meter": METER, "subject": self._counter, "day": now.date(), "ids": succeeded}
                         bounds = {"first": min(succeeded), "last": max(succeeded)}
-                        await link.cursor.execute(SQL["succeeded"], of | counted | bounds)
-                    await link.cursor.execute(SQL["record"], of | values)
-                if outcome.health["ids"]:
-                    await link.cursor.execute(SQL["progress"], of | outcome.health)
+                        await link.run(SQL["succeeded"], of | counted | bounds)
+                    await link.run(SQL["record"], of | values)
+                if outcome.health:
+                    health = zip(_HEALTH, map(list, zip(*outcome.health, strict=True)), strict=True)
+                    await link.run(SQL["progress"], of | dict(health))
 
 
-def _of(tenant: Tenant) -> dict[str, Any]:
-    return {"org": tenant.org, "livemode": tenant.livemode}
-
-
-async def _stage(link: PooledConnection, rows: Sequence[tuple[Any, ...]]) -> None:
-    if rows and SQL["staging"] not in link.staged:
+async def _stage(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> None:
+    if not any(outcome.deliveries for outcome in outcomes.values()):
+        return
+    if SQL["staging"] not in link.staged:
         await link.connection.execute(SQL["staging"], prepare=False)
         link.staged.add(SQL["staging"])
-    if rows:
-        async with link.cursor.copy(SQL["copy"]) as copy:
-            copy.set_types(_TYPES)
-            for row in rows:
-                await copy.write_row(row)
+    async with link.cursor.copy(SQL["copy"]) as copy:
+        copy.set_types(_TYPES)
+        for tenant, outcome in outcomes.items():
+            for one in outcome.deliveries:
+                await copy.write_row((tenant.org, tenant.livemode, *DELIVERIES.values(one).values(), one.made))
 
 
 async def _held(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> Mapping[Tenant, Mapping[str, str]]:
-    """Hold the endpoints before their deliveries, as everybody does who changes one; answers their statuses."""
-    asked = {}
+    """Lock the endpoints before their deliveries, as every change of one does; return their statuses."""
+    cursors = {}
     async with link.connection.pipeline():
         for tenant, outcome in outcomes.items():
             await link.enter(tenant)
-            ids = {"ids": sorted({row[_ENDPOINT] for row in outcome.rows})}
-            asked[tenant] = await link.connection.cursor(binary=True).execute(SQL["hold"], _of(tenant) | ids)
-    return {tenant: dict(await cursor.fetchall()) for tenant, cursor in asked.items()}
+            values = tenant_values(tenant) | {"ids": sorted({one.endpoint for one in outcome.deliveries})}
+            cursors[tenant] = await link.connection.cursor(binary=True).execute(SQL["hold"], values)
+    return {tenant: dict(await cursor.fetchall()) for tenant, cursor in cursors.items()}
 
 
 @dataclass(slots=True)
 class _Outcomes:
-    """One tenant's."""
+    """A tenant's deliveries, and the values of _HEALTH for each endpoint."""
 
-    rows: list[tuple[Any, ...]]
-    health: dict[str, list[Any]]
+    deliveries: list[Delivery] = field(default_factory=list)
+    health: list[Fetched] = field(default_factory=list)
 
     def succeeded(self, known: Collection[str]) -> list[str]:
-        """The deliveries to known endpoints that have succeeded."""
-        return [row[_ID] for row in self.rows if row[_STATUS] == DeliveryStatus.SUCCEEDED and row[_ENDPOINT] in known]
+        """Return the deliveries to known endpoints that have succeeded."""
+        return [one.id for one in self.deliveries if one.status == DeliveryStatus.SUCCEEDED and one.endpoint in known]
 
     @property
     def endpoints(self) -> list[str]:
-        return sorted({row[_ENDPOINT] for row in self.rows} | set(self.health["ids"]))
+        return sorted({one.endpoint for one in self.deliveries} | {endpoint for endpoint, *_ in self.health})
 
 
 def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:
-    rows: dict[Tenant, list[tuple[Any, ...]]] = {}
-    for tenant, delivery in progress.deliveries:
-        rows.setdefault(tenant, []).append(_row(tenant, delivery))
+    """Return the outcomes by tenant; tenants and endpoints are in the order in which all processes lock them."""
     keys = progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys()
-    tenants = sorted(rows.keys() | {tenant for tenant, _ in keys}, key=lambda tenant: (tenant.org, tenant.livemode))
-    return {tenant: _Outcomes(rows.get(tenant, []), _health(progress, tenant, keys)) for tenant in tenants}
+    tenants = {tenant for tenant, _ in keys}.union(tenant for tenant, _ in progress.deliveries)
+    outcomes = {tenant: _Outcomes() for tenant in sorted(tenants, key=lambda tenant: (tenant.org, tenant.livemode))}
+    for tenant, delivery in progress.deliveries:
+        outcomes[tenant].deliveries.append(delivery)
+    for key in sorted(keys, key=lambda key: key[1]):
+        checkpoint = progress.checkpoint.get(key, FeedPosition()).numbers
+        health = progress.succeeded.get(key), key in progress.failing, progress.failing.get(key)
+        outcomes[key[0]].health.append((key[1], *checkpoint, *health))
+    return outcomes
 
 
-def _health(progress: Progress, tenant: Tenant, keys: Iterable[tuple[Tenant, str]]) -> dict[str, list[Any]]:
-    own = sorted((key for key in keys if key[0] == tenant), key=lambda key: key[1])
-    checkpoints = [progress.checkpoint.get(key, FeedPosition()).numbers for key in own]
-    return {
-        "ids": [endpoint for _, endpoint in own],
-        "checkpoint": [checkpoint[0] for checkpoint in checkpoints],
-        "network_epoch": [checkpoint[1] for checkpoint in checkpoints],
-        "network_checkpoint": [checkpoint[2] for checkpoint in checkpoints],
-        "succeeded": [progress.succeeded.get(key) for key in own],
-        "health": [key in progress.failing for key in own],
-        "failing": [progress.failing.get(key) for key in own],
-    }
+class PostgresDeliveryPlaces:
+    """The delivery places of a process."""
+
+    def __init__(self, pool: Pool, shards: int, clock: Clock) -> None:
+        self._pool, self._shards, self._clock = pool, shards, clock
+        self._made: dict[Node, DeliveryPlace] = {}
+
+    async def current(self) -> Sequence[DeliveryPlace]:
+        nodes = await self._pool.holding()
+        self._made = {node: self._made.get(node) or self._place(node) for node in nodes}
+        return list(self._made.values())
+
+    async def members(self) -> int:
+        return max(await self._pool.scatter_best_effort(members_at), default=0)
+
+    def _place(self, node: Node) -> DeliveryPlace:
+        shards = PostgresShards(self._pool, self._shards, node)
+        return DeliveryPlace(node.name, shards, PostgresDeliveryLog(self._pool, shards, self._clock))

@@ -1,22 +1,18 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.columns import Spread
-from adapters.postgres.listing import LOOKED, page_of
-from adapters.postgres.session import Session, lock_number
-from adapters.postgres.sqlfile import rendered, statements
-from adapters.postgres.table import Table, TableStore
+from adapters.postgres.session import Session
+from adapters.postgres.stores import LOOKED, TenantStore, page_of, rendered, statements
+from adapters.postgres.table import Spread, Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     EVERY_TYPE,
-    Attempt,
     Delivery,
     DeliveryFilter,
     DeliveryStatus,
@@ -57,7 +53,6 @@ SQL = statements(
 )
 _BEYOND: Final = "~"
 """Greater than any id."""
-_ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
 _CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
 _SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
 _CATEGORIES: Final[LiteralString] = (
@@ -71,35 +66,24 @@ _CLOSE: Final[LiteralString] = (
 )
 
 
-def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Attempts as the JSON that is kept of them."""
-    return [_attempt(attempt) for attempt in attempts]
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    kept = {name: value for name in _ATTEMPT_NAMES if (value := getattr(attempt, name)) not in (None, {})}
-    kept["at"] = attempt.at.isoformat()
-    return kept
-
-
 def kept_of(checkpoint: FeedPosition) -> dict[str, int]:
     """The columns of how far an endpoint has been served."""
     numbers = checkpoint.numbers
     return dict(zip(("checkpoint", "network_epoch", "network_checkpoint"), numbers, strict=True))
 
 
-class PostgresWebhookStore:
+class PostgresWebhookStore(TenantStore):
     """The tenant's endpoints and what was sent to them."""
 
+    _sql = SQL
+
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._endpoints, self._deliveries = TableStore(session, ENDPOINTS), TableStore(session, DELIVERIES)
 
     async def count(self) -> int:
-        tenant = self._session.tenant
-        await self._session.run(SQL["lock_count"], lock=lock_number("webhook_endpoints", tenant.org, tenant.livemode))
-        row = await self._session.one(SQL["count"])
-        return int(row[0]) if row else 0
+        await self._session.take_turn("webhook_endpoints")
+        return int(await self._value("count"))
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
         return await self._endpoints.get(id, lock=lock)
@@ -107,14 +91,14 @@ class PostgresWebhookStore:
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
         kept = {"secret": secrets.current, "previous_secret": secrets.previous} | kept_of(checkpoint)
         await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
-        await self._notify(endpoint.id)
+        await self.wake(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
         more = {} if checkpoint is None else kept_of(checkpoint)
         await self._endpoints.save(endpoint, expected_version=expected_version, **more)
-        await self._notify(endpoint.id)
+        await self.wake(endpoint.id)
 
     async def remove(self, id: str) -> None:
         await self.fail_open(id, self._session.now)
@@ -124,12 +108,11 @@ class PostgresWebhookStore:
         return await self._endpoints.page(page_request)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
-        row = await self._session.one(SQL["secrets"], id=id)
-        return SealedSecrets(*row) if row else None
+        return await self._first(SealedSecrets, "secrets", id=id)
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
-        await self._session.run(SQL["seal"], id=id, **asdict(secrets))
-        await self._notify(id)
+        await self._run("seal", id=id, **asdict(secrets))
+        await self.wake(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         found = await self._deliveries.get(id, lock=lock)
@@ -147,29 +130,29 @@ class PostgresWebhookStore:
                 rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
                 row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
             end = row[0] if row else None
-        return page_of([DELIVERIES.row_of(row) for row in rows], page_request, _id, end)
+        return page_of([DELIVERIES.row_of(*row) for row in rows], page_request, end=end)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         await self._deliveries.add(delivery)
-        await self._notify(delivery.endpoint)
+        await self.wake(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
-        await self._session.run(SQL["resend"], id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
-        await self._notify(delivery.endpoint)
+        await self._run("resend", id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
+        await self.wake(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         span = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._session.run(SQL["recover"], pending=DeliveryStatus.PENDING, at=at, most=most, **span)
+        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=most, **span)
         if requeued:
-            await self._notify(endpoint)
-        return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
+            await self.wake(endpoint)
+        return Recovery(requeued, bool(await self._rows("failed_in", **span)))
 
     async def wake(self, id: str) -> None:
-        await self._notify(id)
+        await self._run("notify", payload=Signal(self._session.tenant, id).payload)
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
-        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
-        await self._notify(endpoint)
+        failed = await self._run("fail_open", endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
+        await self.wake(endpoint)
         return failed
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
@@ -183,13 +166,6 @@ class PostgresWebhookStore:
             peak_per_minute=peak,
             deliveries=events - close + posts(burst, endpoint.coalesce_seconds),
         )
-
-    async def _notify(self, endpoint: str) -> None:
-        await self._session.run(SQL["notify"], payload=Signal(self._session.tenant, endpoint).payload)
-
-
-def _id(delivery: Delivery) -> str:
-    return delivery.id
 
 
 def deliveries_sql(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:

@@ -11,7 +11,7 @@ from connectors.sdk.errors import BadData, Refused
 from connectors.sdk.notes import note
 from connectors.sdk.pulling import Page, page
 from connectors.sdk.readers import json_records
-from connectors.sdk.readers.outline import outline
+from connectors.sdk.readers.json_stream import decoded_page
 
 _PAST_THE_END = frozenset({404, 416})
 
@@ -41,7 +41,7 @@ class Walk:
         current: Page | None = first
         place, seen = Place(self._paging.first(self._url), 1, 0), b""
         while current is not None:
-            document = await _outlined(current.body)
+            document = decoded_page(current.body)
             count, digest = self._count(document), blake2b(current.body, digest_size=16).digest()
             if place.number > 1 and (digest == seen or self._is_over(count)):
                 return
@@ -82,12 +82,3 @@ class Walk:
         if self._records_path is None:
             self._records_path = json_records.where(document)
         return len(json_records.picked(document, self._records_path))
-
-
-async def _outlined(body: bytes) -> Any:
-    """What is on a page, as far as it has to be known to go on."""
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadData("The service's answer is not UTF-8.") from None
-    return await outline(body)

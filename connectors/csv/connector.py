@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connectors.csv import delimited, workbook
-from connectors.csv.packed import plain
+from connectors.csv.archives import plain
 from connectors.csv.sniffing import sniff
 from connectors.sdk.context import Context
 from connectors.sdk.credentials import CREDENTIALS, sign, without_query

@@ -1,16 +1,17 @@
 """Reads CSV and TSV as they really come: any delimiter and encoding, ragged rows, zero bytes, quotes left open."""
 
+import codecs
 import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from itertools import chain, islice
 from math import log
 from pathlib import Path
 
-from connectors.csv.encoding import detect
 from connectors.csv.headers import plan
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
@@ -152,40 +153,21 @@ def _rows(
     records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
 ) -> Iterator[Row]:
     """One cell a header: short rows are filled up with None, longer ones cut and reported; repeated header rows are left out."""
-    width = len(headers)
-    again = list(headers)
-    key = headers[0]
-    left = lost = _REPORTED
-    for record in records:
-        line, cells = record
+    width, again = len(headers), list(headers)
+    cut = lost = _REPORTED
+    for line, cells in records:
         if lost and "\ufffd" in "".join(cells):
-            lost -= _tell_lost(record, headers, report)
+            lost -= 1
+            column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
+            header = headers[column] if column < width else None
+            report(Report("characters of the value are lost: they were not in the file's encoding", line, header))
         if len(cells) != width:
-            if left and _cuts(record, width, report):
-                left -= 1
+            if cut and (extra := sum(1 for cell in cells[width:] if cell.strip())):
+                cut -= 1
+                report(Report(f"the row has {extra} more values than there are columns; they are left out", line=line))
             yield line, [*cells[:width], *([None] * (width - len(cells)))]
-            continue
-        if cells[0] == key and cells == again:
-            continue
-        yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
-
-
-def _tell_lost(record: tuple[int, list[str]], headers: Sequence[str], report: Callable[[Report], None]) -> int:
-    """Report the first value of a row that lost characters before it came here, or on its way; 1 for the one report."""
-    line, cells = record
-    column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
-    header = headers[column] if column < len(headers) else None
-    report(Report("characters of the value are lost: they were not in the file's encoding", line, header))
-    return 1
-
-
-def _cuts(record: tuple[int, list[str]], width: int, report: Callable[[Report], None]) -> bool:
-    """Whether a row loses text by being cut, which is then reported."""
-    line, cells = record
-    extra = sum(1 for cell in cells[width:] if cell.strip())
-    if extra:
-        report(Report(f"the row has {extra} more values than there are columns; they are left out", line=line))
-    return bool(extra)
+        elif cells != again:
+            yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
 
 
 def _announced(lines: Sequence[str]) -> str | None:
@@ -199,13 +181,8 @@ def _delimiter(lines: Sequence[str], ctx: Context) -> str:
     if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
         return "\t"
     text = "".join(line for line in lines if line.strip() and line != _END)
-    sample = _QUOTED.sub(_without_delimiters, text).splitlines(keepends=True)
+    sample = _QUOTED.sub(lambda quoted: quoted[0].translate(_NO_DELIMITERS), text).splitlines(keepends=True)
     return max(DELIMITERS, key=lambda delimiter: _evidence(list(_tried(sample, delimiter)), ctx.score_header))
-
-
-def _without_delimiters(quoted: re.Match[str]) -> str:
-    """A quoted value without what might be taken for a delimiter or an end of line."""
-    return quoted[0].translate(_NO_DELIMITERS)
 
 
 def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
@@ -222,3 +199,61 @@ def _tried(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
     """The records of a sample as far as they can be read."""
     with suppress(csv.Error):
         yield from csv.reader(lines, delimiter=delimiter)
+
+
+# Finds a text file's encoding by reading all of it once: the first odd byte may stand in the last row.
+
+
+_CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """`codec` is Python's name; `skip` are the bytes of the byte order mark; `broken` counts unreadable places."""
+
+    codec: str
+    skip: int = 0
+    broken: int = 0
+
+
+def detect(path: Path) -> Encoding:
+    """UTF-16 by its mark or zero bytes, UTF-8 when it reads, mostly-UTF-8 with its broken places, else Windows-1252."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    wide = _wide(head)
+    if wide is not None:
+        return wide
+    skip = 3 if head.startswith(codecs.BOM_UTF8) else 0
+    good, broken = _count(path)
+    if not broken or good > broken or skip:
+        return Encoding("utf-8", skip, broken)
+    return Encoding("cp1252", skip)
+
+
+def _wide(head: bytes) -> Encoding | None:
+    if head.startswith(codecs.BOM_UTF16_LE):
+        return Encoding("utf-16-le", 2)
+    if head.startswith(codecs.BOM_UTF16_BE):
+        return Encoding("utf-16-be", 2)
+    half = max(len(head) // 2, 1)
+    if head[1::2].count(0) > half * 0.6 and head[0::2].count(0) < half * 0.1:
+        return Encoding("utf-16-le")
+    if head[0::2].count(0) > half * 0.6 and head[1::2].count(0) < half * 0.1:
+        return Encoding("utf-16-be")
+    return None
+
+
+def _count(path: Path) -> tuple[int, int]:
+    """How many characters beyond ASCII read as UTF-8, and how many places do not."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    good = broken = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            if chunk.isascii() and not decoder.getstate()[0]:
+                continue
+            text = decoder.decode(chunk)
+            replaced = text.count("\ufffd") - chunk.count(b"\xef\xbf\xbd")
+            broken += replaced
+            good += len(text) - replaced - len(text.encode("ascii", errors="ignore"))
+    tail = decoder.decode(b"", final=True)
+    return good, broken + tail.count("\ufffd")

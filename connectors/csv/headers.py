@@ -46,8 +46,7 @@ def plan(
     units after them goes into the names (`Width (in)`). Blank names become `Column 7`; names that occur twice stay.
     """
     table = [[cell.strip() for cell in row] for row in rows]
-    usual = _usual(table)
-    chosen = _choose(table, usual, score)
+    chosen = _choose(table, score)
     if chosen is None:
         return None
     at, known = chosen
@@ -58,43 +57,24 @@ def plan(
     return Plan(_finished(names, table[after:]), after, known)
 
 
-def _usual(table: list[list[str]]) -> int:
-    """The usual number of filled cells of a row: the median of those with something in them."""
-    filled = sorted(count for row in table if (count := sum(map(bool, row))))
-    return filled[len(filled) // 2] if filled else 0
+def _choose(table: list[list[str]], score: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
+    """Return the header's place and how many of its words are known.
 
-
-def _choose(table: list[list[str]], usual: int, score: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
+    A row's points are its known words (a single one in a wide row says little, for data holds such words too) and how
+    full it is beside the median, less where it does not look like names, which are short and no numbers.
+    """
+    counts = [sum(map(bool, row)) for row in table]
+    filled = sorted(filter(None, counts))
     best: tuple[float, int, int] | None = None
-    seen = 0
-    for at, row in enumerate(table):
-        if not any(row):
-            continue
-        seen += 1
-        if seen > SEARCHED:
-            break
+    for at in [at for at, count in enumerate(counts) if count][:SEARCHED]:
+        row, count = table[at], counts[at]
         known = score(row[:SCORED])
-        points = (_weight(known, row) + _fullness(row, usual)) * _plainness(row)
+        plain = sum(1 for cell in row if cell and len(cell) <= _LONGEST_NAME and not _NUMBER.fullmatch(cell))
+        points = known if known > 1 or count <= _NARROW else known * 0.2
+        points = (points + min(count / filled[len(filled) // 2], 1.0)) * (plain / count) ** 2
         if best is None or points > best[0] + 1e-9:
             best = (points, at, known)
-    return None if best is None else (best[1], best[2])
-
-
-def _weight(known: int, row: list[str]) -> float:
-    """Known words as points; a single one in a wide row says little, for data holds such words too."""
-    return known if known > 1 or sum(map(bool, row)) <= _NARROW else known * 0.2
-
-
-def _fullness(row: list[str], usual: int) -> float:
-    """Between 0 and 1: whether a row has as many cells as rows have here."""
-    return min(sum(map(bool, row)) / max(usual, 1), 1.0)
-
-
-def _plainness(row: list[str]) -> float:
-    """Between 0 and 1: how far a row looks like names, which are short and no numbers."""
-    cells = [cell for cell in row if cell]
-    plain = sum(1 for cell in cells if len(cell) <= _LONGEST_NAME and not _NUMBER.fullmatch(cell))
-    return (plain / len(cells)) ** 2
+    return best and best[1:]
 
 
 def _names(table: list[list[str]], at: int, spans: Sequence[Span]) -> tuple[list[str], int]:
@@ -170,13 +150,11 @@ def _is_units(row: list[str]) -> bool:
 def _with_units(names: list[str], units: list[str]) -> list[str]:
     suffixes = [unit.strip("()[] ") for unit in units] + [""] * len(names)
     return [
-        f"{name} ({unit})" if name and unit.lower() in _UNITS and unit.lower() not in _words(name) else name
+        f"{name} ({unit})"
+        if name and unit.lower() in _UNITS and unit.lower() not in re.split(r"[^a-z.]+", name.lower())
+        else name
         for name, unit in zip(names, suffixes, strict=False)
     ]
-
-
-def _words(name: str) -> set[str]:
-    return set(re.split(r"[^a-z.]+", name.lower()))
 
 
 def _finished(names: list[str], data: list[list[str]]) -> tuple[str, ...]:

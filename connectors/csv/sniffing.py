@@ -1,10 +1,10 @@
 """Tells by its bytes what a file is, because names and content types of vendors' files are often wrong."""
 
 import json
-import zipfile
 from pathlib import Path
 
 from connectors.csv.archives import inflated, opened
+from connectors.sdk.context import MIB
 from connectors.sdk.errors import BadData
 from connectors.sdk.readers.x12 import is_x12
 
@@ -45,7 +45,10 @@ def sniff(path: Path, format: str | None) -> str:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(path)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
-        return _ole_kind(path)
+        with path.open("rb") as file:
+            if _ENCRYPTED in file.read(MIB):
+                raise BadData("the workbook is locked with a password; save it without one and send that")
+        return "xls"
     refused = next((sentence for magic, sentence in _REFUSED if head.startswith(magic)), None)
     if refused:
         raise BadData(refused)
@@ -57,7 +60,9 @@ def _zip_kind(path: Path) -> str:
         entries = archive.infolist()[:5000]
     names = [entry.filename.lower().replace("\\", "/") for entry in entries]
     if "mimetype" in names:
-        if _mimetype(path, entries[names.index("mimetype")]).startswith(_ODS):
+        with path.open("rb") as file:
+            kind = next(inflated(file, entries[names.index("mimetype")], _HEAD), b"")
+        if kind.strip().startswith(_ODS):
             return "ods"
         raise BadData("this is an OpenDocument file without a worksheet; send the table as ODS, XLSX or CSV")
     if any(name.endswith("workbook.bin") for name in names):
@@ -69,22 +74,9 @@ def _zip_kind(path: Path) -> str:
     raise BadData("this is a zip archive in an archive; send the file inside it")
 
 
-def _mimetype(path: Path, entry: zipfile.ZipInfo) -> bytes:
-    """The start of what an OpenDocument file says it is."""
-    with path.open("rb") as file:
-        return next(inflated(file, entry, _HEAD), b"").strip()
-
-
-def _ole_kind(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(1024 * 1024)
-    if _ENCRYPTED in content:
-        raise BadData("the workbook is locked with a password; save it without one and send that")
-    return "xls"
-
-
 def _text_kind(head: bytes, format: str | None) -> str:
-    text = _decoded(head).lstrip("\ufeff \t\r\n")
+    text = head.decode("utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8", errors="replace")
+    text = text.lstrip("\ufeff \t\r\n")
     if text.startswith("<"):
         return _markup_kind(text, format)
     if text.startswith(("{", "[")) and format not in {"csv", "tsv"}:
@@ -113,9 +105,3 @@ def _json_kind(text: str) -> str:
             return "json"
         return "jsonl"
     return "json"
-
-
-def _decoded(head: bytes) -> str:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return head.decode("utf-16", errors="replace")
-    return head.decode("utf-8", errors="replace")

@@ -17,10 +17,9 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
+from connectors.csv.bounds import inspect, inspect_binary, inspect_open
 from connectors.csv.headers import SCORED, SEARCHED, Plan, Span, plan
-from connectors.csv.old_records import inspect_old
-from connectors.csv.rectangles import inspect_binary, inspect_open
-from connectors.csv.unpacking import inspect
+from connectors.csv.xls import inspect_old
 from connectors.sdk.context import Context, Limits
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Cell, Report, Row, Table

@@ -8,15 +8,14 @@ from typing import Any
 from .context import Context
 from .errors import BadData, Refused, RetryLater, TooLarge
 from .pulling import Page, page
-from .readers.outline import outline
+from .readers.json_stream import decoded_page
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One list: `request` gives URL and headers for so many items from an offset on, `items` finds them in an answer.
 
-    `total` is how many there are in all by an answer, None where it does not say; `keep` are plain values of items that
-    the walk looks at.
+    `total` is how many there are in all by an answer, None where it does not say.
     """
 
     kind: str
@@ -24,12 +23,11 @@ class Listing:
     items: Callable[[Any], Any]
     total: Callable[[Page, Any], int | None]
     size: int
-    keep: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One page of a list: its line for the snapshot, and its items as far as they were looked at."""
+    """One page of a list: its line for the snapshot, its items, and the answer."""
 
     line: bytes
     items: list[Any]
@@ -53,7 +51,7 @@ async def leaves(
                 raise
             size //= 2
             continue
-        document = await read(answer, listing.keep)
+        document = read(answer)
         items = listing.items(document)
         if not isinstance(items, list):
             raise BadData(f"The service's answer lists no {listing.kind}.")
@@ -67,15 +65,11 @@ async def leaves(
         await rest(ctx, answer)
 
 
-async def read(answer: Page, keep: frozenset[str] = frozenset()) -> Any:
-    """The outline of an answer. Raises Refused for a web page, BadData for what is no JSON in UTF-8."""
+def read(answer: Page) -> Any:
+    """Decode an answer. Raises Refused for a web page, BadData for what is no JSON in UTF-8."""
     if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
         raise Refused("The service answers with a web page instead of JSON.")
-    try:
-        answer.body.decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadData("The service's answer is not UTF-8.") from None
-    return await outline(answer.body, keep=keep)
+    return decoded_page(answer.body)
 
 
 def wrapped(kind: str, answer: Page, about: Mapping[str, Any] | None = None) -> bytes:

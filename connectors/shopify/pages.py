@@ -10,7 +10,7 @@ from connectors.sdk.credentials import with_query
 from connectors.sdk.errors import BadData, Refused
 from connectors.sdk.notes import note
 from connectors.sdk.pulling import Page, page
-from connectors.sdk.readers.outline import outline, small
+from connectors.sdk.readers.json_stream import decoded_page
 from connectors.sdk.spec import Item
 
 SIZE = 250
@@ -19,7 +19,6 @@ FARTHEST = 25_000
 
 _HEADERS = {"Accept": "application/json"}
 _TOO_FAR = frozenset({400})
-_ID = frozenset({"id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class ProductPage:
 
 async def first_page(ctx: Context, address: str) -> ProductPage:
     """The first page; what the shop asks to wait for is left to the runner. Raises ConnectorError."""
-    return await _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
+    return _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
 
 
 async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[bytes]:
@@ -52,7 +51,7 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
         answer = await page(ctx, _numbered(address, number), _HEADERS, patient=True, ends=_TOO_FAR)
         if answer.status in _TOO_FAR:
             return
-        following = await _read(answer)
+        following = _read(answer)
         if following.ids == current.ids:
             return
         current = following
@@ -63,7 +62,7 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
 def stock_of(answer: Page, item: Item) -> dict[str, Any]:
     """A product with the one variant that an answer tells of, as far as its stock goes. Raises as reading a page does."""
     _refuse_closed(answer)
-    variant = small(answer.body)
+    variant = decoded_page(answer.body)
     if not isinstance(variant, dict) or str(variant.get("id")) != item.variant_key:
         raise BadData("The shop's answer is not the variant that was asked for.")
     stock = {name: variant.get(name) for name in ("id", "sku", "available")}
@@ -74,11 +73,10 @@ def _numbered(address: str, number: int) -> str:
     return with_query(address, {"limit": str(SIZE), "page": str(number)})
 
 
-async def _read(answer: Page) -> ProductPage:
+def _read(answer: Page) -> ProductPage:
     """The products of an answer. Raises Refused for a password page or a challenge, BadData for anything else."""
     _refuse_closed(answer)
-    _refuse_unreadable(answer.body)
-    document = await outline(answer.body, keep=_ID)
+    document = decoded_page(answer.body)
     products = document.get("products") if isinstance(document, dict) else None
     if not isinstance(products, list):
         raise BadData("The address answers with JSON that lists no products: it is no Shopify shop.")
@@ -90,10 +88,3 @@ def _refuse_closed(answer: Page) -> None:
         raise Refused("The shop is closed behind a password.")
     if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
         raise Refused("The shop answers with a web page instead of its products: it keeps automatic readers out.")
-
-
-def _refuse_unreadable(body: bytes) -> None:
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadData("The shop's answer is not UTF-8.") from None

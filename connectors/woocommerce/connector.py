@@ -22,7 +22,6 @@ from connectors.woocommerce.rows import tables
 _API = "/wp-json/wc/v3"
 _SIZE = 100
 _STOCK_FIELDS = "id,sku,type,parent_id,stock_status,stock_quantity,manage_stock,backorders"
-_KEPT = frozenset({"id", "type"})
 _UNITS = {
     "currency": "general/woocommerce_currency",
     "weight_unit": "products/woocommerce_weight_unit",
@@ -65,7 +64,7 @@ class WooCommerceConnector:
         path = f"/products/{known}" if alone else f"/products/{known}/variations/{own}"
         url, headers = _signed(ctx, path, {"_fields": _STOCK_FIELDS})
         answer = await page(ctx, url, headers, patient=False)
-        if not isinstance(await read(answer), dict):
+        if not isinstance(read(answer), dict):
             raise BadData("The shop's answer is no product.")
         yield Fetched(
             status=answer.status,
@@ -105,7 +104,7 @@ async def _about(ctx: Context) -> AsyncIterator[bytes]:
     for name, path in _UNITS.items():
         url, headers = _signed(ctx, f"/settings/{path}", {})
         answer = await page(ctx, url, headers, patient=True, ends=_HIDDEN)
-        value = (await read(answer)).get("value") if answer.status not in _HIDDEN else None
+        value = read(answer).get("value") if answer.status not in _HIDDEN else None
         found[name] = ctx.config.get(name) or value
     yield json.dumps({"kind": "settings", **found}).encode() + b"\n"
     if not found["weight_unit"] or not found["dimension_unit"]:
@@ -134,7 +133,7 @@ def _listing(ctx: Context, kind: str, path: str, query: Mapping[str, str]) -> Li
     def request(offset: int, size: int) -> tuple[str, Mapping[str, str]]:
         return _signed(ctx, path, {**query, "per_page": str(size), "offset": str(offset)})
 
-    return Listing(kind, request, lambda document: document, _total, _SIZE, _KEPT)
+    return Listing(kind, request, lambda document: document, _total, _SIZE)
 
 
 def _total(answer: Page, _: Any) -> int | None:

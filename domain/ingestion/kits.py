@@ -7,9 +7,9 @@ from itertools import combinations, product
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component, Dimensions, VariantData, Weight
-from domain.ingestion.drafts.pieces import pieces_named
+from domain.ingestion.pieces import pieces_named
 from domain.ingestion.values.cartons import pieces_per_carton
-from domain.ingestion.values.parsed import Fault, quoted
+from domain.ingestion.values.text import Fault, quoted
 from domain.kernel.problems import ProblemKind
 
 _MOST_OF_ONE: Final = 8

@@ -8,7 +8,7 @@ from domain.catalogue import differences
 from domain.catalogue.model import Availability, Product, ProductStatus, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
-from domain.ingestion.drafts.draft import LeftOut
+from domain.ingestion.drafts import LeftOut
 from domain.ingestion.values.stock import availability_of
 from domain.kernel.problems import Problem, ProblemKind
 

@@ -1,29 +1,27 @@
 """From the rows of one product to its statement: the heart of a run."""
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from domain.catalogue.differences import CHECKED
+from domain.catalogue.categories import by_slug
+from domain.catalogue.data import Carton, Component, OfferData, ProductData, VariantData
+from domain.catalogue.differences import CHECKED, PRICES
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.families import join, settle_family
 from domain.ingestion.columns.plan import ReadPlan, column_of, place_of, read_row
-from domain.ingestion.drafts.data import (
-    add_media,
-    fill_in,
-    finish_product,
-    finish_variant,
-    merge_offers,
-    name_options,
-    offers_of,
-    other_size,
-    size_text,
-    tell_apart,
-)
-from domain.ingestion.drafts.draft import ProductDraft, RowDraft
-from domain.ingestion.drafts.pieces import describe
+from domain.ingestion.drafts import NO_PLACE, ProductDraft, RowDraft
 from domain.ingestion.model import Group
-from domain.ingestion.values.parsed import quoted
-from domain.kernel.bounds import OFFERS, VARIANTS
+from domain.ingestion.pieces import counted, describe, of_several, title_of, with_sizes, with_title
+from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.labels import RUG, Sided, place
+from domain.ingestion.values.media import media_list
+from domain.ingestion.values.rugs import parse_rug_size
+from domain.ingestion.values.stock import availability_of
+from domain.ingestion.values.text import quoted, stated
+from domain.ingestion.vocabulary.kinds import brick_of, kind_in_path
+from domain.kernel.bounds import ITEM_CHARS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
 _STOCK: Final = frozenset(f"offer.{name}" for name in CHECKED)
@@ -123,13 +121,6 @@ def _unclaimed(own: str, options: str, row: RowDraft) -> str:
     return f"{own} / {options}"
 
 
-def _carton_cells(row: RowDraft, plan: ReadPlan, cells: list[Any]) -> CartonCells | None:
-    if not plan.cartons:
-        return None
-    stated = tuple(number for number, carton in sorted(row.cartons.items()) if carton)
-    return CartonCells(plan.carton_parts(cells), stated)
-
-
 def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     """Add a row's facts to its variant."""
     product = row.product
@@ -148,7 +139,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         key = f"{key} / {size_text(data)}"
         known = product.variants.get(key)
         if known is None:
-            product.tell("dimensions", ProblemKind.CONFLICT, detail, row.line)
+            row.conflict("dimensions", detail)
     if known is not None:
         fill_in(known.data, data, row)
         merge_offers(known.offers, offers, row)
@@ -156,6 +147,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         known.covers_locations |= row.covers
         known.states_status |= row.states_status
     elif len(product.variants) < VARIANTS:
+        boxes = tuple(number for number, carton in sorted(row.cartons.items()) if carton)
         known = product.variants[key] = VariantStatement(
             key,
             data,
@@ -163,7 +155,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
             blank=row.blank,
             covers_locations=row.covers,
             states_status=row.states_status,
-            cartons=_carton_cells(row, plan, cells),
+            cartons=CartonCells(plan.carton_parts(cells), boxes) if plan.cartons else None,
         )
     else:
         product.left_out.add("variants", 1, row.line, None, key)
@@ -171,3 +163,310 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     if len(known.offers) > OFFERS:
         product.left_out.add("offers", len(known.offers) - OFFERS, row.line, None)
         del known.offers[OFFERS:]
+
+
+# From drafts to the data of a product, of its variants and of their offers; what tells variants apart, and rows that repeat each other.
+
+
+_COLOUR_AXES: Final = ("color", "colour", "farbe")
+_FINISH_AXES: Final = ("finish", "wood finish")
+_SIZE_AXES: Final = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
+_LETTERED: Final = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
+"""Sizes in options are taken when letters say which side is which (`720mm L x 530mm W x 510mm H`)."""
+_BOX: Final = ("length", "width", "depth", "height", "diameter")
+_KEPT: Final = (*PRICES, "quantity", "availability", "lead_time_days")
+_TELLING: Final = (
+    ("Color", "colour", _COLOUR_AXES),
+    ("Finish", "finish", _FINISH_AXES),
+    ("Material", "materials", ("material", "materials", "fabric")),
+)
+"""Axes that a product gets when its variants differ in a field and in no axis."""
+
+
+# Products.
+
+
+def add_media(row: RowDraft) -> None:
+    """Add a row's pictures to its product, each address once; a position or text for them holds when there is one."""
+    media, single = row.product.media, len(row.media_urls) == 1
+    for url in row.media_urls:
+        if url in media:
+            continue
+        item: dict[str, Any] = {"url": url}
+        alt = row.media_alts.get(url) if row.media_alts else row.media_alt if single else None
+        if alt and len(alt) <= ITEM_CHARS:
+            item["alt"] = alt
+        elif alt:
+            row.product.left_out.add("media.alt", 1, row.line)
+        if single and row.media_position:
+            item["order"] = row.media_position
+        media[url] = item
+
+
+def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
+    """A product's data, and whether its rows say that it is discontinued.
+
+    A path of Google's taxonomy means a category, the vendor's own path a GPC brick. The vendor's own path files nothing: that
+    is for the source's category rules, and people who set them.
+    """
+    data = product.data
+    path, further = product.categories()
+    if path:
+        data["category_path"] = list(path)
+    product.tags.update({" > ".join(other): None for other in further})
+    kind = kind_in_path(product.google_category)
+    if kind and (category := by_slug(kind.slug)):
+        data.setdefault("category", category)
+    kind = kind_in_path(path)
+    if kind and (brick := brick_of(kind, data.get("title", ""))):
+        data.setdefault("gpc_brick", brick)
+    if product.tags:
+        data["tags"] = list(product.tags)
+    if product.features or product.extras:
+        # What sizes say beside their sides follows the vendor's own selling points.
+        data["features"] = list({**product.features, **product.extras})
+    if product.compliance:
+        data["compliance"] = product.compliance  # type: ignore[typeddict-item]
+    if product.media:
+        data["media"] = media_list(list(product.media.values()), product.hero)
+    variants = product.variants.values()
+    gone = bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)
+    return data, gone or product.discontinued == {True}
+
+
+# Variants.
+
+
+def _from_axes(row: RowDraft, axes: Mapping[str, str], data: VariantData) -> None:
+    """Colour, finish and a rug's size that stand on an axis."""
+    for name, value in axes.items():
+        low = name.lower()
+        if low in _COLOUR_AXES:
+            data.setdefault("colour", value)
+        elif low in _FINISH_AXES:
+            data.setdefault("finish", value)
+        elif low in _SIZE_AXES and row.spread is None and not row.rug:
+            if row.kind() == RUG:
+                _rug_from(row, value)
+            elif _LETTERED.search(value):
+                row.spread = parse_dimensions(value.rpartition("|")[2], None, row.kind()).value
+
+
+def _rug_from(row: RowDraft, text: str) -> None:
+    parsed = parse_rug_size(text)
+    size = parsed.value
+    if size is None or parsed.faults:
+        return
+    row.rug = {"shape": size.shape, "size_text": stated(text) or text}
+    if size.nominal:
+        row.rug["nominal"] = size.nominal
+    for side, value in size.dimensions.items():
+        row.dimensions.setdefault(side, value)  # type: ignore[misc]
+
+
+def _dimensions(row: RowDraft) -> Mapping[str, Any]:
+    """The sides of the columns, then those of the string; a length among them finds its side."""
+    found: dict[str, Any] = dict(row.dimensions)
+    if "length" in found:
+        items: list[Sided] = [(found[side], side) for side in _BOX if side in found]
+        sides = place(items, "length", row.kind())
+        row.report("dimensions", None, sides.faults)
+        found = {**{side: value for side, value in found.items() if side not in _BOX}, **(sides.value or {})}
+    return {**row.spread.dimensions, **found} if row.spread else found
+
+
+def _components(row: RowDraft) -> list[Component]:
+    """Parts by their codes; the sizes of named pieces go to the parts that they are.
+
+    A piece that is made of several parts, or of none that can be told, stands beside them without a count.
+    """
+    title = title_of(row.product, row.variant)
+    pieces, told = counted(row.spread.components if row.spread else (), title)
+    if not row.components or not pieces:
+        if told is not None:
+            row.conflict("components", told)
+        return row.components or pieces
+    sized, left = with_sizes(row.components, pieces)
+    # Of one piece, what a size is labelled with is a side of it, or the way it stands.
+    return [*sized, *left] if of_several(title) or len(left) < len(pieces) else sized
+
+
+def finish_variant(row: RowDraft) -> VariantData:
+    """A row's variant data. Boxes that state something have a count: one each unless the row says otherwise."""
+    data = row.variant
+    axes = dict(row.axes)
+    for at in sorted(row.option_values):
+        if row.option_values[at] != "Default Title":
+            axes[row.product.option_names.get(at) or f"Option {at + 1}"] = row.option_values[at]
+    if axes:
+        data["axes"] = axes
+        _from_axes(row, axes, data)
+    if row.materials:
+        data["materials"] = list(row.materials)
+    if dimensions := with_title(row, _dimensions(row) if row.dimensions or row.spread else {}):
+        data["dimensions"] = dimensions  # type: ignore[typeddict-item]
+    if (row.components or (row.spread and row.spread.components)) and (components := _components(row)):
+        data["components"] = components
+    if boxes := [carton for _, carton in sorted(row.cartons.items()) if carton]:
+        once: Carton = {"count": 1} if row.carton_count in (None, len(boxes)) else {}
+        data["cartons"] = [{**once, **carton} for carton in boxes]
+    if row.rug:
+        data["rug"] = row.rug
+    if row.variant_media:
+        alts = {url: {"alt": alt} for url, alt in row.media_alts.items() if len(alt) <= ITEM_CHARS}
+        data["media"] = media_list(
+            [{"url": url, **alts.get(url, {})} for url in dict.fromkeys(row.variant_media)], None
+        )
+    return data
+
+
+def name_options(product: ProductDraft) -> None:
+    """Give axes the names of their options where these came in rows below their values."""
+    names = {f"Option {place + 1}": name for place, name in product.option_names.items()}
+    for variant in product.variants.values() if names else ():
+        axes = variant.data.get("axes")
+        if axes and names.keys() & axes.keys():
+            variant.data["axes"] = {names.get(axis, axis): value for axis, value in axes.items()}
+
+
+def tell_apart(product: ProductDraft) -> Sequence[VariantStatement]:
+    """Add the axes in which variants differ, in place; answers those that nothing tells from another."""
+    variants = list(product.variants.values())
+    if len(variants) < 2 or _distinct(variants):
+        return ()
+    for axis, name, same in _TELLING:
+        stated_ones = [variant.data.get(name) for variant in variants]
+        values = [", ".join(value) if isinstance(value, list) else value for value in stated_ones]
+        if None in values or len(set(values)) < 2:
+            continue
+        if not {key.lower() for variant in variants for key in variant.data.get("axes", ())}.isdisjoint(same):
+            continue
+        for variant, value in zip(variants, values, strict=True):
+            variant.data["axes"] = {**variant.data.get("axes", {}), axis: str(value)}
+        if _distinct(variants):
+            return ()
+        for variant in variants if name == "materials" else ():
+            # Materials are an axis only where they tell variants apart.
+            del variant.data["axes"][axis]
+            if not variant.data["axes"]:
+                del variant.data["axes"]
+    seen: dict[Any, VariantStatement] = {}
+    return [variant for variant in variants if seen.setdefault(_told_by(variant.data), variant) is not variant]
+
+
+def _told_by(data: VariantData) -> tuple[Any, ...]:
+    """What a buyer tells a variant by: its axes, its own title, its size, its parts."""
+    parts = tuple((part.get("sku"), part.get("name"), part.get("quantity")) for part in data.get("components", ()))
+    return frozenset(data.get("axes", {}).items()), data.get("title"), tuple(sorted(sides_of(data).items())), parts
+
+
+def _distinct(variants: Sequence[VariantStatement]) -> bool:
+    return len({frozenset(variant.data.get("axes", {}).items()) for variant in variants}) == len(variants)
+
+
+def sides_of(data: VariantData) -> dict[str, int]:
+    """The sides of a variant in hundredths of an inch."""
+    sides: Mapping[str, Any] = dict(data.get("dimensions", {}))
+    return {side: length["hundredths_in"] for side, length in sides.items()}
+
+
+def other_size(known: VariantData, data: VariantData) -> bool:
+    """Whether two rows state different figures for one side."""
+    sides = sides_of(known)
+    return any(sides.get(side, figure) != figure for side, figure in sides_of(data).items())
+
+
+def size_text(data: VariantData) -> str:
+    """A variant's sides as given, for a key: `30 x 40 in`."""
+    given = [length["given"] for _, length in sorted(dict[str, Any](data.get("dimensions", {})).items())]
+    units = dict.fromkeys(each["unit"] for each in given)
+    return f"{' x '.join(str(each['value']) for each in given)} {'/'.join(units)}"
+
+
+def fill_in(known: VariantData, data: VariantData, row: RowDraft) -> None:
+    """Add what a further row of a variant says that is not known yet; each field in which it differs is told."""
+    kept: dict[str, Any] = known  # type: ignore[assignment]
+    for name, value in data.items():
+        # Further rows add pictures.
+        if kept.setdefault(name, value) != value and name != "media":
+            detail = f"Rows of one item differ in {name.replace('_', ' ')}; what the first says is kept."
+            row.conflict(name, detail)
+
+
+# Offers.
+
+
+def _settle(row: RowDraft, offer: OfferData) -> None:
+    """Bring an offer's facts to their final form, in place.
+
+    A quantity of 0 that nobody counts says nothing. A lower sale price is what a buyer pays: it becomes the price and the
+    price it replaces the one to compare with, which is none, and told, where it is not above the price. Availability that
+    no word states follows from the quantity.
+    """
+    facts: Any = offer
+    if row.untracked and facts.get("quantity") == 0 and "availability" not in facts:
+        del facts["quantity"]
+    sale = facts.pop("sale_price", None)
+    if sale is not None:
+        usual = facts.get("price")
+        if usual is not None and usual > sale:
+            facts.setdefault("compare_at", usual)
+        facts["price"] = sale
+    incoming = [arrival for arrival in facts.pop("incoming", ()) if arrival]
+    if incoming:
+        facts["incoming"] = incoming
+    if "quantity" in facts and "availability" not in facts:
+        facts["availability"] = availability_of(facts["quantity"])
+    price, strike = facts.get("price"), facts.get("compare_at")
+    if price is not None and strike is not None and strike <= price:
+        del facts["compare_at"]
+        detail = (
+            f"The price to compare with ({strike}) is not above the price ({price}), in minor units; it is left out."
+        )
+        row.conflict("compare_at", detail)
+
+
+def offers_of(row: RowDraft, location: str) -> list[OfferStatement]:
+    """A row's offers, `location` being that of facts which name none.
+
+    With columns for each warehouse the row's prices hold at every one of them; a stock word found inside a variant's value
+    speaks for all.
+    """
+    offers: dict[str, Any] = dict(row.offers)
+    if row.stock_word is not None:
+        offers = offers or {NO_PLACE: {}}
+        for offer in offers.values():
+            if row.stock_word.quantity is not None:
+                offer.setdefault("quantity", row.stock_word.quantity)
+            offer.setdefault("availability", row.stock_word.availability)
+    common = offers.pop(NO_PLACE) if len(offers) > 1 and NO_PLACE in offers else {}
+    for offer in offers.values():
+        for name, value in common.items():
+            offer.setdefault(name, value)
+        _settle(row, offer)
+        if offer.get("availability") == "discontinued":
+            row.variant.setdefault("discontinued", True)
+    return [OfferStatement(at or row.location or location, offer) for at, offer in offers.items() if offer]
+
+
+def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row: RowDraft) -> None:
+    """Add a further row's offers to a variant's: other locations are other offers; figures that differ are a conflict."""
+    for offer in offers:
+        same = next((before for before in known if before.location == offer.location), None)
+        if same is None:
+            known.append(offer)
+            continue
+        same.blank &= offer.blank
+        facts: Any = same.data
+        other: Any = offer.data
+        currencies = {given["currency"] for given in (facts, other) if "currency" in given}
+        for name, value in other.items():
+            if name == "compare_at" and "price" in facts and facts["price"] != other.get("price"):
+                continue  # a strike price belongs to the price of its own row
+            if name in _KEPT and name in facts and (facts[name] != value or len(currencies) > 1):
+                if name != "availability":
+                    figures = f"{quoted(str(facts[name]))} and {quoted(str(value))}"
+                    detail = f"Rows of one item state {figures} as {name}; the first is kept."
+                    row.conflict(name, detail)
+            elif len(currencies) < 2 or name not in PRICES:
+                facts.setdefault(name, value)

@@ -1,14 +1,15 @@
 """What the pipeline asks of connectors: what they are, a raw snapshot, and the tables in it."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import urlsplit
 
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.destination import destination
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings, FeedTable
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
@@ -293,3 +294,33 @@ class SnapshotReader(Protocol):
 
 OpenSnapshot = Callable[[ReadingOrder], SnapshotReader]
 """Opens a snapshot for reading in the calling thread."""
+
+
+# Where a source's credentials may go: the connector, and the origins that its settings name (docs/conventions.md#source).
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def origin(address: str) -> str:
+    """Scheme, host and port of an address (RFC 6454), the usual port written out; what is no address stands as it is."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or _PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        return address
+    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else address
+
+
+def destination(
+    connector: str, config: Mapping[str, Any], addresses: Collection[str], harmless: Collection[str]
+) -> str:
+    """What credentials are bound to, as a text that differs when they would go elsewhere.
+
+    Of the settings that are `addresses` only their origins count, `harmless` ones not at all, all others as they are:
+    nothing is known of what they decide.
+    """
+    origins = {origin(str(config[name])) for name in addresses if name in config}
+    others = {name: value for name, value in config.items() if name not in addresses and name not in harmless}
+    bound = {"connector": connector, "origins": sorted(origins), "settings": others}
+    return json.dumps(bound, sort_keys=True, separators=(",", ":"), default=float)

@@ -5,7 +5,7 @@ schema of its own for an object, or a list of one schema for a list of objects.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -15,26 +15,36 @@ from domain.catalogue import categories
 from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
-from domain.ingestion.drafts.draft import LeftOut
+from domain.ingestion.drafts import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dates import parse_date
-from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.media import ROLES, addresses, role_of
-from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.quantities import (
     INCHES,
     MAX_HUNDREDTHS,
     MAX_WEIGHT,
     POUNDS,
-    length,
+    hundredths,
+    measured,
     unit_named,
-    weight,
     weight_unit_named,
 )
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import word_meaning
-from domain.ingestion.values.text import MAX_TEXT, MAX_TITLE, code, plain, stated
-from domain.ingestion.values.words import parse_country, parse_freight_class
+from domain.ingestion.values.text import (
+    MAX_TEXT,
+    MAX_TITLE,
+    NOTHING,
+    Fault,
+    Parsed,
+    code,
+    overlong,
+    plain,
+    refused,
+    stated,
+    unreadable,
+)
+from domain.ingestion.values.words import parse_country, parse_freight_class, parse_gtin
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, COMPLIANCE, DIMENSION_PARTS
 from domain.kernel.bounds import ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.money import EXPONENTS, minor_units
@@ -127,9 +137,8 @@ def _measure(value: Any, *, weighs: bool) -> Parsed[Any]:
         return refused(ProblemKind.UNKNOWN_UNIT, named, f"is no unit that is known ({known})")
     if amount <= 0:
         return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero") if amount else NOTHING
-    found: Any = weight(amount, unit) if weighs else length(amount, unit)
-    if 0 < (found["hundredths_lb"] if weighs else found["hundredths_in"]) <= (MAX_WEIGHT if weighs else MAX_HUNDREDTHS):
-        return Parsed(found)
+    if 0 < hundredths(amount, unit) <= (MAX_WEIGHT if weighs else MAX_HUNDREDTHS):
+        return Parsed(measured(amount, unit))
     return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is out of all proportion")
 
 
@@ -236,9 +245,9 @@ def _media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = addresses(str(entry.get("url", "")), base)
         faults.extend(found.faults)
-        if not found.urls:
+        if not found.value:
             continue
-        url, role = found.urls[0], entry.get("role")
+        url, role = found.value[0], entry.get("role")
         position = _from_1(entry.get("position", place)).value or place
         picture = {"url": url, "role": role if role in ROLES else role_of(url, not out), "position": position}
         alt = stated(entry["alt"]) if isinstance(entry.get("alt"), str) else None
@@ -341,13 +350,16 @@ class _Reader:
             return self.taken(field, unreadable(str(value), "is no list"))
         if len(value) > ITEMS:
             return self.taken(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
-        entries = []
-        for place, item in enumerate(value):
+        objects = self._objects(value, field, "entry")
+        return [entry for path, item in objects if (entry := _without_gaps(self.members(item, check[0], path)))] or None
+
+    def _objects(self, given: Sequence[Any], path: str, noun: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the objects of a list, each with its path; report its other entries."""
+        for place, item in enumerate(given):
             if isinstance(item, Mapping):
-                entries.append(_without_gaps(self.members(item, check[0], f"{field}.{place}")))
+                yield f"{path}.{place}", item
             else:
-                self.report(f"{field}.{place}", ProblemKind.UNREADABLE, "This entry is no object.")
-        return [entry for entry in entries if entry] or None
+                self.report(f"{path}.{place}", ProblemKind.UNREADABLE, f"This {noun} is no object.")
 
     def _offer(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
         """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
@@ -382,11 +394,7 @@ class _Reader:
             left = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
             self.report(path, ProblemKind.TOO_LONG, f"Too much for one product: {left}")
         out: dict[str, OfferStatement] = {}
-        for place, item in enumerate(given[:OFFERS]):
-            field = f"{path}.{place}"
-            if not isinstance(item, Mapping):
-                self.report(field, ProblemKind.UNREADABLE, "This offer is no object.")
-                continue
+        for field, item in self._objects(given[:OFFERS], path, "offer"):
             location = _line(item.get("location", "")).value or self.settings.warehouse or "default"
             data: Any = self._offer(item, field)
             if location in out:
@@ -403,11 +411,7 @@ class _Reader:
             self.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
             return []
         found: dict[str, VariantStatement] = {}
-        for place, item in enumerate(given):
-            path = f"variants.{place}"
-            if not isinstance(item, Mapping):
-                self.report(path, ProblemKind.UNREADABLE, "This variant is no object.")
-                continue
+        for path, item in self._objects(given, "variants", "variant"):
             key = _code(item.get("external_id", item.get("sku", ""))).value
             if key is None:
                 self.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")

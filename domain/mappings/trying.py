@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.settings import read_settings
 from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
@@ -37,7 +37,7 @@ def tried(mapping: SourceMapping, column: Column, settings: FeedSettings) -> Seq
         return ()
     alone = Column(column.position, column.column, column.field, read)
     try:
-        plan = compile_plan(HeaderMapping(mapping.headers, (alone,), ()), settings)
+        plan = ReadPlan(HeaderMapping(mapping.headers, (alone,), ()), settings)
     except (DomainError, ValueError):
         return ()
     return [_read(row, column, plan) for row in mapping.samples if column.position < len(row)]

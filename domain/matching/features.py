@@ -7,9 +7,9 @@ from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from domain.catalogue.search import gtin_key
-from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.text import stated
-from domain.ingestion.values.weights import parse_weight
+from domain.ingestion.values.words import parse_gtin
 from domain.kernel.money import EXPONENTS
 from domain.matching.measures import MOST, Size, bounded, length, sizes
 from domain.matching.words import (

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from domain.ingestion.values.lengths import parse_length
+from domain.ingestion.values.quantities import parse_length
 
 Size = tuple[float, ...]
 """The sides of one size in centimetres, as they are written."""

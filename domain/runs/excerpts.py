@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from domain.ingestion.model import FeedTable
 from domain.ingestion.reading import Excerpt
-from domain.ingestion.values.surrogates import whole_text
+from domain.ingestion.values.text import whole_text
 
 _ROWS: Final = 200
 """Rows of one table that are told; several may stand on one line."""

@@ -1,8 +1,7 @@
 """The Quart application, made from explicit parts: no globals, so that any number can stand side by side."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Final
 
@@ -13,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import MethodNotAllowed as WerkzeugMethodNotAllowed
 from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
+from adapters.files.objects import FileObjects
 from domain.access.model import SCOPES
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
@@ -32,7 +32,7 @@ from entrypoints.http.exchange import Request, Response, from_scope, no_body
 from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
 from entrypoints.http.logs import AccessLog
 from entrypoints.http.metrics import MatchingBehind
-from entrypoints.http.objects import ObjectAdmission, ObjectEdge, ObjectServer
+from entrypoints.http.objects import ObjectAdmission, ObjectEdge
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.pressure import Thresholds
 from entrypoints.http.representations import METADATA_PATH, OneThread, resource_metadata
@@ -85,7 +85,7 @@ def create_app(
 def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
     """What serves objects by links; None when the store does so itself."""
     objects = dependencies.objects
-    if not isinstance(objects, ObjectServer):
+    if not isinstance(objects, FileObjects):
         return None
     admission = ObjectAdmission(dependencies.uow, dependencies.limits, UploadService(objects))
     return ObjectEdge(objects, dependencies.clock, pipeline.problems, pipeline.bodies, admission)
@@ -200,9 +200,6 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
     ready = health.Ready(dependencies.readiness)
     platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
 
-    async def alive() -> Response:
-        return health.alive()
-
     async def metrics() -> Response:
         client = from_scope(request.scope, no_body)
         if dependencies.settings.watching.api or not Proxies.is_local(client.client, client.headers):
@@ -211,7 +208,7 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, be
         return health.metrics(pipeline.metrics.text())
 
     shown = StatusPage(platform, ready.look, dependencies.clock)
-    _mount(app, ("/healthz",), alive, ["GET"], options=True)
+    _mount(app, ("/healthz",), health.alive, ["GET"], options=True)
     _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
     _mount(app, ("/metrics",), metrics, ["GET"], options=True)
     _mount(app, ("/status",), shown.__call__, ["GET"], options=True)
@@ -234,34 +231,27 @@ def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
 
 
 def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
-    exposing, port = contextlib.AsyncExitStack(), dependencies.settings.watching.api
-    tailer = dependencies.tailer
-    tailing: list[asyncio.Task[None]] = []
+    port, tailer = dependencies.settings.watching.api, dependencies.tailer
 
-    heartbeats: list[Heartbeat] = []
-
-    async def start() -> None:
+    @app.while_serving
+    async def work() -> AsyncGenerator[None, None]:
+        running = [asyncio.create_task(tailer.run(), name="log tailer")]
+        heartbeat = None
         if dependencies.instances is not None:
-            heartbeats.append(heartbeat := Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered))
-            tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
-        tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
+            heartbeat = Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered)
+            running.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
-        await exposing.enter_async_context(exposed(pipeline.metrics, dependencies, port))
-        if port or dependencies.metrics_export:
-            tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
-
-    async def stop() -> None:
-        tailer.close()
-        for task in tailing:
-            task.cancel()
-        await asyncio.gather(*tailing, return_exceptions=True)
-        for heartbeat in heartbeats:
-            await heartbeat.leave()
-        await pipeline.pressure.stop()
-        await pipeline.logs.stop()
-        pipeline.access_log.flush()
-        await exposing.aclose()
-
-    app.before_serving(start)
-    app.after_serving(stop)
+        async with exposed(pipeline.metrics, dependencies, port):
+            if port or dependencies.metrics_export:
+                running.append(asyncio.create_task(behind.run(), name="match backlog"))
+            yield
+            tailer.close()
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            if heartbeat is not None:
+                await heartbeat.leave()
+            await pipeline.pressure.stop()
+            await pipeline.logs.stop()
+            pipeline.access_log.flush()

@@ -71,19 +71,6 @@ class Pages:
             self._pages[path] = made
         return made
 
-    @staticmethod
-    def status(
-        status: PlatformStatus | None,
-        history: Sequence[Incident],
-        down: Sequence[str],
-        now: datetime,
-        read_at: datetime | None,
-    ) -> Response:
-        """How the service does, as far as this process knows; kept by nobody for longer than ten seconds."""
-        text = status_page.page(status, history, down, now, read_at).encode()
-        kind, length = (b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(text)).encode())
-        return Response(200, [kind, length, (b"cache-control", b"public, max-age=10"), *_GUARDED], text)
-
     def lost(self, path: str, accept_encoding: str | None = None) -> Response:
         """What people see at an address that there is not: 404, with search and the nearest pages."""
         with self._making:
@@ -154,7 +141,9 @@ class StatusPage:
             self._reading = asyncio.create_task(self._refresh(), name="status page")
         if self._reading is not None:
             await asyncio.shield(self._reading)
-        return Pages.status(self._status, self._history, self._down, self._clock.now(), self._read_at)
+        shown = status_page.page(self._status, self._history, self._down, self._clock.now(), self._read_at).encode()
+        kind, length = (b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(shown)).encode())
+        return Response(200, [kind, length, (b"cache-control", b"public, max-age=10"), *_GUARDED], shown)
 
     async def _refresh(self) -> None:
         answers, known = await asyncio.gather(self._look(), self._known(), return_exceptions=True)

@@ -17,30 +17,27 @@ async def list_tools(call: Detached) -> Reply:
     return Reply(wire.render_all((tool, manifest.permits(scopes, tool)) for tool in manifest))
 
 
-OPERATIONS: Final = (
-    DetachedRead(
-        id="agents.list_tools",
-        path="/v1/agent/tools",
-        summary="List tools for agents",
-        description="Every operation that AI agents may call, as a tool: what it takes and answers, what it may do, and whether your "
-        "credential may call it. The same tools are offered over MCP at `/mcp`, by the same names.",
-        handler=list_tools,
-        scope="agents:read",
-        reply=wire.AGENT_TOOLS,
-        agent=None,
-    ),
-)
-
-
 def _across(_: Mapping[str, Any], operations: Sequence[Operation]) -> ToolManifest:
     return manifest_of(operations)
 
 
 AREA: Final = Area(
-    name="agents",
-    title="Agents",
-    description="What AI agents may do with the service.",
+    "agents",
+    "Agents",
+    "What AI agents may do with the service.",
     service=lambda _: ToolManifest(()),
     across=_across,
-    operations=OPERATIONS,
+    operations=(
+        DetachedRead(
+            id="agents.list_tools",
+            path="/v1/agent/tools",
+            summary="List tools for agents",
+            description="Every operation that AI agents may call, as a tool: what it takes and answers, what it may do, and whether your "
+            "credential may call it. The same tools are offered over MCP at `/mcp`, by the same names.",
+            handler=list_tools,
+            scope="agents:read",
+            reply=wire.AGENT_TOOLS,
+            agent=None,
+        ),
+    ),
 )

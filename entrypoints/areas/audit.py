@@ -5,22 +5,51 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from adapters.wire import audit as wire
+from domain.access.model import Principal
 from domain.audit.model import Act, AuditFilter
 from domain.audit.usecases import AuditService
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, boolean, text, timestamp
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Undoing, Write, WriteContext
-from entrypoints.operations.undoing import CallersReversals, Undoings
+from entrypoints.operations.collection import Collection
+from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, Undoing, WriteContext, permit
 from ports.unit_of_work import Tx
+
+BY_NOBODY: Final = "The service did it by itself, or its operator did; make the opposite change yourself."
 
 
 @dataclass(frozen=True, slots=True)
 class AuditServices:
-    """The area's use cases, and how other areas' operations are undone."""
+    """The area's use cases; and the operations by id and services of all areas, by which changes are taken back."""
 
     audit: AuditService
-    undoings: Undoings
+    operations: Mapping[str, Operation]
+    services: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallersReversals:
+    """domain.audit.usecases.Reversals, as one caller may carry them out."""
+
+    known: AuditServices
+    caller: Principal
+
+    def refusal(self, action: str) -> str | None:
+        """Return why what such an operation did is never undone."""
+        row = self.known.operations.get(action)
+        undoing = row.undo if row is not None else None
+        return None if isinstance(undoing, Undoing) else undoing or BY_NOBODY
+
+    def permit(self, action: str) -> None:
+        """Require what the operation itself takes. Raises PermissionDenied, FeatureUnavailable."""
+        if self.refusal(action) is None:
+            permit(self.known.operations[action], self.caller)
+
+    async def take_back(self, tx: Tx, act: Act) -> None:
+        """Have the act's area take it back."""
+        row = self.known.operations[act.first.context.operation]
+        assert isinstance(row.undo, Undoing), "it was not refused"
+        await row.undo.back(self.known.services[row.area], tx, act)
 
 
 Reading: TypeAlias = ReadContext[AuditServices]
@@ -31,7 +60,7 @@ async def list_all(call: Reading) -> Reply:
     """The entries that pass the filters."""
     given = dict(call.query)
     undoable = given.pop("undoable", None)
-    reversals = CallersReversals(call.service.undoings, call.principal)
+    reversals = CallersReversals(call.service, call.principal)
     filter = AuditFilter(**given)
     page = await call.service.audit.list_entries(call.tx, filter, undoable, call.page_request, reversals)
     return call.list(wire.AUDIT_EVENT, page)
@@ -39,7 +68,7 @@ async def list_all(call: Reading) -> Reply:
 
 async def undo(call: Writing) -> Reply:
     """Take back what an entry tells of."""
-    reversals = CallersReversals(call.service.undoings, call.principal)
+    reversals = CallersReversals(call.service, call.principal)
     return call.one(wire.AUDIT_EVENT, await call.service.audit.undo(call.tx, call.ids["id"], reversals))
 
 
@@ -58,42 +87,11 @@ _FILTERS: Final[Mapping[str, Schema]] = {
     "undoable": boolean(description="Only what can be undone now (true), or cannot (false)."),
 }
 
-OPERATIONS: Final = (
-    Read(
-        id="audit.list",
-        path="/v1/audit-events",
-        summary="List audit events",
-        description="Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
-        "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
-        "two years. `undo` tells whether it can be undone now, or why not.",
-        handler=list_all,
-        scope="audit:read",
-        query=_FILTERS,
-        reply=wire.AUDIT_EVENT.list,
-        paging="both",
-        dataset="audit_events",
-    ),
-    Write(
-        id="audit.undo",
-        method="POST",
-        path="/v1/audit-events/{id}/undo",
-        ids={"id": "aud"},
-        summary="Undo an audit event",
-        description="Brings everything that the operation changed to what it was before, by the operation's own rules; "
-        "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
-        "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
-        "which is named: 422.",
-        handler=undo,
-        scope="audit:write",
-        reply=wire.AUDIT_EVENT.schema,
-        errors=("not_found", "conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
-        undo=Undoing("What it undid is done again.", _never_asked),
-    ),
-)
+EVENTS: Final = Collection("audit", wire.AUDIT_EVENT, "audit", "/v1/audit-events")
 
 
 def _across(services: Mapping[str, Any], operations: Sequence[Operation]) -> AuditServices:
-    return AuditServices(AuditService(), Undoings(operations, services))
+    return AuditServices(AuditService(), {row.id: row for row in operations}, services)
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
@@ -101,11 +99,32 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
 
 
 AREA: Final = Area(
-    name="audit",
-    title="Audit",
-    description="Every change by anyone, and how to undo it.",
+    "audit",
+    "Audit",
+    "Every change by anyone, and how to undo it.",
     service=lambda _: AuditService(),
     across=_across,
-    operations=OPERATIONS,
+    operations=(
+        EVENTS.list(
+            "List audit events",
+            "Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
+            "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
+            "two years. `undo` tells whether it can be undone now, or why not.",
+            handler=list_all,
+            query=_FILTERS,
+            dataset="audit_events",
+        ),
+        EVENTS.write(
+            "undo",
+            "Undo an audit event",
+            "Brings everything that the operation changed to what it was before, by the operation's own rules; "
+            "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
+            "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
+            "which is named: 422.",
+            handler=undo,
+            errors=("conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
+            undo=Undoing("What it undid is done again.", _never_asked),
+        ),
+    ),
     ticks=_ticks,
 )

@@ -1,6 +1,7 @@
 """GET /v1/products, /v1/products/{id}, /v1/offers, /v1/categories."""
 
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from adapters.wire import catalogue as documents
@@ -80,8 +81,8 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
     """The list envelope around stored documents; its validator is made of theirs."""
     more = b"true" if page.has_more else b"false"
     following = b'"' + cursor.encode() + b'"' if cursor else b"null"
-    validators = "".join([document.etag for document in page.items]).encode()
-    documents = b",".join([document.body for document in page.items])
+    validators = "".join(map(attrgetter("etag"), page.items)).encode()
+    documents = b",".join(map(attrgetter("body"), page.items))
     parts = (b'{"object":"list","data":[', documents, b'],"has_more":', more, b',"next_cursor":', following, b"}")
     return Reply(b"".join(parts), etag=blake2b(following + validators, digest_size=12).hexdigest())
 
@@ -113,56 +114,53 @@ async def categories(call: Reading) -> Reply:
     return Reply(_CATEGORY_TREE)
 
 
-OPERATIONS: Final = (
-    Read(
-        id="catalogue.list_products",
-        path="/v1/products",
-        summary="List products",
-        description="Newest first. Every given filter must match.",
-        handler=products,
-        scope="products:read",
-        reply=wire.PRODUCTS,
-        paging="forward",
-        query=_PRODUCT_FILTERS,
-        dataset="products",
-    ),
-    Read(
-        id="catalogue.read_product",
-        path="/v1/products/{id}",
-        summary="Read a product",
-        description="With its variants and their offers.",
-        handler=product,
-        ids={"id": "prod"},
-        scope="products:read",
-        reply=wire.PRODUCT,
-    ),
-    Read(
-        id="catalogue.list_offers",
-        path="/v1/offers",
-        summary="List offers",
-        description="Newest first. An offer is one source's price and stock for one variant at one location.",
-        handler=offers,
-        scope="products:read",
-        reply=wire.OFFERS,
-        paging="forward",
-        query=_OFFER_FILTERS,
-        dataset="offers",
-    ),
-    Read(
-        id="catalogue.list_categories",
-        path="/v1/categories",
-        summary="Read the category tree",
-        description="One taxonomy for everybody, answered whole, parents before their children.",
-        handler=categories,
-        scope="products:read",
-        reply=wire.CATEGORIES,
-    ),
-)
-
 AREA: Final = Area(
-    name="catalogue",
-    title="Catalogue",
-    description="Products, variants and offers: your own, and what other organisations have published, as far as you have a licence for it.",
+    "catalogue",
+    "Catalogue",
+    "Products, variants and offers: your own, and what other organisations have published, as far as you have a licence for it.",
     service=lambda _: CatalogueService(),
-    operations=OPERATIONS,
+    operations=(
+        Read(
+            id="catalogue.list_products",
+            path="/v1/products",
+            summary="List products",
+            description="Newest first. Every given filter must match.",
+            handler=products,
+            scope="products:read",
+            reply=wire.PRODUCTS,
+            paging="forward",
+            query=_PRODUCT_FILTERS,
+            dataset="products",
+        ),
+        Read(
+            id="catalogue.read_product",
+            path="/v1/products/{id}",
+            summary="Read a product",
+            description="With its variants and their offers.",
+            handler=product,
+            scope="products:read",
+            reply=wire.PRODUCT,
+        ),
+        Read(
+            id="catalogue.list_offers",
+            path="/v1/offers",
+            summary="List offers",
+            description="Newest first. An offer is one source's price and stock for one variant at one location.",
+            handler=offers,
+            scope="products:read",
+            reply=wire.OFFERS,
+            paging="forward",
+            query=_OFFER_FILTERS,
+            dataset="offers",
+        ),
+        Read(
+            id="catalogue.list_categories",
+            path="/v1/categories",
+            summary="Read the category tree",
+            description="One taxonomy for everybody, answered whole, parents before their children.",
+            handler=categories,
+            scope="products:read",
+            reply=wire.CATEGORIES,
+        ),
+    ),
 )

@@ -81,61 +81,59 @@ async def stream(call: StreamContext[Feed]) -> Reply:
     return Reply(stream=made, headers={"Service-Stream-From": cursors.sign(tenant, after)})
 
 
-OPERATIONS: Final = (
-    DetachedRead(
-        id="changes.page",
-        path="/v1/changes",
-        summary="Follow changes",
-        description="Every event that you may see, oldest first, each exactly once: once an event is visible, nothing later "
-        "appears before it. Save `next_cursor` and come back with it. Without a cursor the feed starts with the oldest event "
-        "kept (30 days), with `now` behind the newest. With `wait` an empty page is answered only after that many seconds.",
-        handler=page,
-        scope="products:read",
-        reply=wire.CHANGE_PAGE,
-        paging="log",
-        query={
-            "cursor": wire.CURSOR,
-            "wait": schema.integer(25, least=0, most=30, description="Seconds to wait for an event. Default 0."),
-            "limit": schema.integer(100, least=1, most=1000, description="How many events at most. Default 100."),
-            **_FILTERS,
-        },
-        errors=("cursor_expired",),
-    ),
-    DetachedRead(
-        id="changes.recent",
-        path="/v1/changes/recent",
-        summary="List recent changes",
-        description="Newest first. A page with filters may be short although `has_more`: go on with `next_cursor`.",
-        handler=recent,
-        scope="products:read",
-        reply=wire.EVENTS,
-        paging="forward",
-        query=_FILTERS,
-        apart="What has changed is the change feed's: an export has the position from which to read it.",
-    ),
-    Stream(
-        id="changes.stream",
-        path="/v1/stream",
-        summary="Stream changes",
-        description="The change feed as server-sent events. It goes on from `Last-Event-ID`, or from `cursor`, or starts now; "
-        "`Service-Stream-From` tells the position before the first event. It ends with `stream.end` when you read too slowly "
-        "(`slow_consumer`), when the credential ends (`credential`), after an hour (`lifetime`) and when the server stops "
-        "(`shutdown`): connect again and nothing is missed. `cursor_expired` ends it when you would miss something.",
-        handler=stream,
-        scope="products:read",
-        feature="stream",
-        reply=wire.STREAM,
-        query={"cursor": wire.CURSOR, **_FILTERS},
-        errors=("cursor_expired",),
-    ),
-)
-
 AREA: Final = Area(
-    name="changes",
-    title="Changes",
-    description="Every change as an event: page by page, waiting for the next one, or as a stream.",
+    "changes",
+    "Changes",
+    "Every change as an event: page by page, waiting for the next one, or as a stream.",
     service=lambda dependencies: Feed(
         ChangesService(dependencies.events, dependencies.tailer), dependencies.feed_cursors
     ),
-    operations=OPERATIONS,
+    operations=(
+        DetachedRead(
+            id="changes.page",
+            path="/v1/changes",
+            summary="Follow changes",
+            description="Every event that you may see, oldest first, each exactly once: once an event is visible, nothing later "
+            "appears before it. Save `next_cursor` and come back with it. Without a cursor the feed starts with the oldest event "
+            "kept (30 days), with `now` behind the newest. With `wait` an empty page is answered only after that many seconds.",
+            handler=page,
+            scope="products:read",
+            reply=wire.CHANGE_PAGE,
+            paging="log",
+            query={
+                "cursor": wire.CURSOR,
+                "wait": schema.integer(25, least=0, most=30, description="Seconds to wait for an event. Default 0."),
+                "limit": schema.integer(100, least=1, most=1000, description="How many events at most. Default 100."),
+                **_FILTERS,
+            },
+            errors=("cursor_expired",),
+        ),
+        DetachedRead(
+            id="changes.recent",
+            path="/v1/changes/recent",
+            summary="List recent changes",
+            description="Newest first. A page with filters may be short although `has_more`: go on with `next_cursor`.",
+            handler=recent,
+            scope="products:read",
+            reply=wire.EVENTS,
+            paging="forward",
+            query=_FILTERS,
+            apart="What has changed is the change feed's: an export has the position from which to read it.",
+        ),
+        Stream(
+            id="changes.stream",
+            path="/v1/stream",
+            summary="Stream changes",
+            description="The change feed as server-sent events. It goes on from `Last-Event-ID`, or from `cursor`, or starts now; "
+            "`Service-Stream-From` tells the position before the first event. It ends with `stream.end` when you read too slowly "
+            "(`slow_consumer`), when the credential ends (`credential`), after an hour (`lifetime`) and when the server stops "
+            "(`shutdown`): connect again and nothing is missed. `cursor_expired` ends it when you would miss something.",
+            handler=stream,
+            scope="products:read",
+            feature="stream",
+            reply=wire.STREAM,
+            query={"cursor": wire.CURSOR, **_FILTERS},
+            errors=("cursor_expired",),
+        ),
+    ),
 )

@@ -9,7 +9,8 @@ from domain.checks.usecases.service import CheckService
 from domain.jobs.usecases.draining import Handler
 from domain.runs.queueing import CHECK
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import Area, Reply, Tool, Write, WriteContext
+from entrypoints.operations.collection import Collection
+from entrypoints.operations.operation import Area, Reply, Tool, WriteContext
 
 Writing: TypeAlias = WriteContext[CheckService]
 
@@ -37,33 +38,28 @@ def _execution(dependencies: Dependencies) -> Handler:
     )
 
 
-OPERATIONS: Final = (
-    Write(
-        id="checks.create",
-        method="POST",
-        path="/v1/variants/{id}/checks",
-        ids={"id": "var"},
-        summary="Check a variant's stock now",
-        description="Asks the sources of the variant's offers whose connector can, for this one item's stock, each by a run "
-        "(`stock_check`) behind those of the source. Quantity, incoming and availability of the offers become what is "
-        "answered; prices and everything else stay. Up to four seconds are waited for the answers; then `status` is `queued`, "
-        "with the offers as they were known, and what comes later is heard as `offer.changed`. `failed`: no source had an "
-        "answer; each result says why. A repetition under the same key answers the same check.",
-        handler=create,
-        scope="sources:write",
-        reply=wire.STOCK_CHECK.schema,
-        rate="expensive",
-        errors=("not_found",),
-        agent=Tool(approval=True, outside=True),
-        undo="What a source answered of its stock stays until it says otherwise.",
-    ),
-)
+CHECKS: Final = Collection("checks", wire.STOCK_CHECK, "sources")
 
 AREA: Final = Area(
-    name="checks",
-    title="Stock checks",
-    description="Asking sources for one variant's stock now.",
+    "checks",
+    "Stock checks",
+    "Asking sources for one variant's stock now.",
     service=lambda dependencies: CheckService(dependencies.uow, dependencies.connectors),
-    operations=OPERATIONS,
+    operations=(
+        CHECKS.write(
+            "create",
+            "Check a variant's stock now",
+            "Asks the sources of the variant's offers whose connector can, for this one item's stock, each by a run "
+            "(`stock_check`) behind those of the source. Quantity, incoming and availability of the offers become what is "
+            "answered; prices and everything else stay. Up to four seconds are waited for the answers; then `status` is `queued`, "
+            "with the offers as they were known, and what comes later is heard as `offer.changed`. `failed`: no source had an "
+            "answer; each result says why. A repetition under the same key answers the same check.",
+            path="/v1/variants/{id}/checks",
+            handler=create,
+            rate="expensive",
+            agent=Tool(approval=True, outside=True),
+            undo="What a source answered of its stock stays until it says otherwise.",
+        ),
+    ),
     jobs=lambda dependencies: {CHECK: _execution(dependencies)},
 )

@@ -18,7 +18,8 @@ from domain.kernel.clock import now
 from domain.platform.model import ComponentState
 from entrypoints.datasets import ListDatasets
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Write, WriteContext
+from entrypoints.operations.collection import Collection
+from entrypoints.operations.operation import Area, ReadContext, Reply, WriteContext
 
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]
@@ -79,56 +80,40 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     return [Tick("expired exports", 60, expiry.tick, purges=True)]
 
 
-OPERATIONS: Final = (
-    Read(
-        id="exports.list",
-        path="/v1/exports",
-        summary="List exports",
-        description="The exports that were asked for in this mode, newest first.",
-        handler=list_all,
-        scope="exports:read",
-        reply=wire.EXPORT.list,
-        paging="both",
-        apart="Its links end within the hour.",
-    ),
-    Write(
-        id="exports.create",
-        method="POST",
-        path="/v1/exports",
-        summary="Start an export",
-        description="Queues an export: gzip JSON Lines of one moment, to download. `products` has a line for each product, as "
-        "GET /v1/products answers it; it needs `products:read`, and its rows count against the plan's `export_rows`. `organisation` has a file "
-        "for each list of the API and needs the read scope of each; it takes no filters and is in every plan. Read it until `status` is "
-        "`succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
-        handler=create,
-        scope="exports:write",
-        rate="export",
-        body=wire.NEW_EXPORT,
-        body_feature="bulk_exports",
-        reply=wire.EXPORT.schema,
-        status=202,
-        errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
-        undo="What was let out is out; its files go by themselves.",
-    ),
-    Read(
-        id="exports.read",
-        path="/v1/exports/{id}",
-        ids={"id": "exp"},
-        summary="Read an export",
-        description="How far it is, and once it succeeded links to its files; they work for an hour, and reading it again gives new ones.",
-        handler=read,
-        scope="exports:read",
-        reply=wire.EXPORT.schema,
-        errors=("not_found",),
-    ),
-)
+EXPORTS: Final = Collection("exports", wire.EXPORT, "exports")
 
 AREA: Final = Area(
-    name="exports",
-    title="Exports",
-    description="Everything there is at one moment, as files to download.",
+    "exports",
+    "Exports",
+    "Everything there is at one moment, as files to download.",
     service=service,
-    operations=OPERATIONS,
+    operations=(
+        EXPORTS.list(
+            "List exports",
+            "The exports that were asked for in this mode, newest first.",
+            handler=list_all,
+            apart="Its links end within the hour.",
+        ),
+        EXPORTS.create(
+            "Start an export",
+            "Queues an export: gzip JSON Lines of one moment, to download. `products` has a line for each product, as "
+            "GET /v1/products answers it; it needs `products:read`, and its rows count against the plan's `export_rows`. `organisation` has a file "
+            "for each list of the API and needs the read scope of each; it takes no filters and is in every plan. Read it until `status` is "
+            "`succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
+            handler=create,
+            rate="export",
+            body=wire.NEW_EXPORT,
+            body_feature="bulk_exports",
+            status=202,
+            errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
+            undo="What was let out is out; its files go by themselves.",
+        ),
+        EXPORTS.read(
+            "Read an export",
+            "How far it is, and once it succeeded links to its files; they work for an hour, and reading it again gives new ones.",
+            handler=read,
+        ),
+    ),
     jobs=lambda dependencies: {CARRY_OUT: execution(dependencies)},
     ticks=_ticks,
 )

@@ -1,6 +1,6 @@
 """GET /v1/media/{id}, and the jobs that fetch images."""
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from adapters.wire import media as wire
 from domain.media.queueing import FETCH
@@ -9,14 +9,8 @@ from domain.media.usecases.collecting import MediaCollection
 from domain.media.usecases.fetching import MediaFetching
 from domain.runs.queueing import COLLECT_IMAGES
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import Area, Read, ReadContext, Reply
-
-Reading: TypeAlias = ReadContext[MediaService]
-
-
-async def read(call: Reading) -> Reply:
-    """One stored image."""
-    return call.one(wire.MEDIA, await call.service.get(call.tx, call.ids["id"]))
+from entrypoints.operations.collection import Collection
+from entrypoints.operations.operation import Area
 
 
 def _fetching(dependencies: Dependencies) -> MediaFetching:
@@ -29,26 +23,19 @@ def _fetching(dependencies: Dependencies) -> MediaFetching:
     )
 
 
-OPERATIONS: Final = (
-    Read(
-        id="media.read",
-        path="/v1/media/{id}",
-        ids={"id": "img"},
-        summary="Read a stored image",
-        description="The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
-        "that names the image may read it.",
-        handler=read,
-        scope="products:read",
-        reply=wire.MEDIA.schema,
-        errors=("not_found",),
-    ),
-)
+IMAGES: Final = Collection("media", wire.MEDIA, "products", "/v1/media")
 
 AREA: Final = Area(
-    name="media",
-    title="Images",
-    description="Images that products name, stored as WebP.",
+    "media",
+    "Images",
+    "Images that products name, stored as WebP.",
     service=lambda dependencies: MediaService(dependencies.objects),
-    operations=OPERATIONS,
+    operations=(
+        IMAGES.read(
+            "Read a stored image",
+            "The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
+            "that names the image may read it.",
+        ),
+    ),
     jobs=lambda dependencies: {COLLECT_IMAGES: MediaCollection(dependencies.uow), FETCH: _fetching(dependencies)},
 )

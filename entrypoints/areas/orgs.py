@@ -11,16 +11,12 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.usecases.purging import OAuthPurging
 from domain.orgs.usecases.service import OrgService
 from entrypoints.dependencies import Dependencies
+from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Read, ReadContext, Reply
 
 _LOOKING: Final = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]
 Detached: TypeAlias = DetachedContext[OrgService]
-
-
-async def read_own(call: Reading) -> Reply:
-    """The caller's organisation."""
-    return call.one(wire.ORGANISATION, await call.service.own(call.tx))
 
 
 async def list_of_caller(call: Detached) -> Reply:
@@ -37,40 +33,7 @@ async def list_plans(call: Reading) -> Reply:
     return call.list(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
 
 
-OPERATIONS: Final = (
-    Read(
-        id="orgs.read",
-        path="/v1/org",
-        summary="Read your organisation",
-        description="The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
-        handler=read_own,
-        scope="org:read",
-        reply=wire.ORGANISATION.schema,
-        dataset="organisation",
-    ),
-    DetachedRead(
-        id="orgs.list_mine",
-        path="/v1/me/orgs",
-        summary="List the organisations you belong to",
-        description="For a person, every organisation they are a member of; for a key or an app, the one it belongs to.",
-        handler=list_of_caller,
-        scope=None,
-        reply=wire.ORGANISATION.list,
-        paging="both",
-        agent=None,
-        apart="It is about the caller: the organisation itself is a dataset.",
-    ),
-    Read(
-        id="orgs.list_plans",
-        path="/v1/plans",
-        summary="List the plans",
-        description="Every plan on offer, cheapest first, with its features and what its meters include.",
-        handler=list_plans,
-        scope=None,
-        reply=wire.PLAN.list,
-        apart="Plans are the operator's, and the same for everybody.",
-    ),
-)
+ORGANISATION: Final = Collection("orgs", wire.ORGANISATION, "org")
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
@@ -100,10 +63,40 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
 
 
 AREA: Final = Area(
-    name="orgs",
-    title="Organisations",
-    description="Your organisation and the plans.",
+    "orgs",
+    "Organisations",
+    "Your organisation and the plans.",
     service=lambda dependencies: OrgService(dependencies.memberships),
-    operations=OPERATIONS,
+    operations=(
+        ORGANISATION.read(
+            "Read your organisation",
+            "The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
+            OrgService.own,
+            path="/v1/org",
+            dataset="organisation",
+        ),
+        DetachedRead(
+            id="orgs.list_mine",
+            path="/v1/me/orgs",
+            summary="List the organisations you belong to",
+            description="For a person, every organisation they are a member of; for a key or an app, the one it belongs to.",
+            handler=list_of_caller,
+            scope=None,
+            reply=wire.ORGANISATION.list,
+            paging="both",
+            agent=None,
+            apart="It is about the caller: the organisation itself is a dataset.",
+        ),
+        Read(
+            id="orgs.list_plans",
+            path="/v1/plans",
+            summary="List the plans",
+            description="Every plan on offer, cheapest first, with its features and what its meters include.",
+            handler=list_plans,
+            scope=None,
+            reply=wire.PLAN.list,
+            apart="Plans are the operator's, and the same for everybody.",
+        ),
+    ),
     ticks=_ticks,
 )

@@ -136,38 +136,35 @@ def _resealing(dependencies: Dependencies) -> Resealing:
     )
 
 
-OPERATIONS: Final = (
-    Read(
-        id="platform.status",
-        path="/v1/status",
-        summary="Read the service's status",
-        description="Each component's state now and its uptime per day, from checks that the service makes of itself.",
-        handler=read_status,
-        scope=None,
-        reply=wire.STATUS.schema,
-    ),
-    Read(
-        id="platform.list_history",
-        path="/v1/status/history",
-        summary="List the service's incidents",
-        description="Times in which a part of the service did not do its work, newest first: found by its own checks (three in a row), "
-        "or told by whoever runs it.",
-        handler=list_history,
-        scope=None,
-        reply=wire.INCIDENT.list,
-        paging="forward",
-        apart="They are the service's, and the same for everybody.",
-    ),
-)
-
-
 AREA: Final = Area(
-    name="platform",
-    title="Status",
-    description="How the service itself is doing.",
+    "platform",
+    "Status",
+    "How the service itself is doing.",
     service=lambda dependencies: PlatformService(
         dependencies.platform_checks, dependencies.incidents, dependencies.clock
     ),
-    operations=OPERATIONS,
+    operations=(
+        Read(
+            id="platform.status",
+            path="/v1/status",
+            summary="Read the service's status",
+            description="Each component's state now and its uptime per day, from checks that the service makes of itself.",
+            handler=read_status,
+            scope=None,
+            reply=wire.STATUS.schema,
+        ),
+        Read(
+            id="platform.list_history",
+            path="/v1/status/history",
+            summary="List the service's incidents",
+            description="Times in which a part of the service did not do its work, newest first: found by its own checks (three in a row), "
+            "or told by whoever runs it.",
+            handler=list_history,
+            scope=None,
+            reply=wire.INCIDENT.list,
+            paging="forward",
+            apart="They are the service's, and the same for everybody.",
+        ),
+    ),
     ticks=_ticks,
 )

@@ -1,7 +1,7 @@
 """GET /v1/usage and /v1/usage/series."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from adapters.wire import usage as wire
 from domain.jobs.usecases.ticks import Tick
@@ -12,7 +12,8 @@ from domain.usage.meters import SOURCES, STORED_BYTES
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
 from domain.webhooks.usecases.service import wake_endpoints
-from entrypoints.operations.operation import Area, Read, ReadContext, Reply
+from entrypoints.operations.collection import Collection
+from entrypoints.operations.operation import Area, ReadContext, Reply
 from ports.unit_of_work import Tx
 
 
@@ -22,55 +23,45 @@ async def levels(tx: Tx) -> Mapping[str, int]:
 
 
 SERVICE: Final = UsageService(levels)
-Reading: TypeAlias = ReadContext[UsageService]
 
 
-async def read(call: Reading) -> Reply:
-    """The month so far."""
-    return call.one(wire.USAGE, await call.service.usage(call.tx))
-
-
-async def read_series(call: Reading) -> Reply:
+async def read_series(call: ReadContext[UsageService]) -> Reply:
     """Day by day."""
     asked = call.query
     since, until = wire.day_of(asked.get("since")), wire.day_of(asked.get("until"))
     return call.one(wire.USAGE_SERIES, await call.service.series(call.tx, asked.get("meter"), since, until))
 
 
-OPERATIONS: Final = (
-    Read(
-        id="usage.read",
-        path="/v1/usage",
-        summary="Read usage",
-        description="What this mode has used this month (UTC) of every meter, what the plan includes, and when 80% and 100% of it "
-        "were reached. What was done seconds ago counts already.",
-        handler=read,
-        scope="usage:read",
-        reply=wire.USAGE.schema,
-    ),
-    Read(
-        id="usage.read_series",
-        path="/v1/usage/series",
-        summary="Read usage day by day",
-        description="Each day (UTC) of a range of at most 366 days, both ends included, the last 30 days unless named. Of `sources` and "
-        "`stored_bytes` it is how much there was last on the day.",
-        handler=read_series,
-        scope="usage:read",
-        query={
-            "meter": wire.METER,
-            "since": date() | {"description": "The first day."},
-            "until": date() | {"description": "The last day; today at the latest."},
-        },
-        reply=wire.USAGE_SERIES.schema,
-    ),
-)
+USAGE: Final = Collection("usage", wire.USAGE, "usage")
+SERIES: Final = Collection("usage", wire.USAGE_SERIES, "usage")
 
 AREA: Final = Area(
-    name="usage",
-    title="Usage",
-    description="What your organisation has used of what its plan includes.",
+    "usage",
+    "Usage",
+    "What your organisation has used of what its plan includes.",
     service=lambda _: SERVICE,
-    operations=OPERATIONS,
+    operations=(
+        USAGE.read(
+            "Read usage",
+            "What this mode has used this month (UTC) of every meter, what the plan includes, and when 80% and 100% of it "
+            "were reached. What was done seconds ago counts already.",
+            UsageService.usage,
+            path="/v1/usage",
+        ),
+        SERIES.read(
+            "Read usage day by day",
+            "Each day (UTC) of a range of at most 366 days, both ends included, the last 30 days unless named. Of `sources` and "
+            "`stored_bytes` it is how much there was last on the day.",
+            id="usage.read_series",
+            path="/v1/usage/series",
+            handler=read_series,
+            query={
+                "meter": wire.METER,
+                "since": date() | {"description": "The first day."},
+                "until": date() | {"description": "The last day; today at the latest."},
+            },
+        ),
+    ),
     ticks=lambda dependencies: [
         Tick(
             "usage",

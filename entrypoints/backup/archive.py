@@ -12,11 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final
 
+from entrypoints.errors import OperatorError
+
 MANIFEST: Final = "manifest.json"
 CHUNK: Final = 256 * 1024
 
 
-class BackupError(Exception):
+class BackupError(OperatorError):
     """A backup cannot be made or restored; the message says why and what to do."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from entrypoints.backup.archive import BackupError
 from entrypoints.up import children, directory
 from entrypoints.up.directory import DataDir, attach
-from entrypoints.up.postgres import Postgres
+from entrypoints.up.servers import Postgres
 
 
 @asynccontextmanager

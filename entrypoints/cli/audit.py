@@ -1,19 +1,19 @@
 """`joinery audit verify`: whether every organisation's audit entries are as they were written."""
 
-from typing import Any, Literal
+from typing import Any
 
 from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
-from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, Store, attributes, find_organisation
+from entrypoints.cli.store import DEFAULT, Mode, Store, attributes, find_organisation
+from entrypoints.errors import CommandError
 
 
 async def verify(
     *,
     org: str | None = None,
     noted: tuple[str, ...] = (),
-    mode: Literal["live", "test"] | None = None,
+    mode: Mode | None = None,
     store: Store = DEFAULT,
 ) -> int:
     """Check that no audit entry was changed, taken out, put in or moved; exit with 1 if one was.
@@ -40,7 +40,7 @@ async def verify(
                     reports.append(await AuditService().verify(tx, hashes))
     whole = not any(report.faults for report in reports)
     answer = {"whole": whole, "chains": [_json(report) for report in reports]}
-    store.answer(answer, "\n".join(map(_sentence, reports)) or "There is no organisation yet.")
+    store.answer(answer, *(map(_sentence, reports) if reports else ["There is no organisation yet."]))
     return 0 if whole else 1
 
 

@@ -40,7 +40,7 @@ async def backup(
         else "The secret is NOT in it: without JOINERY_SECRET nothing sealed can be opened and no key works. Keep that, too.",
         *_missing(made),
     ]
-    return Store(json=json).answer({**_summary(made), "backup": str(path)}, "\n".join(lines))
+    return Store(json=json).answer({**_summary(made), "backup": str(path)}, *lines)
 
 
 async def _copy(writer: Writer, configured: Settings, *, with_secret: bool) -> Manifest:
@@ -72,7 +72,7 @@ async def restore(path: Path, /, *, data_dir: Path | None = None, json: bool = F
             await _restore(reader, found, settings.from_environment(env))
     where = f"`joinery up --data-dir {data_dir}` starts it" if data_dir else "its processes may start"
     sentence = f"Restored {found.rows} rows of {found.made_at} and {found.objects} objects; {where}."
-    return Store(json=json).answer({**_summary(found), "restored": True}, "\n".join([sentence, *_missing(found)]))
+    return Store(json=json).answer({**_summary(found), "restored": True}, sentence, *_missing(found))
 
 
 async def _restore(reader: Reader, found: Manifest, configured: Settings) -> None:

@@ -1,33 +1,43 @@
-"""Connectors tried on this machine, without a server: which load, and what they make of a file."""
+"""Connectors and probes tried on this machine, without a server: which load, what they make of a file, and what a website offers."""
 
 import json as jsons
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal
 
 from adapters.files.spool import FileSpools
 from adapters.http.client import GuardedClient
+from adapters.http.web import HttpWeb
+from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import PluggyConnectors, connect
 from adapters.wire.codec import JsonCodec
+from adapters.wire.probes import REPORT
 from connectors.sdk.context import HttpClient
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.ports import ParseFailed, ReadingOrder
 from domain.ingestion.reading import NeedsMapping
+from domain.kernel.addresses import refusal
+from domain.kernel.clock import now
 from domain.kernel.problems import Problem
+from domain.kernel.resource import View
+from domain.kernel.tenancy import Tenant
+from domain.probes.usecases.execution import Takable
+from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
+from domain.probes.usecases.visiting import Limits, Visit
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 from entrypoints.factories import product_version
+from entrypoints.operations.validation import SchemaFaults
 from entrypoints.reader import NoNetwork
-from entrypoints.settings import plugins_path
+from entrypoints.settings import plugins_path, private_hosts_of
 
 _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20
@@ -58,7 +68,7 @@ async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> i
     else:
         for report in reports:
             line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
-            print(f"{line} {report.reason or report.note or ''}".rstrip())
+            print(f"{line} {report.reason or ''}".rstrip())
     return 1 if what == "check" and any(report.state == "broken" for report in reports) else 0
 
 
@@ -109,7 +119,7 @@ def read(
         spools = partial(FileSpools, limit=_SPOOLED)
         heads, rows = (SnapshotReading(connectors, JsonCodec(), spools, order) for _ in range(2))
         try:
-            return (_print_json if json else _print_text)(_Feed(heads, rows, order), sys.stdout)
+            return (_print_json if json else _print_text)(_Feed(heads, rows, order))
         except ParseFailed as failure:
             raise CommandError(f"{file.name} could not be read: {failure}") from failure
         finally:
@@ -179,59 +189,101 @@ def _problem(problem: Problem) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(problem, name)) is not None}
 
 
-def _print_json(feed: _Feed, out: TextIO) -> int:
-    """One JSON object, written as it is read."""
-    encode = JsonCodec().encode
+def _print_json(feed: _Feed) -> int:
+    """Print one JSON object; products are printed as they are read."""
 
     def text(value: Any) -> str:
-        return encode(value).decode()
+        return JsonCodec().encode(value).decode()
 
-    out.write('{"object":"reading","mappings":[')
-    out.writelines(
-        ("," if number else "") + text(_mapping(sheet, mapping))
-        for number, (sheet, mapping) in enumerate(feed.mappings())
-    )
-    out.write('],"products":[')
-    out.writelines(
-        (",\n" if number else "\n") + text(_product(statement)) for number, statement in enumerate(feed.products())
-    )
-    problems = ",\n".join(text(_problem(problem)) for problem in feed.problems)
-    out.write(
-        f'],\n"problems":[{problems}],"problem_count":{feed.told},"rows":{feed.rows},"failure":{text(feed.failure)}}}\n'
-    )
+    mappings = text([_mapping(sheet, mapping) for sheet, mapping in feed.mappings()])
+    print(f'{{"object":"reading","mappings":{mappings},"products":[', end="")
+    for number, statement in enumerate(feed.products()):
+        print(",\n" if number else "\n", text(_product(statement)), sep="", end="")
+    rest = {"problems": [_problem(problem) for problem in feed.problems], "problem_count": feed.told}
+    print("],", text({**rest, "rows": feed.rows, "failure": feed.failure}).removeprefix("{"), sep="\n")
     return 1 if feed.failure else 0
 
 
-def _print_text(feed: _Feed, out: TextIO) -> int:
-    """What a person wants to see first: columns, counts, the first problems."""
+def _print_text(feed: _Feed) -> int:
+    """Print what a person wants to see first: columns, counts, the first problems."""
     for sheet, mapping in feed.mappings():
-        out.write(f"{sheet or 'Columns'}\n")
+        print(sheet or "Columns")
         for column in mapping.columns:
             settings = " ".join(f"{name}={value}" for name, value in column.settings.items())
-            title = " ".join(column.column.split())[:38]
-            out.write(
-                f"  {title:<40}{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}".rstrip()
-                + "\n"
-            )
-        out.writelines(
-            f"  {' '.join(left.column.split())[:38]:<40}{'-':<32}{left.reason.value}\n" for left in mapping.unmapped
-        )
+            known = f"{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}"
+            print(f"  {_title(column.column):<40}{known}".rstrip())
+        for left in mapping.unmapped:
+            print(f"  {_title(left.column):<40}{'-':<32}{left.reason.value}")
     products = variants = offers = 0
     for statement in feed.products():
         products += 1
         variants += len(statement.variants)
         offers += sum(len(variant.offers) for variant in statement.variants)
     if feed.failure:
-        out.write(f"\n{feed.failure}\n")
+        print(f"\n{feed.failure}")
         return 1
-    out.write(
-        f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.told:,} problems\n"
+    print(
+        f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.told:,} problems"
     )
     for problem in feed.problems[:_SHOWN]:
-        place = ", ".join(
-            filter(None, (problem.sheet, f"line {problem.line}" if problem.line else None, problem.column))
-        )
-        out.write(f"  {problem.problem.value:<18}{place}: {problem.detail}\n")
+        places = (problem.sheet, f"line {problem.line}" if problem.line else None, problem.column)
+        print(f"  {problem.problem.value:<18}{', '.join(filter(None, places))}: {problem.detail}")
     if feed.told > _SHOWN:
-        out.write(f"  … and {feed.told - _SHOWN:,} more; --json prints them all\n")
+        print(f"  … and {feed.told - _SHOWN:,} more; --json prints them all")
     return 0
+
+
+def _title(header: str) -> str:
+    return " ".join(header.split())[:38]
+
+
+async def probe(url: str, /, *, json: bool = False) -> int:
+    """Look at a website as a source probe does, without a server; print the report and the proposed source.
+
+    Args:
+        json: print one JSON object
+    """
+    allowed = private_hosts_of(os.environ)
+    if reason := refusal(url, allowed):
+        raise CommandError(reason)
+    async with GuardedClient(allowed_hosts=allowed, version=product_version()) as http:
+        takes = Takable(load_connectors(http), SchemaFaults())
+        documents, limits = MarkupDocuments(), Limits()
+        try:
+            outcome = await Probing(Visit(HttpWeb(http), documents, limits), documents, limits, takes).run(url)
+        except ProbeFailed as failure:
+            raise CommandError(str(failure)) from failure
+    if json:
+        view = View(Tenant("", livemode=True), now())
+        print(jsons.dumps({"report": REPORT.render(outcome.report, view), "proposal": outcome.proposal}, indent=2))
+    else:
+        for line in _lines(outcome):
+            print("".join(letter if letter.isprintable() else "?" for letter in line))
+    return 0
+
+
+def _lines(outcome: Outcome) -> Iterator[str]:
+    report = outcome.report
+    delay = report.robots.crawl_delay_seconds
+    yield f"site        {report.final_url}"
+    yield f"robots.txt  {report.robots.state}" + (f", {delay:g} seconds between requests" if delay else "")
+    yield f"platform    {report.platform} ({report.confidence:.0%} sure)"
+    if report.wall:
+        yield f"wall        {report.wall.kind}: {report.wall.detail}"
+    if report.feed:
+        counted = report.feed.total if report.feed.total is not None else report.feed.products
+        yield f"feed        {report.feed.url} answers {report.feed.status}, products: {counted}"
+    if report.sitemap:
+        more = " and more" if report.sitemap.truncated else ""
+        yield f"sitemaps    {len(report.sitemap.read)} read, {report.sitemap.product_pages}{more} pages of products"
+    if report.sample:
+        shares = [f"{name} {share:.0%}" for name, share in report.sample.coverage.items() if share]
+        yield f"sample      {len(report.sample.pages)} pages; JSON-LD: {', '.join(shares) or 'none'}"
+    yield f"requests    {report.requests}"
+    for url in report.disallowed:
+        yield f"disallowed  {url}"
+    for note in report.notes:
+        yield f"note        {note}"
+    yield f"estimate    {report.estimate.effort} effort, by {report.estimate.kind}: {' '.join(report.estimate.reasons)}"
+    if outcome.proposal:
+        yield f"proposal    {jsons.dumps(outcome.proposal)}"

@@ -1,7 +1,7 @@
 """What programs authenticate with: API keys and OAuth apps."""
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -17,11 +17,9 @@ from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
-from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import OrganisationStore, attributes
-from entrypoints.provisioning import OPERATOR, begin, issue_key
-
-Mode = Literal["live", "test"]
+from entrypoints.cli.store import Mode, OrganisationStore, attributes
+from entrypoints.errors import CommandError
+from entrypoints.provisioning import OPERATOR, issue_key
 
 
 async def create_key(
@@ -43,10 +41,7 @@ async def create_key(
         member: the key never holds more than the role of the member with this address
         network: may only be used from there (CIDR); again for more
     """
-    async with (
-        store.find() as (parts, organisation),
-        begin(parts, organisation, "keys.create", livemode=mode == "live") as tx,
-    ):
+    async with store.change("keys.create", mode) as (parts, organisation, tx):
         of_member = await tx[OrgStore].member(member) if member else None
         if member and of_member is None:
             raise CommandError(f"{member} is no member of the organisation; add them with `joinery member add`.")
@@ -70,10 +65,7 @@ async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:
     Args:
         key: its id
     """
-    async with (
-        store.find() as (parts, organisation),
-        begin(parts, organisation, "keys.revoke", livemode=mode == "live") as tx,
-    ):
+    async with store.change("keys.revoke", mode) as (_, _, tx):
         if not await tx[KeyStore].revoke(key):
             raise CommandError(f"The organisation has no key {key!r} in force in {mode} mode.")
         await tx[AuditLog].add(Change("api_key", key, "update", {"revoked": False}, {"revoked": True}))
@@ -96,12 +88,8 @@ async def create_app(
         scopes: what it may ask for: all, or a comma-separated list
     """
     wanted = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
-    async with store.find() as (parts, organisation):
-        try:
-            async with begin(parts, organisation, "oauth.create_app") as tx:
-                app, secret = await AppService(parts.access().digest).create_app(tx, _owner(organisation), wanted)
-        except DomainError as error:
-            raise CommandError(error.detail) from error
+    async with store.change("oauth.create_app") as (parts, organisation, tx):
+        app, secret = await AppService(parts.access().digest).create_app(tx, _owner(organisation), wanted)
     shown = f"Its secret, shown only now: {secret}" if secret else "It is a public app: it has no secret."
     answer = {"organisation": organisation.id, **_described(app), **({"client_secret": secret} if secret else {})}
     return store.answer(answer, f"App {app.name}: client_id {app.client_id}\n{shown}")
@@ -116,7 +104,7 @@ async def list_apps(*, store: OrganisationStore) -> int:
         apps = await tx[AppStore].all()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
     answer = {"organisation": organisation.id, "apps": [_described(app) for app in apps]}
-    return store.answer(answer, "\n".join(lines) or "There is no app yet.")
+    return store.answer(answer, *lines or ["There is no app yet."])
 
 
 async def delete_app(*, app: str, store: OrganisationStore) -> int:
@@ -125,10 +113,9 @@ async def delete_app(*, app: str, store: OrganisationStore) -> int:
     Args:
         app: its client_id
     """
-    async with store.find() as (parts, organisation):
+    async with store.change("oauth.delete_app") as (parts, organisation, tx):
         try:
-            async with begin(parts, organisation, "oauth.delete_app") as tx:
-                await AppService(parts.access().digest).delete_app(tx, _owner(organisation), app)
+            await AppService(parts.access().digest).delete_app(tx, _owner(organisation), app)
         except DomainError as error:
             raise CommandError(f"There is no app {app!r}; `joinery app list` shows them.") from error
     return store.answer({"organisation": organisation.id, "deleted": app}, f"Deleted {app}.")

@@ -1,18 +1,23 @@
-"""The database: its schema, and several servers that share the tenants."""
+"""The database: its schema, the statements of lists, and several servers that share the tenants."""
 
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from adapters.postgres import cluster
 from adapters.postgres import migrate as migrations
+from adapters.postgres.catalogue_query import FILTERS, list_sql
 from adapters.postgres.cluster import ClusterError, ClusterStatus, Coordinator, coordinator
+from adapters.postgres.stores import page_names, rendered
+from adapters.postgres.unit_of_work import TABLES
+from domain.kernel.paging import PageRequest
 from entrypoints import settings
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
-from entrypoints.settings import SettingsError
+from entrypoints.errors import CommandError, SettingsError
 
 
 async def migrate(*, plan: bool = False, store: Store = DEFAULT) -> int:
@@ -71,7 +76,7 @@ async def show_status(*, store: Store = DEFAULT) -> int:
     """Tell what each node holds, and what is being moved."""
     async with _coordinator(store) as found:
         seen = await cluster.status(found)
-    return store.answer(_as_json(seen), "\n".join(_lines(seen)))
+    return store.answer(_as_json(seen), *_lines(seen))
 
 
 async def move(org: str, /, *, to: str | None = None, store: Store = DEFAULT) -> int:
@@ -130,3 +135,40 @@ def _lines(seen: ClusterStatus) -> list[str]:
     if seen.places.missing:
         lines.append(f"\nnot distributed yet: {', '.join(seen.places.missing)}; `joinery cluster init` does that")
     return lines
+
+
+def sql(
+    name: str | None = None,
+    /,
+    *,
+    filters: Annotated[tuple[str, ...], Parameter("--filter")] = (),
+    limit: int = 20,
+    after: bool = False,
+    before: bool = False,
+) -> int:
+    """Print the statement of a list as it is sent to PostgreSQL, or the names of all lists.
+
+    Args:
+        name: products, offers or a table; without one, all names
+        filters: with this filter; again for more
+        limit: items on a page
+        after: the page after a cursor
+        before: the page before a cursor
+    """
+    tables = {table.name: table for table in TABLES}
+    known = {name: table.stored for name, table in tables.items()} | FILTERS
+    if name is None:
+        for one in sorted(known):
+            print(f"{one:<22} filters: {', '.join(sorted(known[one]))}")
+        return 0
+    if name not in known:
+        raise CommandError(f"There is no list {name}; `joinery sql` names them all.")
+    if unknown := set(filters) - set(known[name]):
+        raise CommandError(f"The list {name} has no filter {', '.join(sorted(unknown))}.")
+    request = PageRequest(limit, "…" if after or before else None, backwards=before)
+    if name in FILTERS:
+        words = ["word0"] if "q" in filters else []
+        print(list_sql(name, [*filters, *words], request))
+    else:
+        print(rendered(tables[name].list, page_names(request).union(filters), request.limit + 1))
+    return 0

@@ -1,25 +1,27 @@
 """`joinery doctor`: what is configured, what can be reached, what is wrong and what to do about it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
-from adapters.postgres.maintenance import PurgeState
 from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
 from domain.kernel.plain import plain
 from domain.runs.usecases.expiry import BatchExpiry
+from domain.storage.model import Holding
+from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases.sweeping import Orphans, StorageSweeper
 from entrypoints.cli.store import DEFAULT, Store
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.errors import SettingsError, UpError
 from entrypoints.factories import product_version
-from entrypoints.settings import Settings, SettingsError
-from entrypoints.up.errors import UpError
+from entrypoints.settings import Settings
 
 _CONFIRM: Final = "`joinery doctor --repair-schedule`"
 
@@ -63,7 +65,7 @@ async def doctor(*, sweep: bool = False, repair_schedule: bool = False, store: S
             if states["objects"] == "ok":
                 findings += await _stored(configured, report, sweep=sweep)
     lines = [f"{finding.state:<8} {finding.name:<12} {finding.detail}" for finding in findings]
-    store.answer({"findings": [asdict(finding) for finding in findings], **report}, "\n".join(lines))
+    store.answer({"findings": [asdict(finding) for finding in findings], **report}, *lines)
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
 
 
@@ -79,7 +81,7 @@ async def _database(configured: Settings) -> tuple[str, str]:
     if fault := schema.fault():
         return "wrong", fault
     later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
-    async with opened(configured) as container, container.pool().system() as link:
+    async with opened(configured) as container, container.pool().coordinator() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
             "WHERE rolname = ANY(%s)",
@@ -132,41 +134,26 @@ async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
     """Compare the clocks and find implausible due times; `repair` makes those due and confirms the database's clock."""
     async with opened(configured) as container:
         guard, schedule = container.purge_guard(), container.schedule_repair()
-        before = await guard.state()
-        offset = CLOCK.offset()
+        before, offset = await guard.state(), CLOCK.offset()
         found = await (schedule.repair() if repair else schedule.find())
         if repair:
             await guard.confirm()
-    now = f"{before.now:%Y-%m-%d %H:%M:%S} UTC"
-    clock = Finding("clock", "ok", f"within {MAX_OFFSET:g} s of the database's clock ({now})")
-    if abs(offset) > MAX_OFFSET:
-        detail = (
-            f"This machine's clock differs by {offset:+.0f} s from the database's clock ({now}); synchronise it by NTP."
-        )
-        clock = Finding("clock", "warning", detail)
-    return [clock, _schedule(found, now, repaired=repair), _purges(before, now, confirmed=repair)]
-
-
-def _schedule(found: Mapping[str, int], now: str, *, repaired: bool) -> Finding:
-    summary = ", ".join(f"{number} {name}" for name, number in found.items() if number)
-    if not summary:
-        return Finding("schedule", "ok", "all due times are plausible")
-    if repaired:
-        return Finding("schedule", "ok", f"made due now: {summary}")
-    detail = f"Due implausibly late: {summary}. If the database's clock ({now}) is right, run {_CONFIRM}."
-    return Finding("schedule", "wrong", detail)
-
-
-def _purges(state: PurgeState, now: str, *, confirmed: bool) -> Finding:
-    last = f"{state.last_at:%Y-%m-%d %H:%M} UTC"
-    if not state.refused:
-        return Finding("purges", "ok", f"last at {last}")
+    now, last = f"{before.now:%Y-%m-%d %H:%M:%S} UTC", f"{before.last_at:%Y-%m-%d %H:%M} UTC"
+    late = ", ".join(f"{number} {name}" for name, number in found.items() if number)
     times = f"the last one was at {last}, and the database's clock is at {now}"
-    if confirmed:
-        return Finding("purges", "ok", f"no longer refused: {times}")
-    return Finding(
-        "purges", "wrong", f"Refused: {times}. If the clock is right (the service was stopped), run {_CONFIRM}."
-    )
+    clock = Finding("clock", "ok", f"within {MAX_OFFSET:g} s of the database's clock ({now})")
+    scheduled = Finding("schedule", "ok", f"made due now: {late}" if late else "all due times are plausible")
+    purges = Finding("purges", "ok", f"no longer refused: {times}" if before.refused else f"last at {last}")
+    if abs(offset) > MAX_OFFSET:
+        detail = f"This machine's clock differs by {offset:+.0f} s from the database's clock ({now})"
+        clock = Finding("clock", "warning", f"{detail}; synchronise it by NTP.")
+    if late and not repair:
+        detail = f"Due implausibly late: {late}. If the database's clock ({now}) is right, run {_CONFIRM}."
+        scheduled = Finding("schedule", "wrong", detail)
+    if before.refused and not repair:
+        detail = f"Refused: {times}. If the clock is right (the service was stopped), run {_CONFIRM}."
+        purges = Finding("purges", "wrong", detail)
+    return [clock, scheduled, purges]
 
 
 async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) -> list[Finding]:
@@ -174,36 +161,29 @@ async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) 
     findings = []
     try:
         async with opened(configured) as container:
+            uow, upkeep, clock = container.uow(), container.storage(), container.clock()
+            sweeper = StorageSweeper(uow, upkeep, container.objects(), clock)
             if sweep and not await container.purge_guard().claim():
-                findings.append(
-                    Finding("swept", "wrong", "Nothing was swept, because purges are refused (see purges).")
-                )
+                detail = "Nothing was swept, because purges are refused (see purges)."
+                findings.append(Finding("swept", "wrong", detail))
             elif sweep:
-                findings.append(Finding("swept", "ok", await _sweep(container)))
-            return findings + await _describe(container, report)
+                expired, freed = await BatchExpiry(uow, upkeep, clock).expire(), await sweeper.free()
+                deleted = _amount(await sweeper.sweep())
+                detail = (
+                    f"gave up {expired} batches, freed {freed} bytes by age, deleted {deleted} that belonged to nothing"
+                )
+                findings.append(Finding("swept", "ok", detail))
+            return findings + await _describe(upkeep, sweeper, clock.now(), report)
     except (DomainError, OSError) as error:
         return [Finding("storage", "wrong", str(error))]
 
 
-async def _sweep(container: Container) -> str:
-    expired = await BatchExpiry(container.uow(), container.storage(), container.clock()).expire()
-    freed = await _sweeper(container).free()
-    orphans = await _sweeper(container).sweep()
-    return (
-        f"gave up {expired} batches, freed {freed} bytes by age, deleted {_amount(orphans.count, orphans.bytes)} that "
-        "belonged to nothing"
-    )
-
-
-def _sweeper(container: Container) -> StorageSweeper:
-    return StorageSweeper(container.uow(), container.storage(), container.objects(), container.clock())
-
-
-async def _describe(container: Container, report: dict[str, Any]) -> list[Finding]:
+async def _describe(
+    upkeep: StorageUpkeep, sweeper: StorageSweeper, now: datetime, report: dict[str, Any]
+) -> list[Finding]:
     """Read the ledger, and list the object store for what belongs to nothing (a million objects take a minute)."""
-    upkeep, now = container.storage(), container.clock().now()
     holdings, deleting = await upkeep.holdings(now), Orphans(*await upkeep.waiting())
-    orphans, batches = await _sweeper(container).orphans(), await upkeep.batches()
+    orphans, batches = await sweeper.orphans(), await upkeep.batches()
     report["storage"] = {
         "holdings": plain(holdings),
         "deleting": plain(deleting),
@@ -219,22 +199,18 @@ async def _describe(container: Container, report: dict[str, Any]) -> list[Findin
         more = "or more " if len(batches) == 100 else ""
         hours = int((now - since).total_seconds() // 3600)
         opened_batches = f"{len(batches)} {more}open, the oldest for {hours} h: {run} of {tenant.org}"
-    kinds = "; ".join(f"{_amount(holding.count, holding.bytes)} as {holding.kind}" for holding in holdings)
-    due = _amount(sum(one.due_count for one in holdings), sum(one.due_bytes for one in holdings))
+    kinds = "; ".join(f"{_amount(holding)} as {holding.kind}" for holding in holdings)
+    due = Orphans(sum(one.due_count for one in holdings), sum(one.due_bytes for one in holdings))
+    detail = f"would look at {_amount(due)} that are due by age, delete {_amount(deleting)} that were freed"
     return [
         Finding("storage", "ok", kinds or "nothing is stored"),
         Finding("batches", "ok", opened_batches),
-        Finding(
-            "sweep",
-            "ok",
-            f"would look at {due} that are due by age, delete {_amount(deleting.count, deleting.bytes)} "
-            f"that were freed and {_amount(orphans.count, orphans.bytes)} that belong to nothing",
-        ),
+        Finding("sweep", "ok", f"{detail} and {_amount(orphans)} that belong to nothing"),
     ]
 
 
-def _amount(count: int, bytes: int) -> str:
-    """Write so many things of so many bytes for people."""
-    power = min(4, max(0, (bytes.bit_length() - 1) // 10))
-    size = f"{bytes / 1024**power:.1f}" if power else str(bytes)
-    return f"{count} ({size} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]})"
+def _amount(stored: Holding | Orphans) -> str:
+    """Write so many objects of so many bytes for people."""
+    power = min(4, max(0, (stored.bytes.bit_length() - 1) // 10))
+    size = f"{stored.bytes / 1024**power:.1f}" if power else str(stored.bytes)
+    return f"{stored.count} ({size} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]})"

@@ -1,5 +1,7 @@
 """What the operator says about the service: incidents, shown at /status and by GET /v1/status/history."""
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -7,9 +9,8 @@ from cyclopts import Parameter
 from domain.kernel.ids import is_id
 from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
 from domain.platform.model import COMPONENTS, ComponentState
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
-from entrypoints.container import Container
+from entrypoints.errors import CommandError
 
 State = Literal["degraded", "down"]
 
@@ -38,19 +39,17 @@ async def open_one(
 
 async def update(id: str, /, *, text: str, state: State | None = None, store: Store = DEFAULT) -> int:
     """Tell what is known by now."""
-    async with store.open() as parts:
-        before = await _find(parts, id)
-        after = before.told(parts.clock().now(), _bounded(text, TEXT), ComponentState(state) if state else None)
-        await _save(parts, after, before)
+    after = await _change(
+        store,
+        id,
+        lambda before, now: before.told(now, _bounded(text, TEXT), ComponentState(state) if state else None),
+    )
     return store.answer(_described(after), f"{after.id} is updated: {after.component} is {after.state}.")
 
 
 async def close(id: str, /, *, text: str = "It is over.", store: Store = DEFAULT) -> int:
     """Tell that it is over."""
-    async with store.open() as parts:
-        before = await _find(parts, id)
-        after = before.closed(parts.clock().now(), _bounded(text, TEXT))
-        await _save(parts, after, before)
+    after = await _change(store, id, lambda before, now: before.closed(now, _bounded(text, TEXT)))
     return store.answer(_described(after), f"Closed {after.id}.")
 
 
@@ -60,7 +59,7 @@ async def list_open(*, store: Store = DEFAULT) -> int:
         found = await parts.incidents().open()
     lines = [f"{one.id}  {one.component:<10} {one.state:<10} {one.title}" for one in found]
     answer = {"incidents": [_described(one) for one in found]}
-    return store.answer(answer, "\n".join(lines) or "No incident is open.")
+    return store.answer(answer, *lines or ["No incident is open."])
 
 
 def _bounded(text: str, longest: int) -> str:
@@ -69,16 +68,16 @@ def _bounded(text: str, longest: int) -> str:
     return text
 
 
-async def _save(parts: Container, after: Incident, before: Incident) -> None:
-    if not await parts.incidents().save(after, before):
-        raise CommandError("The incident has changed meanwhile; run this again.")
-
-
-async def _find(parts: Container, id: str) -> Incident:
-    incident: Incident | None = await parts.incidents().get(id) if is_id("inc", id) else None
-    if incident is None:
-        raise CommandError(f"There is no incident {id!r}; `joinery incident list` shows the open ones.")
-    return incident
+async def _change(store: Store, id: str, change: Callable[[Incident, datetime], Incident]) -> Incident:
+    """Save an incident changed now."""
+    async with store.open() as parts:
+        before = await parts.incidents().get(id) if is_id("inc", id) else None
+        if before is None:
+            raise CommandError(f"There is no incident {id!r}; `joinery incident list` shows the open ones.")
+        after = change(before, parts.clock().now())
+        if not await parts.incidents().save(after, before):
+            raise CommandError("The incident has changed meanwhile; run this again.")
+    return after
 
 
 def _described(incident: Incident) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 from domain.matching.features import MatchFeatures, fields_by_header, ignored_headers, read_features, texts_by_field
 from domain.matching.scoring import Scored, evidence
 from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 
 _DELIMITERS: Final = ",;\t"
 _LONGEST: Final = 1 << 24

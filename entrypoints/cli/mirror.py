@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 from entrypoints.mirror.api import PATIENCE, connected
 from entrypoints.mirror.copies import opened
 from entrypoints.mirror.following import Mirror

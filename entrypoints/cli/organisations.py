@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -24,10 +24,10 @@ from domain.orgs.model import KINDS, Organisation, Plan
 from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS
 from entrypoints.areas.registry import AREAS
-from entrypoints.cli.errors import CommandError
-from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
+from entrypoints.cli.store import DEFAULT, Mode, OrganisationStore, Store, attributes
 from entrypoints.container import Container
 from entrypoints.datasets import ListDatasets
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_organisation
 
 
@@ -64,7 +64,7 @@ async def list_all(*, store: Store = DEFAULT) -> int:
         organisations = await parts.registry().named("")
     lines = [f"{one.id}  {one.plan.code:<9} {one.kind:<9} {one.name}" for one in organisations]
     answer = {"organisations": [_described(one) for one in organisations]}
-    return store.answer(answer, "\n".join(lines) or "There is no organisation yet.")
+    return store.answer(answer, *lines or ["There is no organisation yet."])
 
 
 async def change_plan(*, plan: str, store: OrganisationStore) -> int:
@@ -82,14 +82,11 @@ async def change_plan(*, plan: str, store: OrganisationStore) -> int:
     return store.answer(answer, f"{organisation.name} is on the plan {plan} now (was {before}).")
 
 
-async def rematch(*, mode: Literal["live", "test"] = "live", store: OrganisationStore) -> int:
+async def rematch(*, mode: Mode = "live", store: OrganisationStore) -> int:
     """Match everything once more, with weights learnt anew. What people decided stays."""
-    async with (
-        store.find() as (parts, organisation),
-        begin(parts, organisation, "matching.rematch", livemode=mode == "live") as tx,
-    ):
+    async with store.change("matching.rematch", mode) as (_, organisation, tx):
         queued = await tx[MatchIndexStore].requeue_all()
-        await tx[JobStore].add(matching(Tenant(organisation.id, mode == "live")))
+        await tx[JobStore].add(matching(tx.tenant))
         await tx[AuditLog].add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
     answer = {"organisation": organisation.id, "mode": mode, "variants": queued}
     return store.answer(answer, f"{queued:,} variants of {organisation.name} wait to be matched anew.")

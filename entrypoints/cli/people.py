@@ -13,9 +13,9 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import User
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
 from entrypoints.container import Container
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_member, note, sign_in_link
 
 MAX_HOURS: Final = 24 * 90
@@ -86,9 +86,7 @@ async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
     lines = [
         f"{one.id}  {one.kind:<8} {one.address:<16} last used {one.seen_at:%d %B %Y %H:%M} UTC" for one in sessions
     ]
-    return store.answer(
-        {"user": user.id, "sessions": answer}, "\n".join(lines) or f"{user.email} is signed in nowhere."
-    )
+    return store.answer({"user": user.id, "sessions": answer}, *lines or [f"{user.email} is signed in nowhere."])
 
 
 async def end_sessions(*, email: str, session: str | None = None, store: Store = DEFAULT) -> int:

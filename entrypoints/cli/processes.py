@@ -19,10 +19,10 @@ from domain.platform.ports import SchemaCheck
 from domain.platform.usecases import Heartbeat
 from entrypoints import settings
 from entrypoints.container import Container, opened
+from entrypoints.errors import UpError
 from entrypoints.factories import product_version
 from entrypoints.logs import configure
 from entrypoints.stopping import stopping_on_signals
-from entrypoints.up.errors import UpError
 
 LOG: Final = logging.getLogger("joinery.process")
 RETRY: Final = 1.0

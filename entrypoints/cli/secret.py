@@ -5,8 +5,8 @@ from typing import Final
 
 from domain.secrets.model import SecretStatus
 from domain.secrets.usecases.status import secret_status
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
+from entrypoints.errors import CommandError
 from entrypoints.up import directory
 from entrypoints.up.directory import DataDir
 
@@ -22,7 +22,7 @@ async def rotate(*, store: Store = DEFAULT) -> int:
             "Nothing is changed yet. Set these for every process, and restart each; their order does not matter:",
             *(f"{name}={value}" for name, value in variables.items()),
         ]
-        return store.answer(variables, "\n".join(lines))
+        return store.answer(variables, *lines)
     data = _directory(store.data_dir)
     count = directory.rotate_secret(data)
     sentence = f"{data.secret_file} holds a new secret, and the former ones beside it. {_RESTART}"
@@ -46,7 +46,7 @@ async def status(*, store: Store = DEFAULT) -> int:
         lines.append(f"{one.id}  {role}{', in force' if one.in_force else ''}: {values}")
     if any(one.known for one in found.secrets[1:]):
         lines += hindrances or ["The former secrets may be retired: `joinery secret retire`."]
-    return store.answer(answer, "\n".join(lines))
+    return store.answer(answer, *lines)
 
 
 async def retire(*, store: Store = DEFAULT) -> int:

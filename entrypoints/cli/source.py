@@ -11,8 +11,8 @@ from domain.runs.model import Run, RunFilter
 from domain.runs.ports import RunStore
 from domain.sources.model import Source, freshness
 from domain.sources.ports import SourceStore
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import DEFAULT, Store, attributes
+from entrypoints.errors import CommandError
 
 MOST_RUNS: Final = 5
 """Latest runs that are shown."""

@@ -13,9 +13,9 @@ from domain.orgs.model import Organisation
 from domain.sso.model import Domain
 from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.settings import Wanted
-from entrypoints.cli.errors import CommandError
 from entrypoints.cli.store import OrganisationStore, attributes
 from entrypoints.container import Container
+from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin
 from entrypoints.settings import read_file_settings
 
@@ -86,7 +86,7 @@ async def show(*, store: OrganisationStore) -> int:
         "domains": [attributes(one, "domain", "state", "record") for one in domains],
     }
     lines = [f"{one.domain:<32} {one.state:<8} {one.record}" for one in domains]
-    return store.answer(answer, "\n".join([sentence, f"Redirect address: {redirect_uri}", *lines]))
+    return store.answer(answer, sentence, f"Redirect address: {redirect_uri}", *lines)
 
 
 async def add_domain(domain: str, /, *, store: OrganisationStore) -> int:
@@ -124,7 +124,7 @@ async def _prove(parts: Container, organisation: Organisation, name: str) -> Dom
 
 async def remove(*, store: OrganisationStore) -> int:
     """Forget the provider and whom it knows."""
-    async with store.find() as (parts, organisation), begin(parts, organisation, "sso.remove") as tx:
+    async with store.change("sso.remove") as (parts, organisation, tx):
         await parts.assembled().sso.settings.remove(tx)
     answer = {"organisation": organisation.id, "removed": True}
     return store.answer(answer, f"{organisation.name} has no single sign-on any more.")

@@ -6,16 +6,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cyclopts import Parameter
 
 from domain.kernel.plain import plain
 from domain.orgs.model import Organisation
 from entrypoints import settings
-from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
+from entrypoints.errors import CommandError
+from entrypoints.provisioning import begin
 from entrypoints.up.directory import attach
+from ports.unit_of_work import Tx
+
+Mode = Literal["live", "test"]
 
 
 @Parameter(name="*")
@@ -46,9 +50,9 @@ class Store:
         """Open the store."""
         return opened(self.settings())
 
-    def answer(self, answer: Mapping[str, Any], sentence: str) -> int:
-        """Print the answer as JSON or as a sentence; return the exit code 0."""
-        print(json.dumps(answer) if self.json else sentence)
+    def answer(self, answer: Mapping[str, Any], *lines: str) -> int:
+        """Print the answer as JSON or as lines; return the exit code 0."""
+        print(json.dumps(answer) if self.json else "\n".join(lines))
         return 0
 
 
@@ -76,6 +80,15 @@ class OrganisationStore(Store):
         """Open the store and find the organisation."""
         async with self.open() as parts:
             yield parts, await find_organisation(parts, self.org)
+
+    @asynccontextmanager
+    async def change(self, operation: str, mode: Mode = "live") -> AsyncIterator[tuple[Container, Organisation, Tx]]:
+        """Open the store and change the organisation as the operator, in one unit of work."""
+        async with (
+            self.find() as (parts, organisation),
+            begin(parts, organisation, operation, livemode=mode == "live") as tx,
+        ):
+            yield parts, organisation, tx
 
 
 async def find_organisation(parts: Container, id_or_name: str) -> Organisation:

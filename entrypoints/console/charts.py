@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from domain.events.model import LoggedEvent
+from domain.kernel.money import EXPONENTS
 from domain.runs.days import RunDay
 from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
-from entrypoints.console.formatting import minor_places, money, text_of
-from entrypoints.console.products import ASKED, asked_of
+from entrypoints.console.products import PRICES, price_path
+from entrypoints.console.rendering import money, text_of
 
 DAYS: Final = 14
 _KEPT: Final = timedelta(days=30)
@@ -23,37 +23,15 @@ _COLOURS: Final = 6
 _POINTS: Final = 40
 """Points that one line has at most."""
 _CHANGES: Final = 15
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 508, 12, 184
+_SIZE: Final = {"width": 520, "height": 210, "left": _LEFT, "right": _RIGHT, "bottom": _BOTTOM}
 
 Points = Sequence[tuple[datetime, float | None]]
-
-
-class Line(NamedTuple):
-    """A series as it is drawn: `colour` is the number of its class, `last` is the value now."""
-
-    name: str
-    path: str
-    colour: int
-    dots: Sequence[tuple[float, float, datetime, float]]
-    last: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A chart of steps; marks on its axes are pairs of a place in pixels and a value."""
-
-    width: ClassVar[int] = 520
-    height: ClassVar[int] = 210
-    left: ClassVar[int] = 64
-    right: ClassVar[int] = 508
-    top: ClassVar[int] = 12
-    bottom: ClassVar[int] = 184
-    lines: Sequence[Line]
-    rows: Sequence[tuple[float, float]]
-    columns: Sequence[tuple[float, str]]
+Plot = Mapping[str, Any]
 
 
 def plot(series: Mapping[str, Points], since: datetime, until: datetime, *, whole: bool = False) -> Plot | None:
-    """Draw series between two moments.
+    """Draw series of steps between two moments.
 
     Args:
         series: By name; each value holds from its moment on, None is a gap.
@@ -62,7 +40,8 @@ def plot(series: Mapping[str, Points], since: datetime, until: datetime, *, whol
         whole: Values are whole numbers.
 
     Returns:
-        The chart; None when there is nothing to draw.
+        The chart: its `lines`, and the marks of its axes, `rows` and `columns`, as pairs of a place in pixels and a value.
+        None when there is nothing to draw.
 
     """
     values = [value for points in series.values() for _, value in points if value is not None]
@@ -77,18 +56,26 @@ def plot(series: Mapping[str, Points], since: datetime, until: datetime, *, whol
     first, last = low // step * step, -(-high // step) * step
 
     def across(at: datetime) -> float:
-        share = (max(at, since) - since) / (until - since)
-        return round(Plot.left + share * (Plot.right - Plot.left), 1)
+        return round(_LEFT + (max(at, since) - since) / (until - since) * (_RIGHT - _LEFT), 1)
 
     def down(value: float) -> float:
-        return round(Plot.bottom - (value - first) / (last - first) * (Plot.bottom - Plot.top), 1)
+        return round(_BOTTOM - (value - first) / (last - first) * (_BOTTOM - _TOP), 1)
 
+    span = until - since
+    if span < timedelta(days=2):
+        columns = [(across(at), f"{at:%H:%M}") for at in (since + span / 4 * quarter for quarter in range(1, 4))]
+    else:
+        midnight, every = since.replace(hour=0, minute=0, second=0, microsecond=0), max(1, round(span.days / 5))
+        days = (midnight + timedelta(days=number) for number in range(1, span.days + 2, every))
+        columns = [(across(at), f"{at:%-d %b}") for at in days if at < until]
     marks = [first + step * number for number in range(round((last - first) / step) + 1)]
     lines = [
-        _line(name, points[-_POINTS:], index, until, across, down)
+        _line(name, points[-_POINTS:], across, down) | {"colour": index}
         for index, (name, points) in enumerate(list(series.items())[:_COLOURS])
     ]
-    return Plot(lines, [(down(mark), mark) for mark in marks], _columns(since, until, across))
+    for line in lines:
+        line["path"] += f"H{across(until)}" if line["last"] is not None else ""
+    return {**_SIZE, "lines": lines, "rows": [(down(mark), mark) for mark in marks], "columns": columns}
 
 
 def _nice_step(raw: float) -> float:
@@ -98,15 +85,10 @@ def _nice_step(raw: float) -> float:
 
 
 def _line(
-    name: str,
-    points: Points,
-    index: int,
-    until: datetime,
-    across: Callable[[datetime], float],
-    down: Callable[[float], float],
-) -> Line:
-    path, last = "", None
-    dots = []
+    name: str, points: Points, across: Callable[[datetime], float], down: Callable[[float], float]
+) -> dict[str, Any]:
+    """Return a series as an SVG path with a dot at each value; `last` is the value now."""
+    path, last, dots = "", None, []
     for at, value in points:
         x = across(at)
         if value is None:
@@ -115,20 +97,7 @@ def _line(
             path += f"M{x} {down(value)}" if last is None else f"H{x}V{down(value)}"
             dots.append((x, down(value), at, value))
         last = value
-    if last is not None:
-        path += f"H{across(until)}"
-    return Line(name, path, index, dots, last)
-
-
-def _columns(since: datetime, until: datetime, across: Callable[[datetime], float]) -> list[tuple[float, str]]:
-    span = until - since
-    if span < timedelta(days=2):
-        moments = [since + span / 4 * quarter for quarter in range(1, 4)]
-        return [(across(at), at.strftime("%H:%M")) for at in moments]
-    step = max(1, round(span.days / 5))
-    midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
-    moments = [midnight + timedelta(days=number) for number in range(1, span.days + 2, step)]
-    return [(across(at), at.strftime("%-d %b")) for at in moments if at < until]
+    return {"name": name, "path": path, "dots": dots, "last": last}
 
 
 class Day(NamedTuple):
@@ -165,31 +134,18 @@ class Change(NamedTuple):
     new: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class OfferHistory:
-    """Price and stock of offers over time: two charts, where there is something to draw, and the newest changes."""
-
-    price: Plot | None
-    stock: Plot | None
-    currency: str
-    changes: Sequence[Change]
-    whole: bool
-
-    def priced(self, value: float) -> str:
-        """Write a value of the price chart as money."""
-        amount = round(value * 10 ** minor_places(self.currency))
-        return money({"amount": amount, "currency": self.currency}).removesuffix(".00")
-
-
 def history_of(
-    offers: Sequence[Mapping[str, Any]],
-    events: Sequence[LoggedEvent],
-    names: Mapping[str, str],
-    now: datetime,
-    *,
-    whole: bool,
-) -> OfferHistory:
-    """Return the history of these offers; `names` says what to call each, by id, `whole` whether no event is missing."""
+    offers: Sequence[Mapping[str, Any]], events: Sequence[LoggedEvent], names: Mapping[str, str], now: datetime
+) -> dict[str, Any]:
+    """Return price and stock of offers over time: two charts, where there is something to draw, and the newest changes.
+
+    Args:
+        offers: As the API has them.
+        events: Those of the product, the oldest first.
+        names: What to call each offer, by id.
+        now: Where the charts end.
+
+    """
     changed: dict[str, list[tuple[datetime, Mapping[str, Any]]]] = {offer["id"]: [] for offer in offers}
     for event in events:
         if event.subject in changed:
@@ -197,28 +153,37 @@ def history_of(
             changed[event.subject] += [(event.time, one) for one in fields if not one.get("omitted")]
     first = max(min((found[0][0] for found in changed.values() if found), default=now), now - _KEPT)
     since = min(first - (now - first) * 0.03, now - timedelta(hours=1)) if any(changed.values()) else now - _KEPT
-    codes = [offer["currency"] for offer in offers if asked_of(offer)] or ["usd"]
+    codes = [offer["currency"] for offer in offers if offer.get("currency") and price_path(offer)] or ["usd"]
     currency = max(codes, key=codes.count)
+    unit = 10 ** EXPONENTS.get(currency.lower(), 2)
     prices, stocks = {}, {}
     for offer in offers:
-        name, own = names[offer["id"]], changed[offer["id"]]
-        path = next((path for path in ASKED if offer.get(path) is not None), ASKED[0])
-        if asked_of(offer) and offer["currency"] == currency:
-            prices[name] = _points(own, path, offer[path], since, 10 ** minor_places(currency))
+        name, own, path = names[offer["id"]], changed[offer["id"]], price_path(offer)
+        if path and offer.get("currency") == currency:
+            prices[name] = _points(own, path, offer[path], since, unit)
         if offer.get("quantity") is not None:
             stocks[name] = _points(own, "quantity", offer["quantity"], since, 1)
+
+    def priced(value: float) -> str:
+        return money({"amount": round(value * unit), "currency": currency}).removesuffix(".00")
+
+    def written(field: Mapping[str, Any], which: str) -> str | None:
+        value = field.get(which)
+        if field["path"] in (*PRICES, "compare_at") and isinstance(value, int):
+            return money({"amount": value, "currency": currency})
+        return None if value is None else text_of(value).replace("_", " ")
+
     changes = [
-        Change(at, names[offer], one["path"], _written(one, "old", currency), _written(one, "new", currency))
+        Change(at, names[offer], one["path"], written(one, "old"), written(one, "new"))
         for offer, found in changed.items()
         for at, one in found[-_CHANGES:]
     ]
-    return OfferHistory(
-        plot(prices, since, now),
-        plot(stocks, since, now, whole=True),
-        currency,
-        sorted(changes, key=lambda change: change.at, reverse=True)[:_CHANGES],
-        whole,
-    )
+    return {
+        "price": plot(prices, since, now),
+        "stock": plot(stocks, since, now, whole=True),
+        "priced": priced,
+        "changes": sorted(changes, key=lambda change: change.at, reverse=True)[:_CHANGES],
+    }
 
 
 def _points(
@@ -228,12 +193,3 @@ def _points(
     own = [(at, one) for at, one in changed if one["path"] == path]
     values = [(since, own[0][1].get("old")), *((at, one.get("new")) for at, one in own)] if own else [(since, present)]
     return [(at, value / unit if isinstance(value, int | float) else None) for at, value in values]
-
-
-def _written(field: Mapping[str, Any], which: str, currency: str) -> str | None:
-    value = field.get(which)
-    if value is None:
-        return None
-    if field["path"] in (*ASKED, "compare_at") and isinstance(value, int):
-        return money({"amount": value, "currency": currency})
-    return text_of(value).replace("_", " ")

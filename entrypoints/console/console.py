@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
@@ -18,12 +17,13 @@ from domain.people.model import SignedIn
 from entrypoints.console.context import ConsoleServices, Page, PageContext, Refused
 from entrypoints.console.rendering import STATIC, static_files
 from entrypoints.console.request import ANONYMOUS, LONGEST, ConsoleRequest
-from entrypoints.console.security import LOOK, MOST_FILES, MOST_FILES_OF_ONE, SAFE, sign_in_target
+from entrypoints.console.security import MOST_FILES, MOST_FILES_OF_ONE, SAFE, VIEW, sign_in_target
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.credentials import TtlCache
 from entrypoints.http.exchange import Response
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.representations import is_packed, packed, put
+from entrypoints.operations.codes import CODES
 
 log = logging.getLogger("joinery.console")
 _NO_PAGE: Final = "There is no such page. The menu leads to every page there is."
@@ -32,8 +32,7 @@ _FAILED: Final = (
 )
 _NO_METHOD: Final = {
     "status": 405,
-    "code": "method_not_allowed",
-    "title": "Not that way",
+    "title": "Method not allowed",
     "detail": "This page does not take that; go back and try again.",
 }
 
@@ -84,15 +83,14 @@ class Console:
         page = PageContext(self.services, request)
         try:
             page.signed_in = await self._signed_in(request)
-            page = self._routed(page)
-            response = await self._viewed(page)
-        except Refused as error:
+            row = page.page = self._route(page)
+            response = await self._view(page, row)
+        except (Refused, DomainError) as error:
             response = page.refuse(error)
-        except DomainError as error:
-            response = page.refuse(self.services.pipeline.problems.known(error, page.request_id))
         except Exception:
             log.exception("a page failed", extra={"request_id": page.request_id})
-            response = page.refuse(DomainError(_FAILED))
+            failed = {"status": 500, "title": CODES[DomainError.code].title, "detail": _FAILED}
+            response = page.refuse(Refused(failed | {"request_id": page.request_id}))
         response.headers.append((b"request-id", page.request_id.encode()))
         return response
 
@@ -101,30 +99,28 @@ class Console:
         secret = request.cookies.get(self.services.cookies.session, "")
         if not is_secret(secret, (SESSION_PREFIX,)):
             return None
-        look = request.cookies.get(LOOK, "")[:64]
-        digest = blake2b(f"{secret}\0{look}".encode(), digest_size=16).digest()
+        view = request.cookies.get(VIEW, "")[:64]
+        digest = blake2b(f"{secret}\0{view}".encode(), digest_size=16).digest()
         entry = self._sessions.get(digest)
         if entry is not None:
             return entry[0]
         return await self._sessions.ask(digest, lambda: self.services.dependencies.sessions.find(secret))
 
-    def _routed(self, page: PageContext) -> PageContext:
-        """Return the context with its page. Raises Refused or NotFound."""
+    def _route(self, page: PageContext) -> Page:
+        """Return the row of the request's page, with its ids in the context. Raises Refused or NotFound."""
         if "\0" in page.request.path:
             raise NotFound(_NO_PAGE)
         try:
-            found, ids = self._routes.match(page.request.path, page.request.method)
+            found, page.ids = self._routes.match(page.request.path, page.request.method)
         except MethodNotAllowed:
             raise Refused(_NO_METHOD) from None
         except HTTPException:
             raise NotFound(_NO_PAGE) from None
-        return replace(page, page=found, ids=ids)
+        row: Page = found
+        return row
 
-    async def _viewed(self, page: PageContext) -> Response:
-        request, row = page.request, page.page
-        if row is None:
-            raise LookupError("no page")
-        changes = request.method not in SAFE
+    async def _view(self, page: PageContext, row: Page) -> Response:
+        request, changes = page.request, page.request.method not in SAFE
         if changes:
             self.services.forgery.check_origin(request)
         if row.who != "anybody" and page.signed_in is None:
@@ -132,14 +128,17 @@ class Console:
             return page.redirect(sign_in_target("/console" if changes else request.target))
         if row.who == "member" and page.person.principal is None:
             return page.render("errors/no_organisation.html", status=403)
-        if row.scope is not None:
-            page.needs(row.scope)
+        page.needs(row.scope)
         if not changes:
             return await row.view(page)
         takes_files = row.who == "member" and row.most > LONGEST
         with self._file_forms.holding(page.principal.tenant.org) if takes_files else nullcontext():
-            form = await request.form(row.most if page.signed_in else ANONYMOUS, self._spool)
-            page.form, page.files = form.values, form.files
-            session = page.signed_in.session.id if page.signed_in else ""
-            self.services.forgery.check_token(request, form.values, session)
-            return await row.view(page)
+            page.form, page.files = await request.form(row.most if page.signed_in else ANONYMOUS, self._spool)
+            self.services.forgery.check_token(request, page.form, page.signed_in.session.id if page.signed_in else "")
+            try:
+                return await row.view(page)
+            except (Refused, DomainError) as error:
+                if row.again is None:
+                    raise
+                page.refused = page.refusal(error)
+                return await row.again(page)

@@ -16,6 +16,7 @@ from domain.access.model import Principal
 from domain.kernel.errors import DomainError, PermissionDenied, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.model import MANAGERS
 from domain.people.model import LIFETIME, SignedIn
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import Visitor
@@ -50,7 +51,7 @@ encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 _FORWARDED: Final = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
 View: TypeAlias = Callable[["PageContext"], Awaitable[Response]]
 V = TypeVar("V", bound=View)
-RefusedView: TypeAlias = Callable[["PageContext", "Refused"], Awaitable[Response]]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ class Page:
 
     `section` is that of the menu, in which it has an entry if it has a `title`. `who`: a `member` has an organisation,
     a `person` is signed in, `anybody` need not be. A form may have `most` bytes, files included.
-    Methods other than GET and HEAD are checked for the form's token before `view` is called.
+    Methods other than GET and HEAD are checked for the form's token before `view` is called; when `view` refuses, `again`
+    shows the form anew, with `page.refused`.
     """
 
     rule: str
@@ -70,6 +72,7 @@ class Page:
     title: str | None = None
     who: Literal["member", "person", "anybody"] = "member"
     most: int = LONGEST
+    again: View | None = None
 
 
 class Pages(list[Page]):
@@ -79,39 +82,59 @@ class Pages(list[Page]):
         super().__init__()
         self._base, self._defaults = base, defaults
 
-    def route(self, rule: str, methods: tuple[str, ...], **fields: Any) -> Callable[[V], V]:
-        """Register a view for a rule below the base."""
-
+    def _route(self, rule: str, methods: tuple[str, ...], fields: Mapping[str, Any]) -> Callable[[V], V]:
         def register(view: V) -> V:
-            self.append(Page(self._base + rule, view, methods, **self._defaults | fields))
+            self.append(Page(self._base + rule, view, methods, **{**self._defaults, **fields}))
             return view
 
         return register
 
     def get(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register what only shows something."""
-        return self.route(rule, ("GET",), **fields)
+        """Register a view that only shows something."""
+        return self._route(rule, ("GET",), fields)
 
-    def post(self, rule: str = "", *, again: RefusedView | None = None, **fields: Any) -> Callable[[View], View]:
-        """Register what a form does; when it is refused, `again` is shown, with what was typed and the refusal."""
+    def post(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
+        """Register a view that does what a form asks for."""
+        return self._route(rule, ("POST",), fields)
 
-        def register(view: View) -> View:
-            @wraps(view)
-            async def done(page: PageContext) -> Response:
-                try:
-                    return await view(page)
-                except Refused as refused:
-                    if again is None:
-                        raise
-                    return await again(page, refused)
+    def form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
+        """Register a view that shows a form and does what it asks for; when refused, it shows the form again."""
 
-            return self.route(rule, ("POST",), **fields)(done)
+        def register(view: V) -> V:
+            return self._route(rule, ("GET", "POST"), {"again": view, **fields})(view)
 
         return register
 
-    def form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view that shows a form and does what it asks for."""
-        return self.route(rule, ("GET", "POST"), **fields)
+    def show(
+        self,
+        rule: str,
+        template: str,
+        *,
+        limit: int = 0,
+        filters: Sequence[str] = (),
+        read: Mapping[str, str] = {},
+        **fields: Any,
+    ) -> View:
+        """Register and return a view that renders what operations answer.
+
+        Args:
+            rule: The page's path below the base.
+            template: What it renders; it has the filters that were given as `given`.
+            limit: Of `found`, which is a list, the number of rows on a page.
+            filters: Parameters of the address that `found` takes.
+            read: By the template's name, the path of an operation, with `{name}` for parts of the rule.
+            **fields: Those of the page.
+
+        """
+
+        async def view(page: PageContext) -> Response:
+            given, values = page.query.given(*filters), dict[str, Any]()
+            for name, path in read.items():
+                query = {"limit": limit, "starting_after": page.cursor, **given} if name == "found" else {}
+                values[name] = await page.api.get(path.format_map(page.ids), **query)
+            return page.render(template, given=given, **values)
+
+        return self.get(rule, **fields)(view)
 
 
 class Refused(Exception):
@@ -119,7 +142,6 @@ class Refused(Exception):
 
     def __init__(self, problem: Mapping[str, Any], retry_after: str | None = None) -> None:
         self.status: int = problem["status"]
-        self.code: str = problem["code"]
         self.title: str = problem["title"]
         self.detail: str = problem["detail"]
         self.request_id: str = problem.get("request_id", "")
@@ -128,15 +150,6 @@ class Refused(Exception):
         for fault in problem.get("errors", ()):
             self.fields.setdefault(fault["field"], fault["detail"])
         super().__init__(self.detail)
-
-    @classmethod
-    def of(cls, error: DomainError, request_id: str) -> "Refused":
-        """Return a use case's own refusal in the same form."""
-        code = CODES[error.code]
-        faults = [{"field": fault.field, "detail": fault.detail} for fault in error.fields]
-        problem = {"status": code.status, "code": code.name, "title": code.title, "detail": error.detail}
-        wait = str(error.retry_after) if error.retry_after is not None else None
-        return cls(problem | {"request_id": request_id, "errors": faults}, wait)
 
 
 class ConsoleApi:
@@ -149,64 +162,54 @@ class ConsoleApi:
         self._pipeline, self._caller, self._request, self._once = pipeline, caller, request, once
 
     async def get(self, path: str, **query: Any) -> Any:
-        """GET; parameters that are None are left out, lists are joined by commas."""
+        """GET; parameters that are None are left out."""
         return msgspec.json.decode(await self.body(path, **query))
 
     async def body(self, path: str, **query: Any) -> bytes:
         """GET, undecoded: of something large, only what a page shows need be read."""
-        return await self._send("GET", path, query=query)
+        named = urlencode({name: value for name, value in query.items() if value is not None})
+        return (await self._expect("GET", path, query=named)).body
 
     async def post(self, path: str, body: Any = None, *, dry_run: str | None = None) -> Any:
         """POST under an Idempotency-Key of this form and body; `dry_run` is `true` or `explain`."""
         sent = b"" if body is None else encode(body)
         digest = blake2b(f"{self._once}\0{path}\0".encode() + sent, digest_size=16).hexdigest()
-        headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key")}
-        return await self._change("POST", path, sent, headers | ({"service-dry-run": dry_run} if dry_run else {}))
+        headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key"), "if-match": "*"}
+        headers |= {"service-dry-run": dry_run} if dry_run else {}
+        return msgspec.json.decode((await self._expect("POST", path, sent, headers)).body or b"null")
 
-    async def patch(self, path: str, body: Any, version: int | None = None) -> Any:
-        """PATCH what has that version; any, when none is given. Raises Refused (412) when it has changed since."""
-        return await self._change("PATCH", path, encode(body), {"if-match": f'"{version}"'} if version else {})
+    async def change(self, method: str, path: str, body: Any = None, version: int | None = None) -> None:
+        """PATCH, PUT or DELETE what has that version; any, when none is given. Raises Refused (412) when it has changed since."""
+        sent = b"" if body is None else encode(body)
+        await self._expect(method, path, sent, {"if-match": f'"{version}"' if version else "*"})
 
-    async def put(self, path: str, body: Any) -> Any:
-        """PUT, whatever the version."""
-        return await self._change("PUT", path, encode(body))
+    async def _expect(self, *call: Any, **named: Any) -> Response:
+        response = await self.send(*call, caller=self._caller, **named)
+        if response.status >= 400:
+            raise Refused(msgspec.json.decode(response.body), response.header("retry-after"))
+        return response
 
-    async def delete(self, path: str) -> Any:
-        """DELETE, whatever the version."""
-        return await self._change("DELETE", path)
-
-    async def _change(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Any:
-        answered = await self._send(method, path, body, {"if-match": "*", **(headers or {})})
-        return msgspec.json.decode(answered) if answered else None
-
-    async def _send(
+    async def send(
         self,
         method: str,
         path: str,
         body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        query: Mapping[str, Any] | None = None,
-    ) -> bytes:
+        headers: Mapping[str, str] = {},
+        *,
+        query: str = "",
+        caller: Principal | None,
+    ) -> Response:
+        """Return the answer to any request; without a caller it is authenticated by its own headers."""
         given = self._request.headers
-        sent = {name: given[name] for name in _FORWARDED if name in given} | dict(headers or {})
+        sent = {name: given[name] for name in _FORWARDED if name in given} | dict(headers)
         if body:
             sent |= {"content-type": "application/json", "content-length": str(len(body))}
 
         async def read(_limit: int) -> bytes:
             return body
 
-        named = {name: _joined(value) for name, value in (query or {}).items() if value is not None}
-        request = Request(method, path, urlencode(named), sent, self._request.client, read)
-        response = await self._pipeline.answer(request, caller=self._caller)
-        if response.status >= 400:
-            raise Refused(msgspec.json.decode(response.body), response.header("retry-after"))
-        return response.body
-
-
-def _joined(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return ",".join(str(one).replace("\\", "\\\\").replace(",", "\\,") for one in value)
-    return value
+        request = Request(method, path, query, sent, self._request.client, read)
+        return await self._pipeline.answer(request, caller=caller)
 
 
 class ConsoleServices:
@@ -214,14 +217,12 @@ class ConsoleServices:
 
     def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page]) -> None:
         self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
-        settings = dependencies.settings
+        settings, parsing = dependencies.settings, (dependencies.feed_readers, dependencies.workspaces)
         self.signatures, self.cookies = Signatures(dependencies.keys.links), Cookies(settings.base_url)
         self.forgery = ForgeryCheck(self.signatures, settings.base_url)
         self.proxies = Proxies(settings.trusted_proxies)
-        self.excerpting = Excerpting(dependencies.objects, dependencies.feed_readers, dependencies.workspaces)
-        self.origins = OriginRows(
-            dependencies.uow, dependencies.objects, dependencies.feed_readers, dependencies.workspaces
-        )
+        self.excerpting = Excerpting(dependencies.objects, *parsing)
+        self.origins = OriginRows(dependencies.uow, dependencies.objects, *parsing)
         self.invitations = InvitationService(
             dependencies.memberships,
             dependencies.people,
@@ -232,20 +233,28 @@ class ConsoleServices:
             settings.base_url,
         )
         self.oauth = oauth_services(dependencies)
-
-    @cached_property
-    def object_origins(self) -> tuple[str, ...]:
+        stored = [parse(settings.objects_url).endpoint] if settings.objects_url.startswith("s3://") else []
+        parts = map(urlsplit, (settings.base_url, *stored))
+        self.object_origins = tuple(f"{one.scheme}://{one.netloc}" for one in parts if one.netloc)
         """The servers that links to stored objects lead to, for policies."""
-        settings = self.dependencies.settings
-        urls = [settings.base_url]
-        if settings.objects_url.startswith("s3://"):
-            urls.append(parse(settings.objects_url).endpoint)
-        return tuple(f"{parts.scheme}://{parts.netloc}" for url in urls if (parts := urlsplit(url)).netloc)
 
 
 @dataclass
 class PageContext:
-    """What a view is given. `ids` are the named parts of the page's rule; `form` is empty unless a form was sent."""
+    """What a view is given.
+
+    Attributes:
+        console: What all requests share.
+        request: What the browser sent.
+        page: The row that was matched.
+        ids: The named parts of its rule.
+        signed_in: The person with session and organisation.
+        form: Empty unless a form was sent.
+        files: Those of the form.
+        refused: Why the form that was sent is shown again, or a list is empty; templates have its `errors` by field.
+        request_id: Stated with every answer.
+
+    """
 
     console: ConsoleServices
     request: ConsoleRequest
@@ -254,22 +263,24 @@ class PageContext:
     signed_in: SignedIn | None = None
     form: FormData = field(default_factory=lambda: FormData([]))
     files: Mapping[str, Upload] = field(default_factory=dict)
+    refused: Refused | None = None
     request_id: str = field(default_factory=lambda: new_id("req"))
 
-    @property
-    def dependencies(self) -> Dependencies:
-        """For use cases that have no operation."""
-        return self.console.dependencies
-
-    @property
-    def cookies(self) -> Cookies:
-        """What sets cookies."""
-        return self.console.cookies
+    def __post_init__(self) -> None:
+        """Offer what most views use under shorter names."""
+        self.dependencies, self.cookies = self.console.dependencies, self.console.cookies
+        parts = self.dependencies
+        self.accounts, self.sessions, self.people, self.sso = parts.accounts, parts.sessions, parts.people, parts.sso
 
     @property
     def sent(self) -> bool:
         """Whether a form was sent, and is not only shown."""
         return self.request.method == "POST"
+
+    @property
+    def submitted(self) -> bool:
+        """Whether a form was sent that has not been refused."""
+        return self.sent and self.refused is None
 
     @cached_property
     def query(self) -> FormData:
@@ -278,7 +289,7 @@ class PageContext:
 
     @property
     def cursor(self) -> str | None:
-        """Where the part of a list begins that is asked for."""
+        """The cursor in the address, where a part of a list begins."""
         return self.query.get("cursor") or None
 
     @property
@@ -288,7 +299,7 @@ class PageContext:
             raise LookupError("nobody is signed in")
         return self.signed_in
 
-    @property
+    @cached_property
     def principal(self) -> Principal:
         """As whom operations are run. Raises LookupError on pages that are not for members."""
         principal = self.person.principal
@@ -299,16 +310,15 @@ class PageContext:
     @property
     def visitor(self) -> Visitor:
         """The browser, behind the operator's own proxies."""
-        request = self.request
-        address = self.console.proxies.client(request.client, request.headers)
-        return Visitor(address, request.headers.get("user-agent", ""))
+        headers = self.request.headers
+        return Visitor(self.console.proxies.client(self.request.client, headers), headers.get("user-agent", ""))
 
     def service(self, area: str) -> Any:
         """Return the use cases of an area."""
         return self.console.pipeline.services[area]
 
     def read(self, *, livemode: bool | None = None) -> AbstractAsyncContextManager[Tx]:
-        """Read the tenant's stores, in the mode that is looked at unless another is named."""
+        """Read the tenant's stores, in the session's mode unless another is named."""
         return self.dependencies.uow.read(self._tenant(livemode))
 
     @asynccontextmanager
@@ -319,10 +329,15 @@ class PageContext:
             async with self.dependencies.uow.begin(self._tenant(livemode), context) as tx:
                 yield tx
         except DomainError as error:
-            raise Refused.of(self.console.pipeline.problems.known(error, self.request_id), self.request_id) from error
+            raise self.refusal(error) from error
+
+    async def run(self, operation: str, act: Callable[..., Awaitable[R]], *args: Any) -> R:
+        """Run a use case of the organisation, whatever the mode, in such a unit of work. Raises Refused."""
+        async with self.transaction(operation, livemode=True) as tx:
+            return await act(tx, *args)
 
     def transaction_of(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
-        """Begin one of a person in an organisation which they may not look at, or not yet belong to."""
+        """Begin one of a person in an organisation that is not their session's."""
         context = AuditContext(Actor("user", user), operation, self.request_id)
         return self.dependencies.uow.begin(Tenant(org, True), context)
 
@@ -330,11 +345,22 @@ class PageContext:
         tenant = self.principal.tenant
         return tenant if livemode is None else replace(tenant, livemode=livemode)
 
-    def may(self, scope: str) -> bool:
-        """Return whether the role lets the person do that."""
-        return self.signed_in is not None and self.signed_in.principal is not None and scope in self.principal.scopes
+    @property
+    def manages(self) -> bool:
+        """Whether the person is an owner or admin of the organisation."""
+        return self.principal.role in MANAGERS
 
-    def needs(self, scope: str) -> None:
+    @property
+    def layout(self) -> str:
+        """The template with the menu, or without one for a person without an organisation."""
+        return "layout.html" if self.signed_in and self.signed_in.principal else "plain.html"
+
+    def may(self, scope: str | None) -> bool:
+        """Return whether the role lets the person do that; everybody may do what takes no scope."""
+        member = self.signed_in is not None and self.signed_in.principal is not None
+        return scope is None or (member and scope in self.principal.scopes)
+
+    def needs(self, scope: str | None) -> None:
         """Raise PermissionDenied unless the role lets the person do that."""
         if not self.may(scope):
             raise PermissionDenied(
@@ -351,6 +377,23 @@ class PageContext:
     def api(self) -> ConsoleApi:
         """The API's operations, for this person."""
         return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["once"])
+
+    async def filtered(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
+        """Return a page of a list; an empty one, with the reason in `refused`, when a filter is refused."""
+        try:
+            return await self.api.get(path, limit=limit, starting_after=self.cursor, **filters)
+        except Refused as refused:
+            self.refused = refused
+            return {"data": [], "has_more": False, "next_cursor": None}
+
+    async def get_or_none(self, path: str) -> Any:
+        """Return what an operation answers; None for what is gone, or not for the person to see."""
+        try:
+            return await self.api.get(path)
+        except Refused as refused:
+            if refused.status not in (403, 404):
+                raise
+            return None
 
     @cached_property
     def csrf_token(self) -> str:
@@ -379,22 +422,26 @@ class PageContext:
     @property
     def menu(self) -> list[tuple[str, bool, list[tuple[str, str, bool]]]]:
         """The sections with a page that the role may see: title, whether it is shown now, and so for each page."""
-        found = []
-        for section in SECTIONS:
-            items = [
-                (page.title, page.rule, page is self.page)
-                for page in self.console.pages
-                if page.section == section and page.title and (page.scope is None or self.may(page.scope))
-            ]
-            if items:
-                found.append((section, self.page is not None and self.page.section == section, items))
-        return found
+        found: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
+        for page in self.console.pages:
+            if page.section and page.title and self.may(page.scope):
+                found[page.section].append((page.title, page.rule, page is self.page))
+        now = self.page and self.page.section
+        return [(section, section == now, items) for section, items in found.items() if items]
+
+    def refusal(self, error: Refused | DomainError) -> Refused:
+        """Return a use case's refusal in the form of an operation's."""
+        if isinstance(error, Refused):
+            return error
+        error = self.console.pipeline.problems.known(error, self.request_id)
+        code, faults = CODES[error.code], [{"field": one.field, "detail": one.detail} for one in error.fields]
+        problem = {"status": code.status, "title": code.title, "detail": error.detail, "request_id": self.request_id}
+        return Refused(problem | {"errors": faults}, None if error.retry_after is None else str(error.retry_after))
 
     def render(
         self,
         template: str,
         *,
-        refused: Refused | DomainError | None = None,
         status: int | None = None,
         pictures: Iterable[str] = (),
         targets: Iterable[str] = (),
@@ -404,15 +451,13 @@ class PageContext:
 
         Args:
             template: Its name.
-            refused: What was refused; templates have its `errors` by field, too.
             status: By default that of the refusal, or 200.
             pictures: Foreign origins whose pictures the page's policy allows.
             targets: Foreign origins to which its forms may lead.
             **values: What the template shows.
 
         """
-        if isinstance(refused, DomainError):
-            refused = Refused.of(refused, self.request_id)
+        refused = self.refused
         shared = {"page": self, "csrf": self.csrf, "refused": refused, "errors": refused.fields if refused else {}}
         body = rendered(template, self.request.partial, shared | values).encode("utf-8", "replace")
         headers = [
@@ -436,20 +481,18 @@ class PageContext:
         if notice is not None:
             text = self.console.signatures.write("notice", [tone, notice[:600]])
             headers.append(self.cookies.set(NOTICE, text, 60))
-        led = target.encode("ascii", "ignore")
-        if self.request.by_script:
-            return Response(200, [*headers, (b"hx-redirect", led)])
-        return Response(303, [*headers, (b"location", led)])
+        status, name = (200, b"hx-redirect") if self.request.by_script else (303, b"location")
+        return Response(status, [*headers, (name, target.encode("ascii", "ignore"))])
 
     def json(self, text: str) -> Response:
         """Answer a script."""
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *GUARDED]
         return Response(200, headers, text.encode())
 
-    def refuse(self, refused: Refused | DomainError) -> Response:
+    def refuse(self, error: Refused | DomainError) -> Response:
         """Render a whole page that states a refusal."""
-        known = self.signed_in is not None and self.signed_in.principal is not None
-        return self.render(f"errors/{'signed_in' if known else 'stranger'}.html", refused=refused)
+        self.refused = self.refusal(error)
+        return self.render("errors/refused.html")
 
     def session_cookie(self, secret: str) -> Header:
         """Return the header that sets the cookie of a session."""
@@ -457,18 +500,27 @@ class PageContext:
 
 
 def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
-    """Guard a view that touches security: whoever has not proved who they are just now is led to prove it, and back.
+    """Guard a view that touches security: a person who has not just proved who they are is led to prove it, and back.
 
     Args:
         back: The page with its form, which one comes back to when a form was sent too late.
-        own: A provider's word does not count as a proof where the person has another.
+        own: A provider's assertion does not count as a proof where the person has another.
 
     """
 
     def guard(view: View) -> View:
         @wraps(view)
         async def proved(page: PageContext) -> Response:
-            if page.person.session.is_sudo(page.dependencies.clock.now()) and not (own and await _only_vouched(page)):
+            session, accounts, user = page.person.session, page.accounts, page.person.user.id
+            if session.is_sudo(page.dependencies.clock.now()) and not (
+                own
+                and session.only_vouched_for
+                and (
+                    await accounts.passwords.has_one(user)
+                    or await accounts.factors.asks_for_code(user)
+                    or await accounts.passkeys.of_user(user)
+                )
+            ):
                 return await view(page)
             target = back if page.sent else page.request.target
             return page.redirect(f"{CONFIRM}?next={quote(target, safe='/')}")
@@ -476,13 +528,3 @@ def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
         return proved
 
     return guard
-
-
-async def _only_vouched(page: PageContext) -> bool:
-    """Return whether only a provider speaks for the person, who has something of their own that signs in everywhere."""
-    accounts, user = page.dependencies.accounts, page.person.user.id
-    return page.person.session.only_vouched_for and bool(
-        await accounts.passwords.has_one(user)
-        or await accounts.factors.asks_for_code(user)
-        or await accounts.passkeys.of_user(user)
-    )

@@ -1,5 +1,6 @@
 """A product's JSON as lists and pages show it: its prices and stock, its pictures, and two items side by side."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +9,12 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from domain.catalogue.model import Availability
-from entrypoints.console.formatting import described, money
+from entrypoints.console.rendering import described, money
 
 Json = Mapping[str, Any]
 Words = Sequence[tuple[str, bool]]
 """Text in pieces, each with whether the other side has it differently."""
-ASKED: Final = ("price", "msrp", "map", "cost")
+PRICES: Final = ("price", "msrp", "map", "cost")
 """What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
 PICTURES: Final = "/console/pictures/"
 _RANK: Final = {availability: rank for rank, availability in enumerate(Availability)}
@@ -33,7 +34,7 @@ class Picture(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """What some offers ask, from the lowest to the highest, and what of them can be had."""
+    """The lowest and highest price of some offers, and their availability."""
 
     price: tuple[Json, Json] | None
     availability: str | None
@@ -46,39 +47,43 @@ def title_of(product: Json) -> str:
     return title
 
 
-def stated(offers: Iterable[Json]) -> list[Json]:
-    """Return the offers that their sources state now."""
-    return [offer for offer in offers if not offer.get("withdrawn_at")]
+def price_path(offer: Json) -> str | None:
+    """Return the field that stands for an offer's price."""
+    for path in PRICES:
+        if offer.get(path) is not None:
+            return path
+    return None
 
 
-def asked_of(offer: Json) -> Json | None:
-    """Return what an offer asks, as the API's money."""
-    amount = next((offer[name] for name in ASKED if offer.get(name) is not None), None)
-    return {"amount": amount, "currency": offer["currency"]} if amount is not None and offer.get("currency") else None
+def amount_of(offer: Json) -> Json | None:
+    """Return an offer's price, as the API's money."""
+    path, currency = price_path(offer), offer.get("currency")
+    return {"amount": offer[path], "currency": currency} if path and currency else None
 
 
 def price_of(offers: Iterable[Json]) -> tuple[Json, Json] | None:
-    """Return the lowest and highest amounts that are asked; of several currencies, those of the most frequent."""
-    known = [amount for offer in offers if (amount := asked_of(offer)) is not None]
+    """Return the lowest and highest prices; of several currencies, those of the most frequent."""
+    known = [amount for offer in offers if (amount := amount_of(offer)) is not None]
     if not known:
         return None
-    [(code, _)] = Counter(amount["currency"] for amount in known).most_common(1)
-    same = [amount for amount in known if amount["currency"] == code]
-    return min(same, key=lambda one: int(one["amount"])), max(same, key=lambda one: int(one["amount"]))
+    [(code, _)] = Counter([amount["currency"] for amount in known]).most_common(1)
+    same = sorted([amount for amount in known if amount["currency"] == code], key=lambda one: int(one["amount"]))
+    return same[0], same[-1]
 
 
 def quantity_of(offers: Sequence[Json]) -> int | None:
     """Return the pieces of all offers; None where one that can be had does not state how many: a sum would mislead."""
     known = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
     at_hand = (Availability.IN_STOCK, Availability.LOW_STOCK)
-    unknown = any(offer.get("quantity") is None and offer["availability"] in at_hand for offer in offers)
+    unknown = [one for one in offers if one.get("quantity") is None and one["availability"] in at_hand]
     return sum(known) if known and not unknown else None
 
 
 def offered(offers: Sequence[Json]) -> Offered:
-    """Sum the offers up."""
-    best = max((offer["availability"] for offer in offers), key=lambda one: _RANK.get(one, 0), default=None)
-    return Offered(price_of(offers), best, quantity_of(offers))
+    """Sum up the offers that their sources state now."""
+    stated = [offer for offer in offers if not offer.get("withdrawn_at")]
+    best = max([offer["availability"] for offer in stated], key=lambda one: _RANK.get(one, 0), default=None)
+    return Offered(price_of(stated), best, quantity_of(stated))
 
 
 def pictures_of(*media: Json) -> list[Picture]:
@@ -105,18 +110,20 @@ def _origin_of(url: str) -> str:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return ""
-    if (
-        parts.scheme != "https"
-        or not host
-        or any(not char.isascii() or not (char.isalnum() or char in "-.") for char in host)
-    ):
+    if parts.scheme != "https" or not re.fullmatch(r"[A-Za-z0-9.-]+", host):
         return ""
     return f"https://{host}" + (f":{port}" if port else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One side of a pair: where it is read on, its title, its pictures, and its facts as texts."""
+    """One side of a pair: where it is read on, its title, its pictures, and its facts as texts.
+
+    Attributes:
+        pounds: The weight in hundredths, whatever the unit it was given in.
+        live: Whether the product is still there.
+
+    """
 
     product: str
     title: str
@@ -125,7 +132,6 @@ class Item:
     facts: Mapping[str, str] = field(default_factory=dict)
     sources: Sequence[str] = ()
     pounds: int | None = None
-    """The weight in hundredths, whatever the unit it was given in."""
     live: bool = True
 
 
@@ -150,7 +156,7 @@ def item_of(side: Json, product: Json | None) -> Item:
     facts["title"] = " · ".join(dict.fromkeys(text for text in (whole.get("title"), title) if text))
     facts["stock"] = ", ".join(dict.fromkeys(offer["availability"].replace("_", " ") for offer in offers))
     if price := price_of(offers):
-        name = next(name for name in ASKED if any(name in offer for offer in offers))
+        name = next(name for name in PRICES if any(name in offer for offer in offers))
         facts["price"] = money(price[0]) + ("" if name == "price" else f" ({name})")
     return Item(
         product["id"],
@@ -164,21 +170,18 @@ def item_of(side: Json, product: Json | None) -> Item:
 
 
 def compared(left: Item, right: Item) -> list[Compared]:
-    """Return the facts that at least one of the two states."""
+    """Return the facts that at least one of the two states; weights that differ by at most a hundredth are the same."""
+    weights = [side.pounds for side in (left, right) if side.pounds is not None]
+    alike = len(weights) == 2 and (max(weights) - min(weights)) * 100 <= max(weights)
     found = []
     for name in _COMPARED:
         a, b = left.facts.get(name, ""), right.facts.get(name, "")
-        same = a.casefold() == b.casefold() or (name == "weight" and _weigh_the_same(left.pounds, right.pounds))
+        same = a.casefold() == b.casefold() or (name == "weight" and alike)
         if a and b and not same:
             found.append(Compared(name, *marked(a, b), agrees=False))
         elif a or b:
             found.append(Compared(name, [(a, False)], [(b, False)], agrees=True if a and b else None))
     return found
-
-
-def _weigh_the_same(a: int | None, b: int | None) -> bool:
-    """Return whether both are known and differ by at most a hundredth."""
-    return a is not None and b is not None and abs(a - b) * 100 <= max(a, b)
 
 
 def marked(left: str, right: str) -> tuple[Words, Words]:

@@ -1,21 +1,26 @@
-"""Templates, compiled once a process, and the static files that pages name."""
+"""Templates, compiled once a process, with how values of the API are written for people; and the static files that pages name."""
 
-from collections.abc import Sequence
+import datetime as dt
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from hashlib import blake2b
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Macro
+from markupsafe import Markup
 
-from entrypoints.console import formatting
+from domain.kernel.clock import CLOCK
+from domain.kernel.money import EXPONENTS
 from entrypoints.http.exchange import Response
 
 T = TypeVar("T")
-COMPONENTS: Final = ("icons", "parts", "forms", "charts", "products")
-"""The templates whose macros every other one has."""
 STATIC: Final = "/console/static/"
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 
@@ -87,13 +92,171 @@ def static_files() -> StaticFiles:
     return StaticFiles()
 
 
+LABELS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
+    files(__package__).joinpath("labels.toml").read_text("utf-8")
+)
+_SPANS: Final = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (86400 * 45, 86400, "day"))
+_SIGNS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
+_AXES: Final = ("width", "depth", "height", "diameter")
+_UNITS: Final = {"in": "″", "ft": "′"}
+_BROWSERS: Final = {
+    "Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari",
+}  # fmt: skip
+_SYSTEMS: Final = {
+    "Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Mac OS X": "macOS", "Linux": "Linux",
+}  # fmt: skip
+
+
+def moment(value: str | datetime) -> datetime:
+    """Return a timestamp of the API as a moment in UTC."""
+    return (value if isinstance(value, datetime) else datetime.fromisoformat(value)).astimezone(UTC)
+
+
+def when(value: str | datetime | None) -> Markup:
+    """Write a moment as people say it, with the exact one in the element; a dash for none."""
+    if value is None:
+        return Markup('<span class="soft">–</span>')
+    at = moment(value)
+    seconds = int((CLOCK.now() - at).total_seconds())
+    text, away = "just now" if abs(seconds) < 5 else at.strftime("%-d %b %Y"), abs(seconds)
+    if found := next(((unit, name) for below, unit, name in _SPANS if 5 <= away < below), None):
+        span_of = plural(away // found[0], found[1])
+        text = f"in {span_of}" if seconds < 0 else f"{span_of} ago"
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        at.isoformat(timespec="milliseconds"), clock(at), text
+    )
+
+
+def clock(value: str | datetime | None) -> str:
+    """Write the exact moment, in UTC."""
+    return "–" if value is None else moment(value).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def day(value: str | datetime) -> str:
+    """Write the date alone."""
+    return moment(value).strftime("%-d %b %Y")
+
+
+def date(value: dt.date | str) -> str:
+    """Write a calendar date: `3 Nov`."""
+    return (dt.date.fromisoformat(value) if isinstance(value, str) else value).strftime("%-d %b")
+
+
+def number(value: float | Decimal | None) -> str:
+    """Write a number with thin gaps between thousands; a dash for none."""
+    if value is None:
+        return "–"
+    return f"{int(value) if value == int(value) else value:,}".replace(",", "\u202f")
+
+
+def money(value: Mapping[str, Any] | None) -> str:
+    """Write an amount in minor units with its currency; a dash for none."""
+    if not value:
+        return "–"
+    code = str(value["currency"]).upper()
+    places = EXPONENTS.get(code.lower(), 2)
+    text = f"{Decimal(value['amount']).scaleb(-places):,.{places}f}".replace(",", "\u202f")
+    return f"{_SIGNS[code]}{text}" if code in _SIGNS else f"{text} {code}"
+
+
+def size(value: int | None) -> str:
+    """Write a number of bytes."""
+    if value is None:
+        return "–"
+    amount, units = float(value), iter(("bytes", "KB", "MB", "GB", "TB"))
+    unit = next(units)
+    while amount >= 1000 and unit != "TB":
+        amount, unit = amount / 1000, next(units)
+    return f"{value} bytes" if unit == "bytes" else f"{amount:.3g} {unit}"
+
+
+def span(seconds: float | None) -> str:
+    """Write a length of time in its two largest units: `2 h 5 min`."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    rest, parts = round(seconds), list[tuple[int, str]]()
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, rest = divmod(rest, unit)
+        if count or parts:
+            parts.append((count, name))
+    return " ".join(f"{count} {name}" for count, name in parts[:2] if count)
+
+
+def words(value: str | None) -> str:
+    """Write a value of an enumeration as words: `out_of_stock` is `Out of stock`."""
+    text = (value or "–").replace("_", " ").replace(".", " ")
+    return text[:1].upper() + text[1:]
+
+
+def label(value: str | None, kind: str) -> str:
+    """Write a value of an enumeration as labels.toml has it, else as words."""
+    return LABELS[kind].get(value or "") or words(value)
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Write `1 offer`, `2 offers`."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def browser(agent: str) -> str:
+    """Write what a browser calls itself, as people know it: `Firefox on macOS`; as it came when it is none of the common ones."""
+    name = next((name for mark, name in _BROWSERS.items() if mark in agent), "")
+    system = next((name for mark, name in _SYSTEMS.items() if mark in agent), "")
+    return f"{name} on {system}" if name and system else agent
+
+
+def measure(value: Mapping[str, Any]) -> str:
+    """Write a length or weight as it was given: `80 cm`."""
+    given = value["given"]
+    amount = f"{given['value']:g}" if isinstance(given["value"], float) else str(given["value"])
+    return f"{amount}{_UNITS.get(given['unit'], ' ' + given['unit'])}"
+
+
+def described(data: Mapping[str, Any]) -> dict[str, str]:
+    """Write the fields of a product or variant; those that have nothing to say are left out."""
+    return {path: text for path, value in data.items() if (text := text_of(value, path))}
+
+
+def text_of(value: Any, path: str = "") -> str:
+    """Write a value of a field; empty for what words cannot say."""
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        case bool():
+            return "Yes" if value else "No"
+        case {"given": _}:
+            return measure(value)
+        case Mapping() if path == "dimensions":
+            main = " × ".join(f"{axis[0].upper()} {measure(value[axis])}" for axis in _AXES if axis in value)
+            others = [f"{words(name).lower()} {measure(part)}" for name, part in value.items() if name not in _AXES]
+            return ", ".join([main, *others] if main else others)
+        case Mapping():
+            return "; ".join(f"{words(name)}: {text}" for name, text in described(value).items())
+        case Sequence():
+            if path == "media":
+                return plural(len(value), "picture")
+            return (" › " if path == "category_path" else ", ").join(text for one in value if (text := text_of(one)))
+    return str(value)
+
+
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    one.__name__: one
+    for one in (when, clock, day, date, number, money, size, span, words, label, plural, browser, described, text_of)
+}
+
+
 class _Environment(Environment):
     """Reads a property that a JSON object lacks as none; a name that nothing defines is still an error."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if isinstance(obj, dict) and not hasattr(obj, attribute):
-            return obj.get(attribute)
-        return super().getattr(obj, attribute)
+        try:
+            return getattr(obj, attribute)
+        except AttributeError:
+            return obj.get(attribute) if isinstance(obj, dict) else super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         return obj.get(argument) if isinstance(obj, dict) else super().getitem(obj, argument)
@@ -111,17 +274,16 @@ def environment() -> Environment:
         auto_reload=False,
         cache_size=-1,
     )
-    made.filters.update(formatting.FILTERS)
+    made.filters.update(FILTERS)
     made.globals |= {
         "static": static_files().address,
-        "labels": formatting.LABELS,
-        "number": formatting.number,
-        "size": formatting.size,
+        "labels": LABELS,
+        "number": number,
+        "size": size,
     }
-    for name in COMPONENTS:
-        # Macros are there in every template under their names: a block that is rendered alone runs no import of its template.
-        module = made.get_template(f"components/{name}.html").module
-        made.globals.update({known: value for known, value in vars(module).items() if isinstance(value, Macro)})
+    # As globals, for a block that is rendered alone runs no import of its template.
+    macros = vars(made.get_template("macros.html").module)
+    made.globals |= {name: value for name, value in macros.items() if isinstance(value, Macro)}
     return made
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, TypeAlias, cast
 from urllib.parse import parse_qsl
 
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -19,7 +19,7 @@ from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.http.body import FILE_PACE, Gone, IncomingBody, TooSlow, too_large
 
 LONGEST_COOKIES: Final = 8192
-"""Characters of a Cookie header that is looked at."""
+"""Characters of a Cookie header that are read."""
 LONGEST_COOKIE: Final = 4096
 """Characters of one name and value: the least that browsers must store (RFC 6265 §6.1)."""
 LONGEST: Final = 256 << 10
@@ -67,6 +67,10 @@ class FormData:
         """Return every value of that name, in order."""
         return [value for key, value in self.pairs if key == name]
 
+    def entries(self, name: str) -> list[str]:
+        """Return what all values of that name list, separated by blanks, commas or lines."""
+        return ",".join(self.all(name)).replace(",", " ").split()
+
     def given(self, *names: str) -> dict[str, str]:
         """Return those of the names that have a value, as an operation takes them."""
         return {name: value for name in names if (value := self.get(name))}
@@ -81,12 +85,8 @@ class Upload:
     file: IO[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The fields and files of one form."""
-
-    values: FormData
-    files: Mapping[str, Upload] = field(default_factory=dict)
+Form: TypeAlias = tuple[FormData, Mapping[str, Upload]]
+"""The fields and files of one form."""
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class ConsoleRequest:
 
     @property
     def partial(self) -> str | None:
-        """The id of the element that htmx wants new contents for; None when a whole page is asked for."""
+        """The id of the element that htmx wants new contents for; None for a whole page."""
         if not self.by_script or self.headers.get("hx-history-restore-request") == "true":
             return None
         return self.headers.get("hx-target") or None
@@ -151,7 +151,7 @@ class ConsoleRequest:
         kind, options = parse_options_header(self.headers.get("content-type", "")[:300])
         if kind == "application/x-www-form-urlencoded" or not kind:
             raw = await self.body.read(min(most, LONGEST))
-            return Form(_decode(raw) if len(raw) <= _INLINE else await asyncio.to_thread(_decode, raw))
+            return (_decode(raw) if len(raw) <= _INLINE else await asyncio.to_thread(_decode, raw)), {}
         boundary = options.get("boundary", "")
         if kind != "multipart/form-data" or not 0 < len(boundary) <= 70:  # RFC 2046, section 5.1.1
             raise InvalidRequest(
@@ -170,6 +170,11 @@ class ConsoleRequest:
 def whole_number(text: str) -> int | None:
     """Return the number that up to nine digits say; None for any other text, which could be a number of megabytes."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def number_or_text(text: str) -> int | str:
+    """Return the number; what is none goes on as it is, for an operation to say what is wrong with it."""
+    return text if (number := whole_number(text)) is None else number
 
 
 def parse_query(text: str, errors: str = "replace") -> FormData:
@@ -250,7 +255,7 @@ async def _read_multipart(body: IncomingBody, boundary: bytes, most: int, folder
                 pairs.append((_storable(part.name or ""), _storable(sink.read().decode("utf-8"))))
             elif part.filename:
                 files[part.name or ""] = Upload(part.filename, size, sink)
-    return Form(FormData(pairs), files)
+    return FormData(pairs), files
 
 
 async def _multipart_events(body: IncomingBody, boundary: bytes, most: int) -> AsyncIterator[Event]:

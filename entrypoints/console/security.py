@@ -22,7 +22,7 @@ SAFE: Final = frozenset({"GET", "HEAD"})
 HOME: Final = "/console"
 SIGN_IN: Final = "/console/sign-in"
 _OURS: Final = (HOME, "/oauth/authorize", "/oauth/device")
-LOOK: Final = "joinery-look"
+VIEW: Final = "joinery-look"
 """Cookie that changes with the organisation or mode, so that no process shows what it remembers of the one before."""
 THEME: Final = "joinery-theme"
 NOTICE: Final = "joinery-notice"
@@ -117,9 +117,9 @@ class Cookies:
         )
         return b"set-cookie", cookie.encode("latin-1")
 
-    def look(self) -> Header:
+    def view(self) -> Header:
         """Return the header that has every process read the session anew."""
-        return self.set(LOOK, token_hex(8))
+        return self.set(VIEW, token_hex(8))
 
 
 def safe_target(text: str, otherwise: str = HOME) -> str:

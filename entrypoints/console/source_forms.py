@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from entrypoints.console.formatting import label
-from entrypoints.console.request import FormData, whole_number
+from entrypoints.console.rendering import label
+from entrypoints.console.request import FormData, number_or_text, whole_number
 
 _FIRST: Final = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
 """Settings that forms ask for first, in this order, where the connector takes them."""
@@ -26,7 +26,7 @@ class FormField(NamedTuple):
 
 
 class SignInMethod(NamedTuple):
-    """One way to sign in, with its fields."""
+    """One method of signing in, with its fields."""
 
     key: str
     title: str
@@ -45,7 +45,7 @@ def settings_fields(schema: Mapping[str, Any], given: Mapping[str, Any], only: I
 
 
 def sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
-    """Return the ways to sign in that the connector's schema has, if any."""
+    """Return the methods of signing in that the connector's schema has, if any."""
     found = []
     for key, one in enumerate(schema.get("oneOf", (schema,)) if schema else ()):
         properties, required = one.get("properties", {}), one.get("required", ())
@@ -94,24 +94,32 @@ def _typed(field: FormField, text: str) -> Any:
 
 
 def credentials_given(methods: Sequence[SignInMethod], form: FormData) -> dict[str, Any]:
-    """Return the credentials as a form sends them, by the way that was chosen; empty when none were typed."""
+    """Return the credentials as a form sends them, by the method that was chosen; empty when none were typed."""
     method = next((one for one in methods if one.key == form.get("way", "0")), methods[0] if methods else None)
     fields = method.fields if method else ()
     return {field.name.rpartition(".")[2]: form[field.name] for field in fields if form[field.name]}
 
 
+def filled(fields: Iterable[FormField], given: FormData) -> list[FormField]:
+    """Return the fields with what was typed; secrets are typed anew."""
+    return [field if field.type == "password" else field._replace(value=given[field.name]) for field in fields]
+
+
 def schedule_given(form: FormData) -> dict[str, Any]:
     """Return the schedule as a form sends it; minutes that are no number stay, to be refused by the operation."""
-    names = ("interval_minutes", "stock_interval_minutes")
-    schedule: dict[str, Any] = {
-        name: text if (number := form.number(name)) is None else number for name in names if (text := form.get(name))
-    }
+    given = form.given("interval_minutes", "stock_interval_minutes")
+    schedule: dict[str, Any] = {name: number_or_text(text) for name, text in given.items()}
     return schedule | ({"adaptive": True} if form.get("adaptive") else {})
 
 
-def with_senders(config: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return the settings with the addresses of a text, one a line; without any it takes no mail."""
-    senders = [line.strip() for line in text.replace(",", "\n").splitlines() if line.strip()]
+def currency_given(form: FormData) -> dict[str, Any]:
+    """Return the currency of a form as a setting, if it names one."""
+    return {name: text.lower() for name, text in form.given("currency").items()}
+
+
+def with_senders(config: Mapping[str, Any], form: FormData) -> dict[str, Any]:
+    """Return the settings with the addresses that may send mail; without any it takes none."""
+    senders = form.entries("senders")
     rest = {name: value for name, value in config.items() if name != "inbound"}
     return rest | ({"inbound": {"senders": senders}} if senders else {})
 

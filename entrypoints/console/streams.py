@@ -2,16 +2,19 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final
 
+from domain.kernel.errors import NotFound
+from domain.kernel.resource import View
 from entrypoints.console.context import PageContext
 from entrypoints.console.rendering import rendered
 from entrypoints.console.security import GUARDED
 from entrypoints.http.exchange import Response
+from ports.unit_of_work import Tx
 
 PERIOD: Final = 0.7
-"""Seconds between two looks."""
+"""Seconds between two readings."""
 HEARTBEAT: Final = 15.0
 LIFETIME: Final = 300.0
 """Seconds after which a stream ends; the browser opens another one, and is authenticated again."""
@@ -19,13 +22,32 @@ MOST: Final = 6
 """Streams that one session may have open at a process."""
 _OPEN: Final[Counter[str]] = Counter()
 
-Look = Callable[[], Awaitable[tuple[Mapping[str, Any], bool]]]
-"""Returns what the part shows now, and whether it will never change again."""
 
+def followed(
+    page: PageContext,
+    template: str,
+    find: Callable[[Tx], Awaitable[Any]],
+    resource: Any,
+    state_of: Callable[[Any], dict[str, Any]],
+) -> Response:
+    """Stream a template's block `progress`: events `show` with its HTML, and `end` once the state is not `open` any more.
 
-def followed(page: PageContext, template: str, block: str, look: Look) -> Response:
-    """Stream a template's block: events `show` with its HTML, and `end` when there is no more to come."""
-    return stream_of(page, _looks(page, template, block, look))
+    Args:
+        page: Whose session it lasts with.
+        template: That with the block.
+        find: Reads the object that is followed; None raises NotFound.
+        resource: Renders it as the API does.
+        state_of: What the block shows of the API's object.
+
+    """
+
+    async def state() -> dict[str, Any]:
+        async with page.read() as tx:
+            if (found := await find(tx)) is None:
+                raise NotFound
+            return state_of(resource.render(found, View(page.principal.tenant, tx.now)))
+
+    return stream_of(page, _changes(page, template, state))
 
 
 def is_full(page: PageContext) -> bool:
@@ -34,7 +56,7 @@ def is_full(page: PageContext) -> bool:
 
 
 def stream_of(page: PageContext, events: AsyncGenerator[bytes, None]) -> Response:
-    """Answer with the events; 204 tells the browser of a session that has MOST streams to ask no more."""
+    """Answer with the events; 204 stops the browser of a session that has MOST streams."""
     if is_full(page):
         return Response(204, list(GUARDED))
     headers = [
@@ -62,12 +84,14 @@ async def _counted(page: PageContext, events: AsyncGenerator[bytes, None]) -> As
             del _OPEN[session]
 
 
-async def _looks(page: PageContext, template: str, block: str, look: Look) -> AsyncGenerator[bytes, None]:
+async def _changes(
+    page: PageContext, template: str, state: Callable[[], Awaitable[dict[str, Any]]]
+) -> AsyncGenerator[bytes, None]:
     loop, last = asyncio.get_running_loop(), ""
     until, due = loop.time() + LIFETIME, loop.time() + HEARTBEAT
     while loop.time() < until:
-        values, over = await look()
-        html = rendered(template, block, {"page": page, **values})
+        values = await state()
+        html = rendered(template, "progress", {"page": page, **values})
         moved, beats = html != last, loop.time() >= due
         if (moved or beats) and not await is_in_force(page):
             yield event_of("end", "reload")
@@ -75,7 +99,7 @@ async def _looks(page: PageContext, template: str, block: str, look: Look) -> As
         if moved:
             last = html
             yield event_of("show", html)
-        if over:
+        if not values["open"]:
             yield event_of("end", "reload")
             return
         if beats:
@@ -86,7 +110,7 @@ async def _looks(page: PageContext, template: str, block: str, look: Look) -> As
 
 async def is_in_force(page: PageContext) -> bool:
     """Return whether the session still shows this organisation and mode to this person in this role."""
-    now = await page.dependencies.sessions.find(page.request.cookies.get(page.cookies.session, ""))
+    now = await page.sessions.find(page.request.cookies.get(page.cookies.session, ""))
     return now is not None and now.principal == page.principal
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 
 _OF_PROXIES: Final = frozenset(
     {"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip"}
@@ -17,14 +17,12 @@ LONGEST: Final = 45
 """Characters of an address: IPv6 with an IPv4 address inside. A zone, which may be any text, is no client's."""
 
 
-def _is_address(text: str) -> bool:
-    if len(text) > LONGEST or "%" in text:
-        return False
+def address_of(text: str) -> Address | None:
+    """Return the IP address that the text is; None for any other text."""
     try:
-        ipaddress.ip_address(text)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 class Proxies:
@@ -35,11 +33,8 @@ class Proxies:
         self._trusts = lru_cache(maxsize=1024)(self._in_a_network)
 
     def _in_a_network(self, address: str) -> bool:
-        try:
-            host = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(host in network for network in self._networks)
+        host = address_of(address)
+        return host is not None and any(host in network for network in self._networks)
 
     def client(self, peer: str, headers: Mapping[str, str]) -> str:
         """The nearest address that is no trusted proxy: the peer itself unless it is one, or forwards no address."""
@@ -48,7 +43,8 @@ class Proxies:
         for hop in reversed(headers["x-forwarded-for"].split(",")):
             address = hop.strip()
             if len(address) > LONGEST or not self._trusts(address):
-                return address if _is_address(address) else peer
+                is_address = len(address) <= LONGEST and "%" not in address and address_of(address) is not None
+                return address if is_address else peer
         return peer
 
     @staticmethod
@@ -56,7 +52,5 @@ class Proxies:
         """Whether the request comes from this very machine, not through a proxy on it."""
         if any(name in _OF_PROXIES or name.startswith("x-forwarded") for name in headers):
             return False
-        try:
-            return ipaddress.ip_address(peer).is_loopback
-        except ValueError:
-            return peer in ("", "<local>")
+        address = address_of(peer)
+        return address.is_loopback if address is not None else peer in ("", "<local>")

@@ -396,26 +396,18 @@ _NONE_TAKEN: Final = "This operation takes no fields; leave the body out."
 Faults = tuple[FieldError, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The result of a check: `refusal` explains why a body cannot be decoded, `faults` are its violations of the schema."""
-
-    refusal: str | None
-    faults: Faults
-
-
 def is_dense(raw: bytes) -> bool:
     """Return whether the commas and brackets, those in strings too, are more than MANY and than records have."""
     return len(raw) > SMALL and raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max(MANY, len(raw) // SPARSE)
 
 
-def check(raw: bytes, most: int, schema: Mapping[str, Any] | None) -> Checked:
-    """Decode a body of at most `most` values, and search it for faults; without a schema no body is taken."""
+def check(raw: bytes, most: int, schema: Mapping[str, Any] | None) -> tuple[str | None, Faults]:
+    """Return why a body of at most `most` values cannot be decoded, or None, and its faults; without a schema no body is taken."""
     try:
         _, faults = understood(raw, most, None if schema is None else Validator(schema))
     except InvalidRequest as error:
-        return Checked(error.detail, error.fields)
-    return Checked(None, faults)
+        return error.detail, error.fields
+    return None, faults
 
 
 def understood(raw: bytes, most: int, validator: Validator | None) -> tuple[Any, Faults]:

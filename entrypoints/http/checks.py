@@ -56,8 +56,10 @@ class RequestState:
     """The client's own address, behind trusted proxies."""
     credential: bytes = b""
     """The digest under which the credential is stored."""
+    principal: Principal | None = None
+    """The caller; None before authentication."""
     caller: Principal = field(init=False)
-    """Set by authentication."""
+    """The same, for steps behind authentication."""
     route: Route = field(init=False)
     operation: Operation = field(init=False)
     """Set, with the route, by the check that refuses requests without one."""
@@ -91,11 +93,6 @@ class RequestState:
     later: Callable[[], Awaitable[Reply]] | None = None
     """What is waited for once the change is committed."""
 
-    @property
-    def principal(self) -> Principal | None:
-        """Return the caller; None before authentication."""
-        return getattr(self, "caller", None)
-
 
 Step = Callable[[RequestState], Awaitable[None] | None]
 """A step sets fields of the state or raises a DomainError; it answers an awaitable only when it must wait."""
@@ -121,8 +118,8 @@ def read_request_line(state: RequestState) -> None:
 
 def request_id_of(request: Request) -> str:
     """Return the client's `req_…` when it is well formed, else a new id."""
-    given = request.headers.get("request-id", "")
-    return given if is_id("req", given) else new_id("req")
+    given = request.headers.get("request-id")
+    return given if given and is_id("req", given) else new_id("req")
 
 
 _MODE: Final = "header.Service-Mode"
@@ -142,7 +139,7 @@ def choose_mode(state: RequestState) -> None:
     if caller.mode_fixed:
         detail = f"Your key is a {caller.tenant.mode} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
         raise InvalidRequest.of(_MODE, "invalid_value", detail)
-    state.caller = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
+    state.principal = state.caller = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
 
 
 class ChooseVersion:
@@ -154,22 +151,20 @@ class ChooseVersion:
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Set the version. Raises InvalidRequest for one that is not supported."""
-        named = state.request.headers.get("service-version")
-        if named is not None and not self._versions.supports(named):
-            detail = f"There is no such version. Use {' or '.join(self._versions.dates)}, or leave the header out."
+        named, pinned = state.request.headers.get("service-version"), state.caller.organisation.api_version
+        dates = self._versions.dates
+        if named is not None and named not in dates:
+            detail = f"There is no such version. Use {' or '.join(dates)}, or leave the header out."
             raise InvalidRequest.of("header.Service-Version", "invalid_value", detail)
-        pinned = state.caller.organisation.api_version
         if pinned is None:
             return self._pin(state, named)
-        state.version = named or self._supported(pinned)
+        state.version = named or (pinned if pinned in dates else dates[-1])
         return None
 
     async def _pin(self, state: RequestState, named: str | None) -> None:
-        pinned = await self._access.pin_version(state.caller.tenant.org, named or self._versions.latest)
-        state.version = named or self._supported(pinned)
-
-    def _supported(self, pinned: str) -> str:
-        return pinned if self._versions.supports(pinned) else self._versions.latest
+        dates = self._versions.dates
+        pinned = await self._access.pin_version(state.caller.tenant.org, named or dates[-1])
+        state.version = named or (pinned if pinned in dates else dates[-1])
 
 
 TIERS: Final[dict[str, dict[str, tuple[float, int]]]] = {
@@ -309,7 +304,7 @@ _REQUIRED: Final = "This operation needs a body: a JSON object, sent with Conten
 
 
 class ReadParameters:
-    """Sets the query, the page asked for, and the body."""
+    """Sets the query, the page asked for, the body, and what headers say of a write."""
 
     def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure, parsers: ParserRunner) -> None:
         self._cursors, self._bodies, self._pressure, self._parsers = cursors, bodies, pressure, parsers
@@ -336,6 +331,7 @@ class ReadParameters:
         self._read_query(state, faults)
         if body is not None:
             state.command = body.decode(state.body)
+        read_write_headers(state)
 
     async def parsed(
         self, state: RequestState, raw: bytes, most: int, validator: Validator | None
@@ -357,14 +353,14 @@ class ReadParameters:
 
     async def _checked(self, raw: bytes, most: int, schema: Mapping[str, Any] | None) -> tuple[FieldError, ...]:
         try:
-            checked = await self._parsers(check, raw, most, schema)
+            refusal, faults = await self._parsers(check, raw, most, schema)
         except ParserEnded as error:
             raise InvalidRequest("The body takes too much time or memory to read; send it in parts.") from error
         except ParserFailed as error:
             raise Unavailable("The body could not be read; nothing was done.", retry_after=5) from error
-        if checked.refusal is not None:
-            raise InvalidRequest(checked.refusal, fields=checked.faults)
-        return checked.faults
+        if refusal is not None:
+            raise InvalidRequest(refusal, fields=faults)
+        return faults
 
     async def read(
         self,
@@ -425,8 +421,6 @@ def unquoted(text: str) -> str:
 
 def read_write_headers(state: RequestState) -> None:
     """Set what headers say of a write: whether it is only tried out, and the Idempotency-Key where one is required."""
-    if state.route.reads:
-        return
     headers = state.request.headers
     given = state.dry_run = headers.get("service-dry-run")
     if given not in (None, "true", "explain"):

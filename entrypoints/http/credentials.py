@@ -174,7 +174,7 @@ class Authenticate:
         principal = self._access.judge(proof, state.address, state.now)
         if principal.audience not in (None, MCP if state.via == MCP else API):
             raise AuthenticationRequired  # made for the other edge (RFC 8707)
-        state.caller = principal if state.via is None else replace(principal, via=state.via)
+        state.principal = state.caller = principal if state.via is None else replace(principal, via=state.via)
 
     async def _ask(self, state: RequestState, digest: bytes) -> None:
         proof = await self._known.ask(digest, lambda: self._find(digest))

@@ -103,11 +103,11 @@ async def no_body(_limit: int) -> bytes:
     return b""
 
 
-def headers_of(raw: Any) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The headers that the service reads, and the names of those sent more than once."""
+def from_scope(scope: Any, read_body: BodyReader) -> Request:
+    """The request that an ASGI HTTP scope describes, with the headers that the service reads."""
     headers: dict[str, str] = {}
     repeated: tuple[str, ...] = ()
-    for key, value in raw:
+    for key, value in scope["headers"]:
         name = _KNOWN.get(key)
         if name is None:
             continue
@@ -116,12 +116,6 @@ def headers_of(raw: Any) -> tuple[dict[str, str], tuple[str, ...]]:
             repeated += (name,)
         else:
             headers[name] = value.decode("latin-1")
-    return headers, repeated
-
-
-def from_scope(scope: Any, read_body: BodyReader) -> Request:
-    """The request that an ASGI HTTP scope describes."""
-    headers, repeated = headers_of(scope["headers"])
     raw = scope.get("raw_path")
     path = raw.decode("latin-1").partition("?")[0] if raw else scope["path"]
     client = scope.get("client")

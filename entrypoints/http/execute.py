@@ -3,10 +3,9 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
@@ -57,6 +56,7 @@ class ResponseBuilder:
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
+        self._rewritten = frozenset(date for date in versions.dates if not versions.unchanged(date))
         self._names = {date: (b"service-version", date.encode()) for date in versions.dates}
 
     def success(self, state: RequestState, reply: Reply) -> Response:
@@ -68,25 +68,23 @@ class ResponseBuilder:
         if reply.body is None:
             return Response(status, self._headers(state, reply, BODILESS[reads]))
         body = reply.body if isinstance(reply.body, bytes) else encode(reply.body)
-        is_rewritten = not self._versions.unchanged(state.version)
+        is_rewritten = state.version in self._rewritten
         if is_rewritten:
             body = encode(self._versions.shape(msgspec.json.decode(body), state.version))
         headers = self._headers(state, reply, WITH_BODY[reads])
         if reads or reply.version is not None:
-            etag = self._etag(reply, body, state.version if is_rewritten else "")
+            shape = state.version if is_rewritten else ""
+            if reply.etag_source is not None:
+                text = hash_of(encode(reply.etag_source)) + shape
+            else:
+                text = hash_of(body) if reply.etag is None else f"{reply.etag}{shape}"
+            etag = f'"{text}"' if reply.version is None else f'"{reply.version}-{text}"'
             held = request.headers.get("if-none-match") if reads else None
             if held is not None and is_unchanged(held, etag):
                 packed = tag_of(etag, gzip=is_packed(request.headers.get("accept-encoding"), len(body)))
                 return Response(304, [*BODILESS[True], self._names[state.version], (b"etag", packed.encode())])
             headers.append((b"etag", etag.encode()))
         return Response(status, headers, body)
-
-    @staticmethod
-    def _etag(reply: Reply, body: bytes, shape: str) -> str:
-        text = f"{reply.etag}{shape}" if reply.etag is not None else hash_of(body)
-        if reply.etag_source is not None:
-            text = hash_of(encode(reply.etag_source)) + shape
-        return f'"{text}"' if reply.version is None else f'"{reply.version}-{text}"'
 
     def _headers(self, state: RequestState, reply: Reply, shared: HeaderList) -> HeaderList:
         headers = [*shared, self._names[state.version]]
@@ -102,13 +100,13 @@ class ResponseBuilder:
         headers.append((b"content-type", PREVIEW_TYPE))
         return Response(200, headers, encode(preview_of(state.operation.id, recorded)))
 
-    def replay(self, state: RequestState, stored: StoredAnswer) -> Response:
-        """The stored answer once more."""
+    def replay(self, state: RequestState, stored: StoredAnswer, body: bytes) -> Response:
+        """Return the stored answer once more, with its decrypted body."""
         kept = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers]
         headers = [*BODILESS[False], *kept, (b"idempotent-replayed", b"true")]
         if stored.status >= 400:
-            state.error_code = msgspec.json.decode(stored.body).get("code")
-        return Response(stored.status, headers, stored.body)
+            state.error_code = msgspec.json.decode(body).get("code")
+        return Response(stored.status, headers, body)
 
 
 def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
@@ -191,22 +189,18 @@ class OpenStreams:
             except Exception as error:
                 LOG.warning("the credentials of open streams could not be looked at: %r", error)
                 entries = {entry for entry in entries if entry.credential in self._proofs}
-            self._judge(entries)
+            for entry in entries:
+                if asyncio.get_running_loop().time() >= entry.until:
+                    entry.stream.end("lifetime")
+                elif entry.credential:
+                    self._judge(entry)
 
-    def _judge(self, entries: Iterable[_Open]) -> None:
-        now, time = self._clock.now(), asyncio.get_running_loop().time()
-        for entry in entries:
-            if time >= entry.until:
-                entry.stream.end("lifetime")
-            elif entry.credential and not self._may_go_on(entry, now):
-                entry.stream.end("credential")
-
-    def _may_go_on(self, entry: _Open, now: datetime) -> bool:
+    def _judge(self, entry: _Open) -> None:
         try:
-            permit(entry.operation, self._access.judge(self._proofs.get(entry.credential), entry.address, now))
+            proof = self._proofs.get(entry.credential)
+            permit(entry.operation, self._access.judge(proof, entry.address, self._clock.now()))
         except DomainError:
-            return False
-        return True
+            entry.stream.end("credential")
 
 
 _Shared = tuple[Any, Principal, Mapping[str, str], Mapping[str, Any], PageRequest, str, bytes, Cursors, str]
@@ -248,39 +242,36 @@ class Execute:
         self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
         self._absence, self._pressure = absence, pressure
         self._alone = ConcurrencyLimit(ALONE, 1)
+        self._kinds: Mapping[type[Operation], Callable[[RequestState, Any], Awaitable[Response]]] = {
+            Read: self._read,
+            Write: self._write,
+            DetachedRead: self._detached_read,
+            DetachedWrite: self._detached_write,
+            Stream: self._stream,
+        }
 
     async def __call__(self, state: RequestState) -> Response:
         """The answer. Raises DomainError, with nothing done."""
-        if not state.operation.alone:
-            return await self._carry_out(state)
-        org = state.caller.tenant.org
+        operation, org = state.operation, state.caller.tenant.org
+        carry_out = self._kinds[type(operation)]
+        if state.match.ids and not isinstance(operation, Write):
+            check_ids(state)
+        if not operation.alone:
+            return await carry_out(state, operation)
         async with AsyncExitStack() as held:
             with self._idle(org):
                 await held.enter_async_context(self._alone.slot(org))
-            return await self._carry_out(state)
+            return await carry_out(state, operation)
 
-    async def _carry_out(self, state: RequestState) -> Response:
-        match state.operation:
-            case Read() as operation:
-                return await self._read(state, operation)
-            case Write() as operation:
-                return await self._write(state, operation)
-            case DetachedRead() as operation:
-                check_ids(state)
-                idle = partial(self._idle, state.caller.tenant.org)
-                context = DetachedContext(*self._shared(state), self._clock.now(), idle)
-                return self._responses.success(state, await operation.handler(context))
-            case DetachedWrite() as operation:
-                return await self._detached_write(state, operation)
-            case Stream() as operation:
-                check_ids(state)
-                self._waiters.check(state.caller.tenant.org)
-                streaming = StreamContext(
-                    *self._shared(state), self._clock.now(), state.request.headers.get("last-event-id")
-                )
-                return self._responses.success(state, await operation.handler(streaming))
-            case operation:
-                raise TypeError(f"{operation.id} is of no kind that can be run")
+    async def _detached_read(self, state: RequestState, operation: DetachedRead) -> Response:
+        idle = partial(self._idle, state.caller.tenant.org)
+        context = DetachedContext(*self._shared(state), self._clock.now(), idle)
+        return self._responses.success(state, await operation.handler(context))
+
+    async def _stream(self, state: RequestState, operation: Stream) -> Response:
+        self._waiters.check(state.caller.tenant.org)
+        context = StreamContext(*self._shared(state), self._clock.now(), state.request.headers.get("last-event-id"))
+        return self._responses.success(state, await operation.handler(context))
 
     @contextmanager
     def _idle(self, org: str, *, checked: bool = True) -> Iterator[None]:
@@ -289,7 +280,6 @@ class Execute:
             yield
 
     async def _read(self, state: RequestState, operation: Read) -> Response:
-        check_ids(state)
         async with self._uow.read(state.caller.tenant) as tx:
             reply = await operation.handler(ReadContext(*self._shared(state), tx.now, tx))
         if reply.later is not None:
@@ -298,7 +288,6 @@ class Execute:
 
     async def _detached_write(self, state: RequestState, operation: DetachedWrite) -> Response:
         """Read what is needed, let the connection go, then reach out."""
-        check_ids(state)
         async with self._uow.read(state.caller.tenant) as tx:
             tx.dry = state.dry_run is not None
             reach = await operation.handler(self._writing(state, tx, None))
@@ -326,9 +315,8 @@ class Execute:
         with self._idle(state.caller.tenant.org, checked=False):
             response = self._responses.success(state, await later())
         if (key := state.idempotency_key) is not None:
-            kept = StoredAnswer(fingerprint(state), response.status, _kept(response.headers), response.body)
             async with self._uow.begin(state.caller.tenant, context) as tx:
-                await tx[IdempotencyStore].revise(key, self._encrypted(operation, key, kept).body)
+                await tx[IdempotencyStore].revise(key, self._encrypted(operation, key, response.body))
         return response
 
     async def _act_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
@@ -337,7 +325,7 @@ class Execute:
         if stored is not None:
             if stored.fingerprint != same:
                 raise IdempotencyKeyReused
-            return self._responses.replay(state, self._decrypted(operation, key, stored))
+            return self._responses.replay(state, stored, self._decrypted(operation, key, stored.body))
         try:
             async with tx.savepoint():
                 response = await self._act(state, operation, tx)
@@ -347,21 +335,19 @@ class Execute:
             state.error_code = error.code
             told = self._absence.worded(state) if isinstance(error, NotFound) else error
             response = self._problems.answer(told, state.request_id)
-        kept = StoredAnswer(same, response.status, _kept(response.headers), response.body)
-        await tx[IdempotencyStore].keep(key, self._encrypted(operation, key, kept))
+        kept = tuple(
+            (name.decode(), value.decode("latin-1")) for name, value in response.headers if name in WORTH_REPEATING
+        )
+        answer = StoredAnswer(same, response.status, kept, self._encrypted(operation, key, response.body))
+        await tx[IdempotencyStore].keep(key, answer)
         return response
 
-    def _encrypted(self, operation: Write, key: str, answer: StoredAnswer) -> StoredAnswer:
-        """The answer as it may lie in store: of an operation that tells a secret it is encrypted."""
-        if not operation.encrypt_replay:
-            return answer
-        return replace(answer, body=self._vault.seal({"body": answer.body.decode()}, key))
+    def _encrypted(self, operation: Write, key: str, body: bytes) -> bytes:
+        """Return a body as it is stored: encrypted where the operation answers a secret."""
+        return self._vault.seal({"body": body.decode()}, key) if operation.encrypt_replay else body
 
-    def _decrypted(self, operation: Write, key: str, stored: StoredAnswer) -> StoredAnswer:
-        if not operation.encrypt_replay:
-            return stored
-        body: str = self._vault.open(stored.body, key)["body"]
-        return replace(stored, body=body.encode())
+    def _decrypted(self, operation: Write, key: str, body: bytes) -> bytes:
+        return str(self._vault.open(body, key)["body"]).encode() if operation.encrypt_replay else body
 
     async def _act(self, state: RequestState, operation: Write, tx: Tx) -> Response:
         check_ids(state)
@@ -394,17 +380,10 @@ class Execute:
         return service, state.caller, state.match.ids, state.query, *page, self._cursors, self._base_url
 
 
-def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:
-    return tuple((name.decode(), value.decode("latin-1")) for name, value in headers if name in WORTH_REPEATING)
-
-
 def check_ids(state: RequestState) -> None:
     """Raises NotFound."""
-    ids = state.match.ids
-    if not ids:
-        return
     prefixes = state.operation.ids
-    for name, text in ids.items():
+    for name, text in state.match.ids.items():
         prefix = prefixes.get(name)
         if not (is_id(prefix, text) if prefix is not None else is_word(text)):
             raise NotFound

@@ -21,7 +21,7 @@ def _json(status: int, body: Mapping[str, object]) -> Response:
     return Response(status, [(b"content-type", b"application/json"), NO_STORE], msgspec.json.encode(body))
 
 
-def alive() -> Response:
+async def alive() -> Response:
     """GET /healthz: the process answers at all."""
     return _json(200, {"status": "ok"})
 

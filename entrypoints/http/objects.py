@@ -1,13 +1,14 @@
 """PUT and GET of objects by signed links, straight on ASGI: bytes are taken no faster than they can be stored."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from math import ceil
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from adapters.files.links import Grant
+from adapters.files.objects import FileObjects
 from domain.kernel import retention
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import (
@@ -24,7 +25,7 @@ from domain.storage.model import tenant_of
 from domain.uploads.usecases import UploadService
 from entrypoints.http.body import FILE_PACE, HeldBodies, IncomingBody, TooSlow
 from entrypoints.http.checks import TIERS
-from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, HeaderList, Response, headers_of
+from entrypoints.http.exchange import COMMON, CROSS_ORIGIN, HeaderList, Response, from_scope
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.problems import Problems
 from ports.clock import Clock
@@ -42,43 +43,6 @@ _TOO_SLOW: Final = (
 
 AT_ONCE: Final = 4
 """PUTs of one organisation that a process takes at a time, each to another key."""
-
-
-class Grant(Protocol):
-    """What a link allows; see adapters/files/links.py."""
-
-    @property
-    def content_type(self) -> str:
-        """The media type that a PUT must have."""
-
-    @property
-    def limit(self) -> int:
-        """How many bytes a PUT may have."""
-
-    @property
-    def filename(self) -> str:
-        """Under which name a GET is to be saved."""
-
-
-@runtime_checkable
-class ObjectServer(Protocol):
-    """Objects that this process serves itself (not those of an S3 store)."""
-
-    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
-        """What the link allows. Raises PermissionDenied."""
-        ...
-
-    async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
-        """Store what comes in. Raises PayloadTooLarge."""
-        ...
-
-    async def size(self, key: str) -> int:
-        """The object's bytes. Raises ObjectMissing."""
-        ...
-
-    def read(self, key: str) -> AsyncIterator[bytes]:
-        """The object in chunks."""
-        ...
 
 
 class ObjectAdmission:
@@ -118,7 +82,7 @@ class ObjectEdge:
     """The ASGI application of everything below /objects/."""
 
     def __init__(
-        self, server: ObjectServer, clock: Clock, problems: Problems, bodies: HeldBodies, admission: ObjectAdmission
+        self, server: FileObjects, clock: Clock, problems: Problems, bodies: HeldBodies, admission: ObjectAdmission
     ) -> None:
         self._server = server
         self._clock = clock
@@ -165,7 +129,7 @@ class ObjectEdge:
             yield chunk
 
     async def _put(self, key: str, grant: Grant, scope: Any, body: IncomingBody) -> None:
-        headers, _ = headers_of(scope["headers"])
+        headers = from_scope(scope, body.read).headers
         if headers.get("content-type", "") != grant.content_type:
             raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
         length = headers.get("content-length", "")

@@ -23,7 +23,6 @@ from entrypoints.http.checks import (
     check_permission,
     choose_mode,
     read_request_line,
-    read_write_headers,
     request_id_of,
 )
 from entrypoints.http.credentials import Authenticate
@@ -76,27 +75,23 @@ class Pipeline:
         self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies), dependencies.schema)
         self.charge, self.shed = RateLimit(dependencies.limits), ShedLoad(self.pressure)
         self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies.parsers)
-        self._checks = self._in_order(ChooseVersion(dependencies.access, versions))
+        self._checks: tuple[Step, ...] = (
+            read_request_line,
+            self.authenticate,
+            choose_mode,
+            ChooseVersion(dependencies.access, versions),
+            self.charge,
+            self.shed,
+            check_permission,
+            self.parameters,
+        )
+        """In this order (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
         responses = ResponseBuilder(versions)
         self._execute = Execute(
             dependencies, self.services, cursors, waiters, self.pressure, responses, self.problems, self.absence
         )
         self.access_log = AccessLog(enabled=settings.access_log)
         self._log = LogRequest(self.logs, versions.latest)
-
-    def _in_order(self, choose_version: Step) -> tuple[Step, ...]:
-        """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
-        return (
-            read_request_line,
-            self.authenticate,
-            choose_mode,
-            choose_version,
-            self.charge,
-            self.shed,
-            check_permission,
-            self.parameters,
-            read_write_headers,
-        )
 
     def _measured(self) -> RequestMetrics:
         metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
@@ -123,7 +118,7 @@ class Pipeline:
             return preflight(self.table, request)
         state = RequestState(request, self.table.find(request.method, request.path), self._clock.now(), via=via)
         if caller is not None:
-            state.caller = caller
+            state.principal = state.caller = caller
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
     async def attend(self, request: Request, way: Way, *, place: str, via: str) -> Response:
@@ -139,7 +134,10 @@ class Pipeline:
         request = state.request
         self.pressure.in_flight += 1
         try:
-            response = await self._response(state, way or self._carry_out)
+            try:
+                response = await (way or self._carry_out)(state)
+            except Exception as error:
+                response = self._refusal(state, error)
             accepted = request.headers.get("accept-encoding")
             if accepted is not None and content_coding.is_packed(accepted, len(response.body)):
                 await self._pack(state, response)
@@ -160,14 +158,11 @@ class Pipeline:
                 await pending
         return await self._execute(state)
 
-    async def _response(self, state: RequestState, way: Way) -> Response:
-        try:
-            return await way(state)
-        except Exception as error:
-            found_nothing = isinstance(error, NotFound)
-            known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
-            state.error_code = known.code
-            return self.problems.answer(known, state.request_id)
+    def _refusal(self, state: RequestState, error: Exception) -> Response:
+        found_nothing = isinstance(error, NotFound)
+        known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
+        state.error_code = known.code
+        return self.problems.answer(known, state.request_id)
 
     async def _pack(self, state: RequestState, response: Response) -> None:
         """Answer in gzip; a large body is packed beside the event loop."""

@@ -78,13 +78,9 @@ def _quality(parameters: str) -> float:
     return 1.0
 
 
-def least_size(accept_encoding: str) -> int | None:
-    """From how many bytes on an answer is packed by that Accept-Encoding: 1 when it may not go plain, None for never."""
-    return None if len(accept_encoding) > LONGEST_CODINGS else _least_size(accept_encoding)
-
-
 @lru_cache(maxsize=256)  # clients choose the text
-def _least_size(accept_encoding: str) -> int | None:
+def least_size(accept_encoding: str) -> int | None:
+    """Return from how many bytes on an answer is packed by that Accept-Encoding: 1 when it may not go plain, None for never."""
     weights: dict[str, float] = {}
     for entry in accept_encoding.split(","):
         name, _, parameters = entry.partition(";")
@@ -100,7 +96,7 @@ def _least_size(accept_encoding: str) -> int | None:
 
 def is_packed(accept_encoding: str | None, size: int) -> bool:
     """Whether a body of that many bytes is answered in gzip."""
-    if accept_encoding is None:
+    if accept_encoding is None or len(accept_encoding) > LONGEST_CODINGS:
         return False
     least = least_size(accept_encoding)
     return least is not None and size >= least

@@ -1,27 +1,22 @@
 """Who may connect, how often, and with how much in hand; and for whom relays of the operator say that they pass a message on."""
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from domain.kernel.concurrency import ConcurrencyLimit
+from entrypoints.http.addresses import Network, address_of
 
 MIB: Final = 1024 * 1024
 HELD: Final = 192 * MIB
 """Bytes of messages that are in hand at once, arriving ones included."""
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 
 def plain_address(text: str) -> str:
     """The IP address in one way of writing, one of IPv4 inside IPv6 as what it is; the text itself if it is none."""
-    try:
-        found = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return text
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    found = address_of(text.partition("%")[0])
+    return text if found is None else str(getattr(found, "ipv4_mapped", None) or found)
 
 
 class Peers:
@@ -41,11 +36,8 @@ class Peers:
 
     def is_relay(self, address: str) -> bool:
         """Return whether the address is of one of the operator's own servers."""
-        try:
-            found = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(found in network for network in self._relays)
+        found = address_of(address)
+        return found is not None and any(found in network for network in self._relays)
 
     def enter(self, address: str) -> str | None:
         """Count a connection in; answer why not."""
@@ -89,8 +81,4 @@ def forwarded(arg: str, before: Forwarded) -> Forwarded | None:
 
 def _address(value: str) -> str | None:
     text = value[5:] if value.upper().startswith("IPV6:") else value
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    return plain_address(text)
+    return None if address_of(text) is None else plain_address(text)

@@ -19,11 +19,12 @@ from domain.mail.ports import MessageReader, SenderChecks
 from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
 from entrypoints.container import Container
+from entrypoints.errors import SettingsError
 from entrypoints.factories import parsers_of
 from entrypoints.mail.peers import Peers
 from entrypoints.mail.session import Desk, MailSession
 from entrypoints.mail.settings import Certificate, MailSettings
-from entrypoints.settings import Settings, SettingsError
+from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
 LOG: Final = logging.getLogger("joinery.mail")

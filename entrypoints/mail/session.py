@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,10 +12,10 @@ from aiosmtpd.smtp import SMTP, syntax
 
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, Unavailable
-from domain.mail.model import LARGEST, Envelope
+from domain.mail.model import LARGEST, Envelope, MessageReason
 from domain.mail.ports import Recipient
 from domain.mail.usecases.intake import Intake, not_clean, too_large
-from entrypoints.mail import replies
+from domain.mail.usecases.verdicts import Answer, Verdict
 from entrypoints.mail.peers import KNOWN, MIB, Forwarded, Peers, forwarded, plain_address
 from entrypoints.mail.settings import Certificate
 from ports.limits import Budget, Limits
@@ -152,6 +153,43 @@ def _has_long_line(piece: bytes) -> bool:
     return False
 
 
+UNKNOWN: Final = "550 5.1.1 No such address here"
+ONE_AT_A_TIME: Final = "452 4.5.3 One recipient at a time; send the message again for the others"
+TOO_OFTEN: Final = "451 4.7.1 Too many messages for this address; try again later"
+UNAVAILABLE: Final = "451 4.3.0 Temporarily unavailable; try again later"
+NO_ROOM: Final = "452 4.3.1 Too much mail is in hand; try again later"
+
+_REFUSED: Final[Mapping[MessageReason, str]] = {
+    MessageReason.TOO_LARGE: "552 5.3.4",
+    MessageReason.MALFORMED: "550 5.6.0",
+    MessageReason.DMARC_REJECTED: "550 5.7.26",
+    MessageReason.SOURCE_NOT_ACTIVE: "550 5.2.1",
+    MessageReason.TOO_MANY_FILES: "550 5.3.4",
+}
+_LATER: Final[Mapping[MessageReason, str]] = {
+    MessageReason.QUOTA_EXCEEDED: "452 4.2.2",
+    MessageReason.SOURCE_NOT_ACTIVE: "450 4.2.1",
+    MessageReason.NOT_CHECKED: "451 4.7.0",
+}
+_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
+_LONGEST: Final = 400
+
+
+def reply_to(verdict: Verdict) -> str:
+    """The line that answers a message."""
+    if verdict.answer == Answer.TAKEN:
+        return f"250 2.0.0 {_line(verdict.text)}"
+    if verdict.reason is None:
+        return UNKNOWN
+    codes, other = (_LATER, "451 4.3.0") if verdict.answer == Answer.LATER else (_REFUSED, "550 5.7.1")
+    return f"{codes.get(verdict.reason, other)} {_line(verdict.text)}"
+
+
+def _line(text: str) -> str:
+    """One line that every server can read, whatever a message had in it."""
+    return _UNPRINTABLE.sub("?", text)[:_LONGEST]
+
+
 LOG: Final = logging.getLogger("joinery.mail")
 COMMAND_SECONDS: Final = 120.0
 MESSAGE_SECONDS: Final = 600.0
@@ -261,19 +299,19 @@ class MailSession(SMTP):
     ) -> str:
         """Whether somebody takes mail there; what the address is for is not told."""
         if self._recipient is not None:
-            return replies.ONE_AT_A_TIME
+            return ONE_AT_A_TIME
         try:
             found = await self._desk.intake.find(address.lower()) if address.isascii() else None
         except Unavailable:
-            return replies.UNAVAILABLE
+            return UNAVAILABLE
         if found is None:
             self._unknown += 1
             if self._unknown >= _MOST_UNKNOWN and not self._is_relay():
                 self.loop.call_soon(self._hang_up)
-            return replies.UNKNOWN
+            return UNKNOWN
         each = self._desk.each_minute
         if not (await self._desk.limits.take(Budget(f"mail:{found.source}", each, each / 60))).allowed:
-            return replies.TOO_OFTEN
+            return TOO_OFTEN
         self._recipient = found
         envelope.rcpt_tos.append(address)
         envelope.rcpt_options.extend(options)
@@ -283,7 +321,7 @@ class MailSession(SMTP):
         """What went wrong is ours to know."""
         if not isinstance(error, DomainError):
             LOG.error("in a dialogue", exc_info=error)
-        return replies.UNAVAILABLE
+        return UNAVAILABLE
 
     @syntax("XFORWARD attribute=value…")
     async def smtp_XFORWARD(self, arg: str | None) -> None:  # noqa: N802  the library finds commands by this
@@ -345,13 +383,13 @@ class MailSession(SMTP):
         async with self._desk.taking.slot(recipient.tenant.org):
             raw = bytes(received.body)
             received.body.clear()
-            return replies.reply_to(await intake.take(recipient, envelope, raw))
+            return reply_to(await intake.take(recipient, envelope, raw))
 
     async def _incomplete(self, recipient: Recipient, envelope: Envelope, received: Received) -> str:
         if received.no_room:
-            return replies.NO_ROOM
+            return NO_ROOM
         refused = too_large() if received.too_large else not_clean(f"A line has more than {LONGEST_LINE} bytes.")
-        return replies.reply_to(await self._desk.intake.refuse(recipient, envelope, bytes(received.body), refused))
+        return reply_to(await self._desk.intake.refuse(recipient, envelope, bytes(received.body), refused))
 
     def _envelope(self, sender: str) -> Envelope:
         assert self.session is not None

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from entrypoints.settings import SettingsError, integer, read_file_settings
+from entrypoints.errors import SettingsError
+from entrypoints.http.addresses import Network
+from entrypoints.settings import integer, read_file_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class MailSettings:
     connections: int = 100
     connections_each: int = 20
     each_minute: int = 600
-    relays: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    relays: tuple[Network, ...] = ()
     resolver: str | None = None
 
 
@@ -55,7 +57,7 @@ def _most(env: Mapping[str, str], name: str, default: int) -> int:
     return number
 
 
-def _networks(env: Mapping[str, str], name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
     parts = [part.strip() for part in env.get(name, "").split(",") if part.strip()]
     try:
         return tuple(ipaddress.ip_network(part) for part in parts)

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import ipaddress
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from domain.kernel.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
+from entrypoints.http.addresses import address_of
 from entrypoints.http.body import SMALL, IncomingBody
 from entrypoints.http.checks import RequestState, choose_mode, is_json
 from entrypoints.http.exchange import COMMON, JSON, NO_STORE, Response, from_scope
@@ -78,12 +78,8 @@ def _port(parts: SplitResult) -> int | None:
 
 
 def _is_loopback(host: str | None) -> bool:
-    if host is None or host == "localhost":
-        return host is not None
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = address_of(host or "")
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 if TYPE_CHECKING:

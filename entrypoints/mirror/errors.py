@@ -1,6 +1,6 @@
 """What ends a mirror."""
 
-from entrypoints.cli.errors import CommandError
+from entrypoints.errors import CommandError
 
 
 class MirrorError(CommandError):

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 from adapters.wire.cursors import Cursors
@@ -150,6 +151,24 @@ class StreamContext(RequestContext[S]):
 Schema = Mapping[str, Any]
 WHO: Final = ("any", "person", "member_session", "owner")
 RATES: Final = ("read", "write", "expensive", "export", "stream")
+_PREFIXES: Final = {
+    "sources": "src",
+    "runs": "run",
+    "uploads": "upl",
+    "source-probes": "prb",
+    "variants": "var",
+    "mappings": "map",
+    "products": "prod",
+    "match-pairs": "mpr",
+    "merges": "mrg",
+    "media": "img",
+    "exports": "exp",
+    "webhook-endpoints": "whe",
+    "deliveries": "dlv",
+    "audit-events": "aud",
+    "request-logs": "req",
+}
+"""The prefix of the ids that follow a word in a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +207,7 @@ class Operation:
     rate: str = "read"
     description: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
+    """The prefix of each id in the path; those that the word before it tells are added."""
     who: str = "any"
     feature: str | None = None
     body_feature: str | None = None
@@ -254,7 +274,11 @@ class Operation:
         return self.method == "POST" and not self.keyless
 
     def __post_init__(self) -> None:
-        """Refuse a row that contradicts itself."""
+        """Complete the ids, and refuse a row that contradicts itself."""
+        known = [
+            (word, part) for word, part in pairwise(self.path.split("/")) if part.startswith("{") and word in _PREFIXES
+        ]
+        object.__setattr__(self, "ids", {part[1:-1]: _PREFIXES[word] for word, part in known} | dict(self.ids))
         if self.scope is not None and self.scope not in SCOPES:
             raise ValueError(f"{self.id}: unknown scope {self.scope}")
         if self.who not in WHO or self.rate not in RATES:

@@ -55,10 +55,6 @@ LONGEST_PATH: Final = 80
 """Characters of an unknown path that is compared with the known ones."""
 
 
-def _is_parameter(segment: str) -> bool:
-    return segment.startswith("{")
-
-
 class Table:
     """The areas' rows, in their order, and their routes.
 
@@ -79,7 +75,7 @@ class Table:
         node = self._root
         names = []
         for segment in operation.path.split("/")[1:]:
-            if _is_parameter(segment):
+            if segment.startswith("{"):
                 names.append(segment[1:-1])
                 node.parameter = node.parameter or _Node()
                 node = node.parameter

@@ -1,11 +1,13 @@
 """Validates values by JSON Schema (Draft 2020-12), and says of each fault where it is, its code and what is wanted (docs/conventions.md#error-fields)."""
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
+from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any, Final
 
 import jsonschema_rs
@@ -15,13 +17,12 @@ from domain.kernel.errors import FieldError
 from domain.kernel.ids import LENGTH, NOUNS, prefix_in
 from domain.kernel.schema import moment_of
 
-_FORMATS: Final = {
-    "date-time": "a time with its offset (RFC 3339)",
-    "date": "a calendar date, year-month-day",
-    "uri": "an address",
-    "email": "an e-mail address",
-    "hostname": "a host name",
-}
+_words = tomllib.loads(files(__package__).joinpath("faults.toml").read_text("utf-8"))
+FORMAT_WORDS: Final[dict[str, str]] = _words["formats"]
+TYPE_WORDS: Final[dict[str, str]] = _words["types"]
+CODES: Final[dict[str, str]] = _words["codes"]
+SENTENCES: Final[dict[str, str]] = _words["sentences"]
+COUNTED: Final[dict[str, list[str]]] = _words["counted"]
 
 
 def words_of(schema: Mapping[str, Any]) -> str | None:
@@ -29,7 +30,7 @@ def words_of(schema: Mapping[str, Any]) -> str | None:
     prefix = prefix_in(str(schema.get("pattern", "")))
     if prefix is not None:
         return id_words(prefix)
-    words = schema.get("x-words") or _FORMATS.get(str(schema.get("format")))
+    words = schema.get("x-words") or FORMAT_WORDS.get(str(schema.get("format")))
     return None if words is None else str(words)
 
 
@@ -41,15 +42,6 @@ def id_words(prefix: str) -> str:
 LONGEST_SENTENCE: Final = 400
 """Characters of a sentence."""
 _LONGEST_EXAMPLE: Final = 100
-_TYPES: Final = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
-}
 Given = Mapping[str, Any]
 
 
@@ -58,10 +50,10 @@ def sentence(keyword: str, wanted: Any, value: Any, schema: Given, closeness: Cl
 
     No sentence repeats the value: it may be a secret, or large.
     """
-    if keyword in _TEXTS:
+    if keyword in SENTENCES:
         about = str(schema.get("description", "")).strip()
-        text = _TEXTS[keyword].format(wanted=_shown(wanted), about=about).strip()
-    elif keyword in _COUNTED:
+        text = SENTENCES[keyword].format(wanted=_shown(wanted), about=about).strip()
+    elif keyword in COUNTED:
         text = _counted(keyword, wanted, len(value))
     elif keyword == "type":
         text = _type(wanted, value, schema)
@@ -122,7 +114,7 @@ def _one_of(values: str, count: int) -> str:
 
 def _typed(given: Any) -> str:
     names = [given] if isinstance(given, str) else list(given or ())
-    return " or ".join(_TYPES[name] for name in names if name in _TYPES) or "another value"
+    return " or ".join(TYPE_WORDS[name] for name in names if name in TYPE_WORDS) or "another value"
 
 
 def _such_as(schema: Given) -> str:
@@ -189,30 +181,11 @@ def _pattern(schema: Given) -> str:
     return f"Does not have the form wanted here{f': {about}' if about else ''}{_such_as(schema)}."
 
 
-_TEXTS: Final = {
-    "const": "Must be {wanted}.",
-    "exclusiveMinimum": "Must be more than {wanted}.",
-    "exclusiveMaximum": "Must be less than {wanted}.",
-    "multipleOf": "Must be a multiple of {wanted}.",
-    "uniqueItems": "Every entry may stand here only once; leave out what is repeated.",
-    "oneOfMultiple": "Fits more than one of the alternatives; give exactly one. {about}",
-    "not": "This value is not allowed here. {about}",
-}
-_COUNTED: Final = {
-    f"{bound}{what}": nouns
-    for bound in ("min", "max")
-    for what, nouns in (
-        ("Length", ("character", "characters")), ("Items", ("entry", "entries")), ("Properties", ("field", "fields")),
-    )
-}  # fmt: skip
-"""What keywords count, one and many."""
-
-
 def _counted(keyword: str, wanted: int, count: int) -> str:
     least = keyword.startswith("min")
     if least and wanted == 1:
         return "Must not be empty."
-    return f"Must have at {'least' if least else 'most'} {wanted} {_COUNTED[keyword][wanted != 1]}; this has {count}."
+    return f"Must have at {'least' if least else 'most'} {wanted} {COUNTED[keyword][wanted != 1]}; this has {count}."
 
 
 Path = list[str | int]
@@ -241,24 +214,6 @@ def has_few_values(value: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What an error is, as the library says it: the keyword, and what it asks."""
-
-    name: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Misplaced:
-    """An error of our own, as the library's are looked at: an empty list or object stands for the value."""
-
-    kind: Kind
-    instance: Any
-    schema_path: tuple[str]
-    instance_path: tuple[()] = ()
-
-
 class Part:
     """One place of a schema, its inner ones apart; made when it is first looked at. `options` are the library's."""
 
@@ -270,9 +225,14 @@ class Part:
         if self._whole.is_valid(value):
             return
         if not self._may_be(value):
+            stand_in: Any = {} if isinstance(value, dict) else []
             for name in self._schema.keys() & {"type", "enum", "const"}:
-                stand_in: Any = {} if isinstance(value, dict) else []
-                yield at, Misplaced(Kind(name, self._schema[name]), stand_in, (name,)), self._schema
+                kind = SimpleNamespace(name=name, value=self._schema[name])
+                yield (
+                    at,
+                    SimpleNamespace(kind=kind, instance=stand_in, schema_path=(name,), instance_path=()),
+                    self._schema,
+                )
             return
         for error in self._own_errors(value):
             yield at, error, self._schema
@@ -374,30 +334,6 @@ MOST_FAULTS: Final = 100
 LONGEST_FIELD: Final = 300
 """Characters of a field's name."""
 
-CODES: Final = {
-    "type": "invalid_type",
-    "enum": "invalid_value",
-    "const": "invalid_value",
-    "pattern": "invalid_format",
-    "format": "invalid_format",
-    "minLength": "too_short",
-    "maxLength": "too_long",
-    "minimum": "too_small",
-    "exclusiveMinimum": "too_small",
-    "maximum": "too_large",
-    "exclusiveMaximum": "too_large",
-    "minItems": "too_few",
-    "minProperties": "too_few",
-    "maxItems": "too_many",
-    "maxProperties": "too_many",
-    "uniqueItems": "duplicate",
-    "required": "required",
-    "additionalProperties": "unknown_field",
-    "unevaluatedProperties": "unknown_field",
-    "propertyNames": "unknown_field",
-    "falseSchema": "unknown_field",
-}
-"""The code of each JSON Schema keyword; any other keyword is an `invalid_value`."""
 
 _MOMENT: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"

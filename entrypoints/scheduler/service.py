@@ -3,7 +3,7 @@
 from functools import partial
 
 from adapters.arq.queue import ArqQueue
-from adapters.postgres.leadership import leadership
+from adapters.postgres.locks import leadership
 from domain.changes.usecases.network import NetworkRelay
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Duty, Leader, Ticks

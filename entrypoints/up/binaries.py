@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from entrypoints.up.errors import UpError
+from entrypoints.errors import UpError
 
 POSTGRES_MAJOR: Final = "18"
 

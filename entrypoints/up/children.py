@@ -1,16 +1,12 @@
-"""The service's own processes as the supervisor runs them, and the environment that they see."""
+"""The service's own processes: their command lines, and the environment and ports that they are given."""
 
-import contextlib
 import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from entrypoints.up.directory import DataDir, kept_secrets, secret
-from entrypoints.up.process import Part, Process, Program
 
 ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
     "api": ("api",),
@@ -24,22 +20,14 @@ MAIL_PORT: Final = 2525
 """Where mail is taken, unless another program listens there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChildSpec:
-    """One process: its name in messages and log files, and its command line."""
-
-    name: str
-    argv: Sequence[str]
+Children = Callable[[Mapping[str, str]], Mapping[str, Sequence[str]]]
+"""Given the environment, returns the command line of each process by its name."""
 
 
-Children = Callable[[Mapping[str, str]], Sequence[ChildSpec]]
-
-
-def service(env: Mapping[str, str]) -> Sequence[ChildSpec]:
+def service(_: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
     """Name `joinery …` for each process, run by this interpreter, never by modules of the current directory (-P)."""
-    del env
     command = (sys.executable, "-P", "-m", "entrypoints.cli.main")
-    return [ChildSpec(name, (*command, *arguments)) for name, arguments in ARGUMENTS.items()]
+    return {name: (*command, *arguments) for name, arguments in ARGUMENTS.items()}
 
 
 def environment(
@@ -74,27 +62,17 @@ def environment(
     return env
 
 
+def bind(port: int) -> int:
+    """Return the port if it is free on the loopback address, a free one for 0. Raises OSError, OverflowError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+        return int(probe.getsockname()[1])
+
+
 def free_port(wanted: int = 0) -> int:
     """Return the port if it is free on the loopback address, else another one."""
-    for port in (wanted, 0):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return int(probe.getsockname()[1])
-    return wanted
-
-
-class Child(Part):
-    """One process of the service; it says by itself (readiness) when it serves."""
-
-    grace = 15.0
-
-    def __init__(self, spec: ChildSpec, env: Mapping[str, str], log: Path) -> None:
-        super().__init__(spec.name, log)
-        self._program = Program(spec.name, spec.argv, env, log)
-
-    async def start(self) -> Process:
-        """Start it."""
-        self.process = Process(self._program)
-        return self.process
+    try:
+        return bind(wanted)
+    except OSError:
+        return bind(0)

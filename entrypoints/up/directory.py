@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from entrypoints.errors import UpError
 from entrypoints.settings import SHORTEST_SECRET
 from entrypoints.up.binaries import open_to_all
-from entrypoints.up.errors import UpError
 
 SOCKET_PATH_LIMIT: Final = 107
 """Bytes that the address of a Unix socket may have."""
@@ -215,12 +215,6 @@ def socket_directory(path: Path, name: str, user: int | None = None) -> Path:
             folder.parent.mkdir(mode=0o711, exist_ok=True)
             return _private(folder, user)
     raise UpError(f"The path {path} is too long for a Unix socket; choose a shorter one with --data-dir.")
-
-
-def remove_if_empty(folder: Path) -> None:
-    """Leave no empty socket folder behind."""
-    with contextlib.suppress(OSError):
-        folder.rmdir()
 
 
 def _private(path: Path, user: int | None) -> Path:

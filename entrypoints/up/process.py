@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,47 +17,47 @@ LOG_LIMIT: Final = 16 * 2**20
 _TAIL: Final = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What to run.
+class Process:
+    """A running program, in a session of its own, so that Ctrl-C at a terminal reaches the supervisor only.
 
-    Attributes:
+    Args:
+        argv: its command line
+        env: all that it sees of the environment
+        log: where it writes
         death: the signal that the kernel sends it when the supervisor dies
         user: the user and group that it runs as (None: those of the supervisor)
         directory: the directory that it is started in (None: that of the supervisor)
+
     """
 
-    name: str
-    argv: Sequence[str]
-    env: Mapping[str, str]
-    log: Path
-    death: signal.Signals = signal.SIGKILL
-    user: int | None = None
-    directory: Path | None = None
-
-
-class Process:
-    """A running program, in a session of its own, so that Ctrl-C at a terminal reaches the supervisor only."""
-
-    def __init__(self, program: Program) -> None:
-        self._log = program.log
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        *,
+        death: signal.Signals = signal.SIGKILL,
+        user: int | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self._log = log
         with contextlib.suppress(OSError):
             if self._log.stat().st_size > LOG_LIMIT:
                 self._log.replace(self._log.with_name(self._log.name + ".1"))
-        log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        output = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            self._log_start = os.fstat(log).st_size
+            self._log_start = os.fstat(output).st_size
             self._popen = subprocess.Popen(
-                list(program.argv),
-                env=dict(program.env),
+                list(argv),
+                env=dict(env),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=before_exec(program.death, user=program.user, directory=program.directory),  # noqa: PLW1509
+                preexec_fn=before_exec(death, user=user, directory=directory),  # noqa: PLW1509
             )
         finally:
-            os.close(log)
+            os.close(output)
 
     @property
     def pid(self) -> int:
@@ -156,3 +155,18 @@ class Part:
         """End it, also in the middle of a start."""
         if self.process is not None:
             await self.process.stop(self.gentle, self.grace)
+
+
+class Child(Part):
+    """One process of the service; it says by itself (readiness) when it serves."""
+
+    grace = 15.0
+
+    def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], log: Path) -> None:
+        super().__init__(name, log)
+        self._argv, self._env = argv, env
+
+    async def start(self) -> Process:
+        """Start it."""
+        self.process = Process(self._argv, self._env, self.log)
+        return self.process

@@ -5,7 +5,6 @@ import errno
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
@@ -14,13 +13,12 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
+from entrypoints.errors import UpError
 from entrypoints.up import children, directory
-from entrypoints.up.children import Child, Children
+from entrypoints.up.children import Children
 from entrypoints.up.directory import DataDir
-from entrypoints.up.errors import UpError
-from entrypoints.up.postgres import Postgres
-from entrypoints.up.process import Part, Process
-from entrypoints.up.valkey import Valkey
+from entrypoints.up.process import Child, Part, Process
+from entrypoints.up.servers import Postgres, Valkey
 
 Hook = Callable[[Mapping[str, str]], Awaitable[None]]
 """Called with the children's environment."""
@@ -144,8 +142,8 @@ class _Supervisor:
         if self._options.prepare is not None:
             await self._options.prepare(env)
         directory.announce(data, env)
-        for spec in self._options.children(env):
-            child = Child(spec, env, data.log / f"{spec.name}.log")
+        for name, argv in self._options.children(env).items():
+            child = Child(name, argv, env, data.log / f"{name}.log")
             self._children.append(child)
             processes[child] = await child.start()
         watching = [asyncio.create_task(self._keep(part, process)) for part, process in processes.items()]
@@ -229,18 +227,15 @@ def claim_port(port: int) -> int:
     Raises:
         UpError: The port cannot be used.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except (OSError, OverflowError) as error:
-            reason = f"cannot be used ({error}); choose another"
-            if isinstance(error, PermissionError):
-                reason = "needs special rights; choose one above 1023"
-            elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-                reason = "is taken by another program; choose another"
-            raise UpError(f"Port {port} {reason} with --port.") from error
-        return int(probe.getsockname()[1])
+    try:
+        return children.bind(port)
+    except (OSError, OverflowError) as error:
+        reason = f"cannot be used ({error}); choose another"
+        if isinstance(error, PermissionError):
+            reason = "needs special rights; choose one above 1023"
+        elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            reason = "is taken by another program; choose another"
+        raise UpError(f"Port {port} {reason} with --port.") from error
 
 
 async def _answering(port: int) -> None:

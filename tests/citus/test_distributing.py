@@ -79,7 +79,7 @@ async def test_again_it_does_what_is_left(plain: str) -> None:
 
 async def test_processes_must_be_stopped(plain: str) -> None:
     pool = Pool(plain, size=1)
-    async with pool.system() as link:
+    async with pool.coordinator() as link:
         await link.cursor.execute("SELECT 1")
         with pytest.raises(ClusterError, match="stop them all"):
             await spread(plain)

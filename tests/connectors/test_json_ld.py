@@ -14,7 +14,7 @@ from connectors.sdk import BadData, Limits, Refused, RetryLater, Unreachable
 from connectors.sdk.readers.json_ld import blocks, parsed
 from connectors.sdk.robots import Robots
 from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, FakeHttp, fetched, read
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -59,7 +59,7 @@ def test_a_product(reader: Any) -> None:
 
 def test_to_a_statement(reader: Any) -> None:
     ((table, found),) = reader(page(SOFA).encode(), format="json_ld")
-    plan = compile_plan(from_given(table.headers, table.given), FeedSettings())
+    plan = ReadPlan(from_given(table.headers, table.given), FeedSettings())
     key, group = next(itertools.groupby(found, key=lambda row: plan.product_key(row[1])))
     statement, problems = normalise(Group(str(key), list(group)), plan)
     assert not problems

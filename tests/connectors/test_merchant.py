@@ -7,7 +7,7 @@ import pytest
 
 from connectors.sdk.readers.merchant import ATTRIBUTES
 from connectors.sdk.tables import GIVEN_FIELDS, given_field
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -42,7 +42,7 @@ def item(sale: str = "", tag: str = "item") -> str:
 def product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
     """The first product that the rows state."""
     settings = FeedSettings(currency=currency)
-    plan = compile_plan(from_given(table.headers, table.given), settings)
+    plan = ReadPlan(from_given(table.headers, table.given), settings)
     groups = itertools.groupby(rows, key=lambda row: plan.product_key(row[1]))
     key, found = next(groups)
     statement, problems = normalise(Group(str(key), list(found)), plan)

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from adapters.memory.limits import MemoryLimits
 from adapters.redis.limits import RedisLimits
-from entrypoints.up.valkey import Valkey
+from entrypoints.up.servers import Valkey
 from ports.limits import Budget, Limits
 
 pytestmark = pytest.mark.asyncio

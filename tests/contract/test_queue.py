@@ -17,7 +17,7 @@ from adapters.arq.queue import ArqQueue
 from adapters.arq.worker import ArqWorker
 from adapters.memory.messages import MemoryQueue
 from domain.kernel.errors import Unavailable
-from entrypoints.up.valkey import Valkey
+from entrypoints.up.servers import Valkey
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from adapters.postgres import request_logs
-from adapters.postgres.listing import LOOKED
+from adapters.postgres.stores import LOOKED
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant

@@ -12,7 +12,7 @@ from adapters.memory.clock import SettableClock
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.changes.model import FeedPosition
-from domain.ingestion.destination import destination
+from domain.ingestion.ports import destination
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from adapters.postgres.table import Table, TableStore
-from adapters.postgres.tables import TABLES
-from adapters.postgres.unit_of_work import STORES
+from adapters.postgres.unit_of_work import STORES, TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant

@@ -282,7 +282,7 @@ class Reading:
         self._loop = asyncio.get_running_loop()
         async with opened(from_environment(self.env)) as container:
             tailer = container.tailer()
-            self._service = ChangesService(container.event_reader(), tailer)
+            self._service = ChangesService(container.events(), tailer)
             tasks = {asyncio.create_task(tailer.run()): "the tailer"}
             tasks |= {asyncio.create_task(one.run(self)): one.kind for one in self.followers}
             while not self._stop.is_set():

@@ -19,9 +19,8 @@ import psycopg
 import redis
 
 from adapters.postgres.migrate import migrate
-from entrypoints.up.postgres import Postgres
 from entrypoints.up.process import Process
-from entrypoints.up.valkey import Valkey
+from entrypoints.up.servers import Postgres, Valkey
 from tests.flows.stage import FEEDS, Stage, eventually
 
 WORKER = ("-m", "tests.faults.clocks")

@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-from entrypoints.up.postgres import Cluster, Postgres, environment
 from entrypoints.up.process import Process
+from entrypoints.up.servers import Cluster, Postgres, environment
 from tests.flows.stage import eventually
 from tests.support.processes import descendants
 

@@ -33,7 +33,7 @@ def _hostile(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _due(desk: Bench, source: str) -> None:
     """The job's time has come, whoever held it is gone."""
-    async with desk.world.container.pool().system() as link:
+    async with desk.world.container.pool().coordinator() as link:
         await link.connection.execute(
             "UPDATE jobs SET run_at = now() - interval '1 s', "
             "lease_until = CASE WHEN lease_until IS NOT NULL THEN now() - interval '1 s' END WHERE lane = %s",

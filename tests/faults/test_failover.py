@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.migrate import migrate
-from entrypoints.up.postgres import Cluster, Postgres, environment
+from entrypoints.up.servers import Cluster, Postgres, environment
 from tests.flows.api import Api
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually

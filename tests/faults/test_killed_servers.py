@@ -15,8 +15,7 @@ import pytest
 import redis
 
 from adapters.postgres.migrate import migrate
-from entrypoints.up.postgres import Postgres
-from entrypoints.up.valkey import Valkey
+from entrypoints.up.servers import Postgres, Valkey
 from tests.faults.conftest import TRAPS, Faults
 from tests.faults.states import state
 from tests.flows.feeds import catalogue, record

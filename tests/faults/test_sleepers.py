@@ -66,7 +66,7 @@ class Drowsing:
     async def claimed(self) -> ClaimedJob:
         """The run's job, as the next attempt."""
         await self.desk.rows("SELECT 1")
-        async with self.desk.world.container.pool().system() as link:
+        async with self.desk.world.container.pool().coordinator() as link:
             await link.connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
         (job,) = await self.desk.world.container.dispatch().claim(self.lane, 1, timedelta(seconds=30))
         return job

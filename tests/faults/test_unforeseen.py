@@ -41,14 +41,14 @@ async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
             container.feed_readers.override(providers.Object(readers))
             container.assembled.reset()
             execution = execution_of(container)
-            async with container.pool().system() as link:
+            async with container.pool().coordinator() as link:
                 cursor = await link.connection.execute("SELECT id, org FROM jobs WHERE key = %s", (run,))
                 id_, org = await cursor.fetchone()
 
             async def attempt(number: int) -> None:
                 from domain.kernel.tenancy import Tenant
 
-                async with container.pool().system() as link:
+                async with container.pool().coordinator() as link:
                     await link.connection.execute("UPDATE jobs SET attempt = %s WHERE id = %s", (number, id_))
                 job = ClaimedJob(id_, "runs.execute", f"source:{source}", Tenant(org, True), {"run": run}, number)
                 await execution(job, asyncio.Event())

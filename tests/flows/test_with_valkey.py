@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.up.valkey import Valkey
+from entrypoints.up.servers import Valkey
 from tests.flows.feeds import FeedServer, catalogue, record
 from tests.flows.stage import Stage, eventually
 from tests.postgres.databases import fresh_database

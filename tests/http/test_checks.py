@@ -173,5 +173,5 @@ async def test_a_source_that_cannot_be_asked(stand: Stand) -> None:
 
 
 async def test_the_operation_waits_for_some_seconds_at_most() -> None:
-    assert sum(PAUSES) <= 5 and checks.OPERATIONS[0].rate == "expensive"
+    assert sum(PAUSES) <= 5 and checks.AREA.operations[0].rate == "expensive"
     assert timedelta(seconds=sum(PAUSES)) >= timedelta(seconds=3)

@@ -124,6 +124,17 @@ async def test_a_person_chooses_organisation_and_mode(world: World) -> None:
     assert "Test mode" in (await browser.follow(tested)).text
 
 
+async def test_a_page_that_fails_names_its_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise ValueError("broken")
+
+    browser = await world.browser()
+    monkeypatch.setattr(type(world.dependencies.memberships), "of_user", broken)
+    page = await browser.get("/console/organisations")
+    assert page.status == 500 and "tell the operator the number below" in page.text
+    assert (page.header("request-id") or "none") in page.text
+
+
 async def test_who_belongs_nowhere_is_told_so(world: World) -> None:
     browser = await world.browser(None)
     page = await browser.get("/console")
@@ -225,11 +236,9 @@ HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xa
 
 async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
     body = b"sku,price\r\n" * 300_000
-    form = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").form(8 << 20)
-    assert (
-        form.values["csrf"] == "tokën" and form.files["file"].name == "a.csv" and form.files["file"].size == len(body)
-    )
-    assert form.files["file"].file.read() == body
+    values, files = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").form(8 << 20)
+    assert values["csrf"] == "tokën" and files["file"].name == "a.csv" and files["file"].size == len(body)
+    assert files["file"].file.read() == body
     with pytest.raises(PayloadTooLarge):
         await _sent(HEAD, body, b"\r\n--edge--\r\n").form(1 << 20)
     for broken in (
@@ -260,8 +269,8 @@ async def test_no_form_holds_others_up() -> None:
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
             await refused.form(64 << 20)
-    whole = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").form(64 << 20)
-    assert whole.values["a"] == "A" * 85_000 and whole.values["b"] == "\ufffd"
+    values, _ = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").form(64 << 20)
+    assert values["a"] == "A" * 85_000 and values["b"] == "\ufffd"
 
 
 async def test_a_stranger_sends_little(world: World) -> None:

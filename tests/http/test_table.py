@@ -1,6 +1,6 @@
 """The table finds what its rows say, and refuses rows that contradict one another."""
 
-from typing import get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -72,4 +72,5 @@ async def test_handlers_are_given_the_services_that_they_name(world: World) -> N
         [given] = [kind for name, kind in get_type_hints(row.handler).items() if name != "return"]
         assert get_origin(given) is contexts.get(type(row), StreamContext), row.id
         [service] = get_args(given)
-        assert isinstance(services[row.area], get_origin(service) or service), row.id
+        if service is not Any:  # rows of a collection name a method of their service instead
+            assert isinstance(services[row.area], get_origin(service) or service), row.id

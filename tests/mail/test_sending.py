@@ -15,7 +15,8 @@ from aiosmtpd.smtp import SMTP, AuthResult
 from adapters.memory.clock import SettableClock
 from adapters.smtp.mailer import Relay, SmtpMailer
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
-from entrypoints.settings import SettingsError, from_environment
+from entrypoints.errors import SettingsError
+from entrypoints.settings import from_environment
 
 pytestmark = pytest.mark.asyncio
 LETTER = Letter(

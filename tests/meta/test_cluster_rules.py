@@ -18,7 +18,7 @@ import pytest
 
 import adapters.postgres
 from adapters.postgres.cluster import REFERENCE
-from adapters.postgres.sqlfile import here
+from adapters.postgres.nodes.node_pool import here
 from tests.meta.test_distribution import connected, every_statement, org_parameter, planned
 
 pytestmark = pytest.mark.asyncio

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ NEVER = {"pickle", "shelve", "http.cookies", "http.cookiejar", "cryptography.x50
 _ROW = re.compile(r"\| `([^`]+)` \| (`[^|]+`) \| [^|]+ \| [^|]+ \|")
 
 
+@cache
 def _found() -> set[tuple[str, str]]:
     """Every parser with every module that uses it."""
     paths = [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]

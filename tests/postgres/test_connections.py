@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adapters.postgres import workload
+from adapters.postgres import platform
 from adapters.postgres.nodes.pool import Pool
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
@@ -52,11 +52,11 @@ async def _connections(owner: psycopg.AsyncConnection) -> int:
 
 
 async def test_a_slow_look_at_the_workload_is_not_a_database_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workload, "_BOUNDED", "SET LOCAL statement_timeout = '10ms'")
-    monkeypatch.setitem(workload.SQL, "tenant_of_source", "SELECT pg_sleep(5), %(id)s::text")
+    monkeypatch.setattr(platform, "_BOUNDED", "SET LOCAL statement_timeout = '10ms'")
+    monkeypatch.setitem(platform.SQL, "tenant_of_source", "SELECT pg_sleep(5), %(id)s::text")
     pool = Pool(await database(), size=1)
     try:
         with pytest.raises(Unavailable, match="longer than three seconds"):
-            await workload.PostgresWorkload(pool).tenant_of_source("src_1")
+            await platform.PostgresWorkload(pool).tenant_of_source("src_1")
     finally:
         await pool.close()

@@ -16,11 +16,11 @@ async def test_connections_that_lack_a_secret_are_counted() -> None:
         rings = PostgresKeyRings(knowing)
         try:
             assert (await rings.lacking(NEW), await rings.lacking(OLD)) == (0, 0)
-            async with old.system(), old.system():
+            async with old.coordinator(), old.coordinator():
                 assert (await rings.lacking(NEW), await rings.lacking(OLD)) == (2, 0)
             assert await rings.lacking(NEW) == 2, "what is kept for later counts as well"
             await old.close()
-            async with earlier.system():
+            async with earlier.coordinator():
                 assert (await rings.lacking(NEW), await rings.lacking(OLD)) == (1, 1)
         finally:
             for pool in (knowing, old, earlier):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.leadership import leadership
+from adapters.postgres.locks import leadership
 from tests.postgres.databases import database_alone
 from tests.postgres.vacuuming import kept_back
 

@@ -17,8 +17,8 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.listing import LOOKED
 from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.stores import LOOKED
 from benchmarks.filling import CATEGORIES, GTIN, RARE, fill, made_id, make_past_days
 from domain.access.usecases import KeyRequest
 from domain.catalogue import search

@@ -273,7 +273,7 @@ async def test_what_spans_tenants_sees_them_all(address: str) -> None:
     pool = Pool(address, size=1)
     try:
         for scope in (None, Tenant("org_1", True), None, Tenant("org_2", False)):
-            async with pool.system() if scope is None else pool.tenant(scope) as link:
+            async with pool.coordinator() if scope is None else pool.tenant(scope) as link:
                 cursor = await link.cursor.execute("SELECT id FROM organisations ORDER BY id")
                 found = [id for (id,) in await cursor.fetchall()]
                 assert found == (["org_1", "org_2"] if scope is None else [scope.org])

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.sqlfile import _chosen, rendered
+from adapters.postgres.stores import _chosen, rendered
 from domain.kernel.paging import Filter, PageRequest
 from domain.sources.ports import SourceStore
 from tests.support import builders

@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from adapters.memory.clock import SystemClock
+from adapters.postgres.locks import PostgresShards
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.shards import PostgresShards
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import statements
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from entrypoints.up.children import ChildSpec
 from entrypoints.up.supervisor import UpOptions, run
 
 API = """
@@ -35,12 +34,10 @@ BROKEN = "import sys; print('JOINERY_X is wrong: set it right.'); sys.exit(3)"
 KINDS = {"usual": (API, WORKER), "stubborn": (API, STUBBORN), "broken": (BROKEN,)}
 
 
-def children(kind: str, env: Mapping[str, str]) -> Sequence[ChildSpec]:
+def children(kind: str) -> Mapping[str, Sequence[str]]:
     """The stand-ins, named as what they stand for."""
-    return [
-        ChildSpec(name, (sys.executable, "-S", "-E", "-c", text))
-        for name, text in zip(("api", "worker"), KINDS[kind], strict=False)
-    ]
+    names = ("api", "worker")
+    return {name: (sys.executable, "-S", "-E", "-c", text) for name, text in zip(names, KINDS[kind], strict=False)}
 
 
 async def ready(env: Mapping[str, str]) -> None:
@@ -50,5 +47,5 @@ async def ready(env: Mapping[str, str]) -> None:
 
 if __name__ == "__main__":
     data, port, kind = sys.argv[1:]
-    options = UpOptions(Path(data), int(port), on_ready=ready, children=lambda env: children(kind, env))
+    options = UpOptions(Path(data), int(port), on_ready=ready, children=lambda _: children(kind))
     sys.exit(asyncio.run(run(options)))

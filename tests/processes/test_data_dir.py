@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
+from entrypoints.errors import UpError
 from entrypoints.up import binaries, directory, process
 from entrypoints.up.children import environment
 from entrypoints.up.directory import announce, attach
-from entrypoints.up.errors import UpError
-from entrypoints.up.postgres import Postgres
+from entrypoints.up.servers import Postgres
 from entrypoints.up.supervisor import default_data_dir, describe, pause
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
@@ -211,7 +211,7 @@ def test_long_logs_are_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     log = tmp_path / "x.log"
     log.write_text("0123456789a")
     for word in ("new", "newer"):
-        started = process.Process(process.Program("x", ("/bin/echo", word), {}, log))
+        started = process.Process(("/bin/echo", word), {}, log)
         assert asyncio.run(started.wait()) == 0
         assert started.output() == word
     assert (log.read_text(), (tmp_path / "x.log.1").read_text()) == ("new\nnewer\n", "0123456789a")

@@ -9,9 +9,10 @@ import pytest
 from adapters.http.client import GuardedClient
 from adapters.scripted.models import ScriptedModels
 from entrypoints.cli.main import main
+from entrypoints.errors import SettingsError
 from entrypoints.factories import models_of
 from entrypoints.operations.validation import SchemaFaults
-from entrypoints.settings import Settings, SettingsError, from_environment, read_file_settings
+from entrypoints.settings import Settings, from_environment, read_file_settings
 
 CURRENT, FORMER, OLDER = ("c" * 32, "f" * 32, "o" * 40)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.postgres.tables import TABLES
+from adapters.postgres.unit_of_work import TABLES
 from entrypoints.cli.main import main
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from entrypoints.errors import UpError
 from entrypoints.up.directory import attach
-from entrypoints.up.errors import UpError
 
 STANDINS = Path(__file__).with_name("standins.py")
 

@@ -7,7 +7,7 @@ import pytest
 
 from adapters.memory.clock import SystemClock
 from adapters.memory.messages import MemorySignals
-from adapters.postgres.network import PostgresNetworkLog
+from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork

@@ -10,7 +10,7 @@ import pytest_asyncio
 from adapters.postgres import partitions
 from adapters.postgres.events import SQL
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.sqlfile import rendered
+from adapters.postgres.stores import rendered
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.postgres.plans import nodes, plan

@@ -18,9 +18,10 @@ from adapters.otlp.collector import Collector as Where
 from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.telemetry import OtlpTelemetry
 from domain.kernel.trace_context import TraceContext, context_of
+from entrypoints.errors import SettingsError
 from entrypoints.factories import telemetry_of
 from entrypoints.metrics import Counts, Durations, Metrics
-from entrypoints.settings import SettingsError, from_environment
+from entrypoints.settings import from_environment
 from ports.telemetry import SpanKind, Tracing
 from tests.http.fakes import running
 from tests.support.collector import Told, collecting

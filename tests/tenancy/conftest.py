@@ -1,15 +1,15 @@
-"""The application that these suites share a shape of, new for each test."""
+"""The application that the tests of a module share; each makes organisations of its own."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from tests.tenancy.world import World, serving
 
 
-@pytest_asyncio.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """A serving application on PostgreSQL."""
-    async with serving(tmp_path) as made:
+    async with serving(tmp_path_factory.mktemp("world")) as made:
         yield made

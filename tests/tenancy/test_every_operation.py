@@ -13,7 +13,7 @@ from tests.http.client import Answer
 from tests.tenancy.test_other_tenants import _everything
 from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 WRITES = [operation for operation in OPERATIONS if operation.writes]
 NOTED = {"request_logs", "key_uses"}
 """What is written of a request itself, some time after it."""

@@ -20,7 +20,7 @@ from tests.http.client import Answer, Client
 from tests.support.console_person import signed_in
 from tests.tenancy.world import OPERATIONS, Tenancy, World, serving, target
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
 VALUES = (
     "\0",
     "\x01\x1b\x7f",

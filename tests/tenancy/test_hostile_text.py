@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from ports.limits import Budget, Take
 from tests.tenancy.test_every_operation import LISTS, furnished
 from tests.tenancy.world import OPERATIONS, World, ask, body_of, serving, target
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 TAKING = [row for row in OPERATIONS if any(given.get("format") == "cursor" for given in parameters_of(row).values())]
 HOSTILE = (
     "%00", "a%00b", "%ff", "%ed%a0%80", "%c0%80", "%f4%90%80%80", "%", "%zz", "%u0000", "+", "%20", "x" * 2000, "é".encode().hex(),
@@ -32,10 +31,11 @@ class Unlimited:
         return Take(True, 1, 0.0, 0.0)
 
 
-@pytest_asyncio.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """A serving application on PostgreSQL, without budgets."""
-    async with serving(tmp_path, lambda container: container.limits.override(providers.Object(Unlimited()))) as made:
+    folder = tmp_path_factory.mktemp("world")
+    async with serving(folder, lambda container: container.limits.override(providers.Object(Unlimited()))) as made:
         yield made
 
 

@@ -9,7 +9,7 @@ from entrypoints.operations.tools import manifest_of
 from tests.http.mcp import connected, every_tool
 from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = {row.id: row for row in OPERATIONS}
 OWN = "http://127.0.0.1"
 MANIFEST = manifest_of(OPERATIONS)

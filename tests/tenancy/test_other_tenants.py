@@ -13,7 +13,7 @@ from tests.http.client import Answer, Client
 from tests.support.postgres import database
 from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, unknown_ids
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITH_IDS = [operation for operation in OPERATIONS if operation.ids]
 FILTERS = {"source": "src", "variant": "var", "product": "prod", "catalogue": "cat"}
 """Query parameters that name a tenant's thing."""

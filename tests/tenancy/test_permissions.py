@@ -15,7 +15,7 @@ from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
 BESIDE = {"exports.create": "products:read"}
 """What the body of the world's request asks for beside the operation's own scope."""

@@ -11,7 +11,7 @@ from tests.http.client import Client
 from tests.tenancy.test_every_operation import furnished
 from tests.tenancy.world import OPERATIONS, World, body_of, target
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 URL = "https://vendor.example/feed.csv"
 BODIES = {"sources.create": {"name": "Pulled", "kind": "url", "connector": "csv", "config": {"url": URL}}}
 VALUES: Mapping[str, Mapping[str, Any]] = {

@@ -8,11 +8,11 @@ import pytest
 
 import adapters.postgres
 from adapters.postgres.migrate import available
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.stores import statements
 
 FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
-    "access.keys": "finds out whose credentials they are",
+    "orgs.keys": "finds out whose credentials they are",
     "events.bounds": "one listener reads for every organisation; each of those asked for is named",
     "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
     "events.publishers": "one relay reads for every organisation; each is named",
@@ -27,8 +27,8 @@ ACROSS = {
     "jobs.claim": "a lane is an organisation's in both modes; each claimed job names its tenant",
     "jobs.dispatched": "the relay serves every organisation's jobs",
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
-    "mail.address": "finds out whose the address is that a message is for",
-    "match_index.backlog": "operators ask how far matching is behind, over all organisations",
+    "sources.address": "finds out whose the address is that a message is for",
+    "matching.backlog": "operators ask how far matching is behind, over all organisations",
     "oauth.app": "finds out whose app it is that names itself",
     "oauth.app_of": "an app, whoever made it",
     "oauth.proofs": "finds out whose tokens they are",
@@ -44,10 +44,10 @@ ACROSS = {
     "secrets.has_api_keys": "the first process ever asks whether there are any",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
-    "exports.due": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
-    "exports.waiting_since": "the operator's look at how long exports wait",
-    "sso.of_domain": "whose a domain is, before anybody is known",
-    "sso.due": "the scheduler looks at every organisation's domains; each is named, and kept in its name",
+    "runs.due_exports": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
+    "runs.waiting_since": "the operator's look at how long exports wait",
+    "orgs.of_domain": "whose a domain is, before anybody is known",
+    "orgs.due_domains": "the scheduler looks at every organisation's domains; each is named, and kept in its name",
     "storage.batches": "the operator looks at every organisation's; each is named",
     "storage.due": "the scheduler serves every organisation; each entry is named with its tenant, and freed in its name",
     "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",
@@ -55,10 +55,10 @@ ACROSS = {
     "storage.waiting": "the operator's sums over all organisations",
     "usage.to_resume": "the scheduler serves every organisation; each is named",
     "usage.unfolded": "the scheduler serves every organisation; each is named, and folded in its name",
-    "workload.tenants": "the operator's look at who has most to do, over all organisations",
-    "workload.slowest": "the operator's look at slow sources, over all organisations",
-    "workload.troubled": "the operator's look at sources that fail, over all organisations",
-    "workload.tenant_of_source": "whose a source is, asked by its operator",
+    "platform.tenants": "the operator's look at who has most to do, over all organisations",
+    "platform.slowest": "the operator's look at slow sources, over all organisations",
+    "platform.troubled": "the operator's look at sources that fail, over all organisations",
+    "platform.tenant_of_source": "whose a source is, asked by its operator",
     "platform.figures_of_tenants": "what the operator is alerted about, over all organisations",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",

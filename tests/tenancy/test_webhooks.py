@@ -10,7 +10,7 @@ from tests.support.postgres import database
 from tests.tenancy.schema import tenant_tables
 from tests.tenancy.world import BODIES, World
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 PLACE = "/v1/webhook-endpoints"
 
 

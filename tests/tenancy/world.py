@@ -126,7 +126,7 @@ class World:
             await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
             await tx[WebhookStore].add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
-        await self.container.request_log_sink().write([log])
+        await self.container.request_logs().write([log])
         image = await catalogues.pictured(self.container.uow(), tenant, product.id)
         async with self.container.uow().begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from adapters.postgres.locks import PostgresShards
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.secrets import EVERYWHERE, PostgresSealedValues
-from adapters.postgres.shards import PostgresShards
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.access.ports import KeyStore
 from domain.kernel.tenancy import AuditContext, Tenant

@@ -57,7 +57,7 @@ async def test_when_all_are_away_it_is_said(servers: Servers) -> None:
         with pytest.raises(Unavailable):
             await pool.scatter_best_effort(reading(ONE))
         with pytest.raises(Unavailable):
-            async with pool.reference():
+            async with pool.any_node():
                 raise AssertionError("there is no such node")
 
 
@@ -65,11 +65,11 @@ async def test_what_lies_on_every_node_is_read_from_any(servers: Servers) -> Non
     async with pooled(servers) as pool:
         await pool.nodes()
         await servers.servers[0].kill()
-        async with pool.reference() as link:
+        async with pool.any_node() as link:
             cursor = await link.connection.execute("SELECT count(*) FROM plans")
             assert await cursor.fetchone() == (4,)
         with pytest.raises(Unavailable):
-            async with pool.system():
+            async with pool.coordinator():
                 raise AssertionError("there is no other place")
 
 

@@ -21,8 +21,8 @@ from psycopg import sql
 
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
-from entrypoints.up.postgres import Postgres
 from entrypoints.up.process import Process
+from entrypoints.up.servers import Postgres
 
 SETTINGS = {"fsync": "off", "shared_buffers": "32MB", "max_connections": "80"}
 REFERENCE = {

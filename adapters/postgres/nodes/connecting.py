@@ -4,9 +4,12 @@ On each new connection the server's identity is compared with the one kept besid
 promoted may lack events that readers have seen, so every log of it begins a new epoch. No connection outlives a server that was replaced.
 """
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors, sql
@@ -16,7 +19,10 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.clock import CLOCK
 
+T = TypeVar("T")
 Connection = AsyncConnection[TupleRow]
+Fetched = tuple[Any, ...]
+"""A row, as it was fetched."""
 Statement = str | bytes | sql.SQL | sql.Composed
 LOG: Final = logging.getLogger("joinery.changes")
 
@@ -71,7 +77,7 @@ async def connect(conninfo: str, application: str) -> Connection:
     return connection
 
 
-async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[tuple[Any, ...]]:
+async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[Fetched]:
     """Return every row of a statement."""
     return await (await connection.execute(statement, values)).fetchall()
 
@@ -80,6 +86,25 @@ async def fetch_value(connection: Connection, statement: Statement, values: Para
     """Return the first column of a statement's first row, or None without a row."""
     row = await (await connection.execute(statement, values)).fetchone()
     return row[0] if row else None
+
+
+async def retry(step: Callable[[], Awaitable[T]], tries: int, pause: float, busy: tuple[type[psycopg.Error], ...]) -> T:
+    """Run a step, and again after a pause while other sessions block it; the error of the last try is raised."""
+    for _ in range(tries - 1):
+        with suppress(*busy):
+            return await step()
+        await asyncio.sleep(pause)
+    return await step()
+
+
+async def repeat(connection: Connection, batch: Statement, most: int) -> int:
+    """Repeat a statement that changes at most so many rows and selects their number, until there are fewer; return how many there were."""
+    total = 0
+    while True:
+        done: int = await fetch_value(connection, batch)
+        total += done
+        if done < most:
+            return total
 
 
 async def set_clock(connection: Connection) -> None:

@@ -1,18 +1,19 @@
 """Connections to one node that remember their tenant, so that a tenant's next request needs no round trip to set its session (ADR 82)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 import psycopg
+from psycopg.abc import Params
 
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.nodes.connecting import Connection, confirm_server, connect, fetch_value, set_clock
-from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
+from adapters.postgres.nodes.connecting import Connection, Fetched, confirm_server, connect, fetch_value, set_clock
+from adapters.postgres.nodes.router import COORDINATOR, LOG, Node, Parts
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM
-from adapters.postgres.sqlfile import here
 from domain.kernel.clock import CLOCK
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
@@ -31,12 +32,25 @@ _TENANT: Final = (
     "set_config('joinery.livemode', %b, false)"
 ).encode()
 _SYSTEM: Final = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
+_HERE: Final = re.compile(r"\bhere\.([a-z_]+)")
 _KNOWN: Final = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
 def key_lock(key: str) -> int:
     """Return the number of the lock that all connections of processes share which know the secret of that id."""
     return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
+
+
+def here(statement: LiteralString, parts: Parts | None) -> LiteralString:
+    """Return the statement with each `here.<table>` replaced by the shards of the table on a node.
+
+    Shards are read by name, past the router of the database, so they are for reading only.
+    """
+
+    def shards(table: str) -> str:
+        return table if parts is None else f"({' UNION ALL '.join(f'SELECT * FROM {part}' for part in parts[table])})"
+
+    return _HERE.sub(lambda found: shards(found[1]), statement)
 
 
 class PooledConnection:
@@ -63,6 +77,14 @@ class PooledConnection:
     def here(self, statement: LiteralString) -> LiteralString:
         """Return the statement with each `here.<table>` replaced by the shards of the table on this node."""
         return here(statement, self.parts)
+
+    async def rows(self, statement: Any, values: Params | None = None) -> list[Fetched]:
+        """Return every row of a statement."""
+        return await (await self.cursor.execute(statement, values)).fetchall()
+
+    async def run(self, statement: Any, values: Params | None = None) -> int:
+        """Execute a statement; return how many rows it touched."""
+        return (await self.cursor.execute(statement, values)).rowcount
 
     @asynccontextmanager
     async def owning(self) -> AsyncIterator[None]:
@@ -110,13 +132,21 @@ class NodePool:
         self._away_until = 0.0
         self._closed = False
         self._waiting = 0
-        self.missed = False
+        self._missed = False
         """Whether it was logged that the node is out of reach."""
 
     @property
     def waiting(self) -> int:
         """How many tasks wait for a connection; a node that is away is not counted, since waiting for it is no load."""
         return 0 if self._away_until else self._waiting
+
+    def log_reach(self, missed: Unavailable | None) -> None:
+        """Log once that the node is out of reach, by the error, and once that it is back."""
+        if missed and not self._missed:
+            LOG.warning("%s is out of reach, and left out: %s", self.node.name, missed)
+        elif self._missed and not missed:
+            LOG.info("%s is back", self.node.name)
+        self._missed = bool(missed)
 
     async def take(self, scope: Tenant | None) -> PooledConnection:
         """Take a connection of that scope. Raises Unavailable."""

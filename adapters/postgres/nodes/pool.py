@@ -5,21 +5,21 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, LiteralString, TypeVar, cast
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
-from adapters.postgres.nodes.connecting import connect, fetch, fetch_value, set_clock
+from adapters.postgres.nodes.connecting import Fetched, connect, fetch, fetch_value, set_clock
 from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
-from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node, Parts, Placement, Router
+from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node, Placement, Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 T = TypeVar("T")
-Cursor = psycopg.AsyncCursor[tuple[Any, ...]]
+Cursor = psycopg.AsyncCursor[Fetched]
 Work = Callable[[PooledConnection], Awaitable[T]]
 LOG: Final = logging.getLogger("joinery.nodes")
 _LOCAL_SHARDS: Final = """
@@ -29,30 +29,28 @@ WHERE s.logicalrelid = 'public.jobs'::regclass
 """
 
 
-def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...]]]:
+def reading(statement: LiteralString, **values: Any) -> Work[list[Fetched]]:
     """Return work for the `scatter` methods: read the rows of the tenants on a node."""
 
-    async def read(link: PooledConnection) -> list[tuple[Any, ...]]:
-        return await (await link.cursor.execute(link.here(statement), values)).fetchall()
+    async def read(link: PooledConnection) -> list[Fetched]:
+        return await link.rows(link.here(statement), values)
 
     return read
 
 
-async def settled(work: Iterable[Awaitable[T]]) -> list[T | Unavailable]:
-    """Await all at once; what a node out of reach raises is returned in its place."""
-    outcomes = await asyncio.gather(*work, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, Unavailable):
-            raise outcome
-    return cast("list[T | Unavailable]", outcomes)
-
-
-def reached(outcomes: Sequence[T | Unavailable]) -> list[T]:
-    """Leave out what was out of reach. Raises Unavailable when everything was."""
-    found = [outcome for outcome in outcomes if not isinstance(outcome, Unavailable)]
-    if outcomes and not found:
-        raise cast("Unavailable", outcomes[0])
-    return found
+async def executed(
+    link: PooledConnection,
+    execute: Callable[[PooledConnection], Awaitable[T]],
+    again: Callable[[psycopg.Error], Awaitable[PooledConnection]] | None,
+) -> T:
+    """Execute a tenant's statement, once more on the connection of `again` when the tenant turns out to be elsewhere."""
+    try:
+        return await execute(link)
+    except psycopg.Error as error:
+        if again is None or not may_be_stale(error) or link.connection.closed:
+            raise
+        link = await again(error)
+    return await execute(link)
 
 
 class _Divided(Exception):
@@ -73,7 +71,7 @@ class TenantLease:
     async def __aenter__(self) -> PooledConnection:
         """Take a connection. Raises Unavailable."""
         router = self._pool.router
-        self._node = self._pool.pool_of(router.known(self._org) or (await router.homes([self._org]))[self._org])
+        self._node = self._pool.pool_of(router.known(self._org) or await router.home(self._org))
         self._link = await self._node.take(self._scope)
         return self._link
 
@@ -94,7 +92,7 @@ class TenantLease:
         """Return a connection to the tenant's present node, to replace the one that failed. Raises StaleRoute if the tenant has not moved."""
         if not await self._has_moved(error):
             raise StaleRoute from error
-        node = self._pool.pool_of((await self._pool.router.homes([self._org]))[self._org])
+        node = self._pool.pool_of(await self._pool.router.home(self._org))
         link = await node.take(self._scope)
         await self._node.give_back(self._link)
         self._node, self._link = node, link
@@ -161,38 +159,10 @@ class Pool:
         """Connect to the tenant's node, with the session set to the tenant."""
         return TenantLease(self, tenant)
 
-    def home(self, org: str) -> AbstractAsyncContextManager[PooledConnection]:
-        """Connect to the organisation's node."""
-
-        async def nodes() -> Sequence[Node]:
-            return [(await self.router.homes([org]))[org]]
-
-        return self._lease(nodes)
-
-    def at(self, node: Node) -> AbstractAsyncContextManager[PooledConnection]:
-        """Connect to that node."""
-
-        async def nodes() -> Sequence[Node]:
-            return [node]
-
-        return self._lease(nodes)
-
-    def system(self) -> AbstractAsyncContextManager[PooledConnection]:
-        """Connect to the coordinator, for what lies in one place."""
-
-        async def nodes() -> Sequence[Node]:
-            return (await self.nodes())[:1]
-
-        return self._lease(nodes)
-
-    def reference(self) -> AbstractAsyncContextManager[PooledConnection]:
-        """Connect to any node that answers, for reading what lies on every one."""
-        return self._lease(self.nodes)
-
     @asynccontextmanager
-    async def _lease(self, find: Callable[[], Awaitable[Sequence[Node]]]) -> AsyncIterator[PooledConnection]:
+    async def at(self, *nodes: Node) -> AsyncIterator[PooledConnection]:
         """Connect to the first of these nodes that answers."""
-        pool, link = await self._take_first(await find())
+        pool, link = await self._take_first(nodes)
         try:
             with translated():
                 yield link
@@ -209,6 +179,16 @@ class Pool:
                     raise
         raise Unavailable("The database is out of reach.", retry_after=2)
 
+    def coordinator(self) -> AbstractAsyncContextManager[PooledConnection]:
+        """Connect to the coordinator, for what lies in one place."""
+        return self.at(self._coordinator)
+
+    @asynccontextmanager
+    async def any_node(self) -> AsyncIterator[PooledConnection]:
+        """Connect to any node that answers, for reading what lies on every one."""
+        async with self.at(*await self.nodes()) as link:
+            yield link
+
     @asynccontextmanager
     async def owner(self, node: Node | None = None) -> AsyncIterator[PooledConnection]:
         """Connect beside the pool with the login's full rights: for operators and maintenance only."""
@@ -220,17 +200,9 @@ class Pool:
                     await set_clock(connection)
                 yield PooledConnection(connection, at)
 
-    async def dedicated(self, node: Node, scope: Tenant | None = None) -> PooledConnection:
-        """Return a connection to the node beside the pool, for locks of a session. Raises Unavailable."""
-        return await self.pool_of(node).dedicated(scope)
-
-    async def apart(self, tenant: Tenant) -> PooledConnection:
-        """Return a connection to the tenant's node beside the pool, for work that takes long. Raises Unavailable."""
-        return await self.dedicated((await self.router.homes([tenant.org]))[tenant.org], tenant)
-
     # One statement of a tenant, executed at its new node when it has just been moved.
 
-    async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[Fetched]:
         """Return the rows of the statement."""
         async with self._execute(tenant, statement, values) as cursor:
             return await cursor.fetchall()
@@ -246,13 +218,7 @@ class Pool:
     ) -> AsyncIterator[Cursor]:
         lease = self.tenant(tenant)
         async with lease as link:
-            try:
-                cursor = await link.cursor.execute(statement, values)
-            except psycopg.Error as error:
-                if not may_be_stale(error) or link.connection.closed:
-                    raise
-                cursor = await (await lease.again(error)).cursor.execute(statement, values)
-            yield cursor
+            yield await executed(link, lambda at: at.cursor.execute(statement, values), lease.again)
 
     # Nodes, and work on each of them. All raise Unavailable.
 
@@ -276,21 +242,23 @@ class Pool:
             found.setdefault(homes[tenant.org], []).append(tenant)
         return found
 
-    async def has_moved(self, org: str) -> bool:
-        """Return whether the organisation is on another node than was remembered; from now on that one is."""
-        return not self.router.alone and await self.router.has_moved(org, self.router.known(org))
-
-    async def scatter_best_effort(self, work: Work[T]) -> list[T]:
-        """Run work on all nodes that hold tenants at once, and leave out those out of reach, unless all are."""
-        nodes = await self.holding()
-        outcomes = await settled(self.on(node, work) for node in nodes)
+    async def scatter_best_effort(self, work: Work[T], nodes: Iterable[Node] | None = None) -> list[T]:
+        """Run work on these nodes at once, by default on all that hold tenants; leave out those out of reach, unless all are."""
+        nodes = await self.holding() if nodes is None else list(nodes)
+        outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
+        missed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        for error in missed:
+            if not isinstance(error, Unavailable):
+                raise error
         for node, outcome in zip(nodes, outcomes, strict=True):
-            self._log_reach(node, outcome)
-        return reached(outcomes)
+            self.pool_of(node).log_reach(outcome if isinstance(outcome, Unavailable) else None)
+        if missed and len(missed) == len(outcomes):
+            raise missed[0]
+        return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
-    async def scatter_all(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
-        """Run work on these nodes, by default those that hold tenants, one after the other."""
-        return [await self.on(node, work) for node in nodes or await self.holding()]
+    async def scatter_all(self, work: Work[T]) -> list[T]:
+        """Run work on all nodes that hold tenants, one after the other."""
+        return [await self.on(node, work) for node in await self.holding()]
 
     async def on(self, node: Node, work: Work[T]) -> T:
         """Run work on one node; its shards are looked up again when they were divided or moved meanwhile."""
@@ -306,28 +274,18 @@ class Pool:
             raise StaleRoute from error
 
     async def _once(self, node: Node, work: Work[T]) -> T:
+        """Run work unless the node takes other shards for its own: one that was moved away stays there for a while, outdated."""
         async with self.at(node) as link:
-            link.parts = self.router.parts.get(node)
-            if link.parts is not None and not await _are_current(link, link.parts):
+            parts = link.parts = self.router.parts.get(node)
+            if parts is not None and sorted(await fetch_value(link.connection, _LOCAL_SHARDS)) != sorted(
+                parts.get("jobs", ())
+            ):
                 raise _Divided
             return await work(link)
 
-    def _log_reach(self, node: Node, outcome: object) -> None:
-        """Log once that a node is away, and once that it is back."""
-        pool, missed = self.pool_of(node), isinstance(outcome, Unavailable)
-        if missed and not pool.missed:
-            LOG.warning("%s is out of reach, and left out: %s", node.name, outcome)
-        elif pool.missed and not missed:
-            LOG.info("%s is back", node.name)
-        pool.missed = missed
-
-    async def _query_catalogue(self, statement: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
-        """Ask whichever node answers; before the first time only the coordinator is known."""
-
-        async def nodes() -> Sequence[Node]:
-            return self.router.known_nodes or (self._coordinator,)
-
-        async with self._lease(nodes) as link:
+    async def _query_catalogue(self, statement: str, values: Mapping[str, Any]) -> Sequence[Fetched]:
+        """Query whichever node answers; before the first time only the coordinator is known."""
+        async with self.at(*(self.router.known_nodes or (self._coordinator,))) as link:
             return await fetch(link.connection, statement.encode(), values)
 
     def _close_others(self, nodes: Sequence[Node]) -> None:
@@ -336,8 +294,3 @@ class Pool:
             task = asyncio.create_task(self._pools.pop(node).close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
-
-
-async def _are_current(link: PooledConnection, parts: Parts) -> bool:
-    """Return whether the node itself takes the shards for its own: one that was moved away stays there for a while, outdated."""
-    return sorted(await fetch_value(link.connection, _LOCAL_SHARDS)) == sorted(parts.get("jobs", ()))

@@ -121,11 +121,6 @@ class Router:
         self._due = 0.0
         self._refreshing: asyncio.Task[None] | None = None
 
-    @property
-    def alone(self) -> bool:
-        """Whether there is one node, which has everything."""
-        return self._only is not None
-
     async def nodes(self) -> Sequence[Node]:
         """Return every node, the coordinator first. Raises Unavailable."""
         if self.known_nodes:
@@ -152,10 +147,17 @@ class Router:
                 self._homes.popitem(last=False)
         return {org: node for org, node in found.items() if node is not None}
 
-    async def has_moved(self, org: str, from_node: Node | None) -> bool:
-        """Read anew where the organisation is, and return whether that is another node. Raises Unavailable."""
+    async def home(self, org: str) -> Node:
+        """Return the organisation's node. Raises Unavailable."""
+        return (await self.homes([org]))[org]
+
+    async def has_moved(self, org: str, from_node: Node | None = None) -> bool:
+        """Read anew where the organisation is, and return whether it is on another node, by default than was known. Raises Unavailable."""
+        if self._only is not None:
+            return self._only != (from_node or self._only)
+        from_node = from_node or self._homes.get(org)
         self.forget([org])
-        return (await self.homes([org])).get(org) != from_node
+        return await self.home(org) != from_node
 
     def forget(self, orgs: Iterable[str]) -> None:
         """Have the nodes of these organisations read again."""

@@ -36,9 +36,6 @@ VALUES (%(org)s, %(livemode)s, %(entry)s, %(sealed)s, %(expires_at)s)
 SELECT sealed FROM audit_kept
 WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(entry)s AND expires_at > %(now)s
 
--- take_turn --
-SELECT pg_advisory_xact_lock(%(lock)s)
-
 -- get --
 SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 

@@ -265,3 +265,16 @@ SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
     ORDER BY id LIMIT %(most)s
 ) p CROSS JOIN LATERAL json_to_record(convert_from(p.data, 'UTF8')::json) AS d (category_path json, category text)
 ORDER BY p.id
+
+-- images_of --
+-- Those of what is merged into a product as well.
+SELECT m.shown, a.url, a.image FROM (
+    SELECT id AS own, id AS shown FROM products
+    WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    UNION ALL
+    SELECT id, merged_into FROM products
+    WHERE org = %(org)s AND livemode = %(livemode)s AND merged_into = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+) m
+JOIN image_uses u ON u.org = %(org)s AND u.livemode = %(livemode)s AND u.product = m.own
+JOIN image_addresses a ON a.org = u.org AND a.livemode = u.livemode AND a.address = u.address
+WHERE a.image IS NOT NULL

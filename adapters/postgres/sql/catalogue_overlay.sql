@@ -7,12 +7,6 @@ SELECT count FROM merge_counts WHERE org = %(org)s AND livemode = %(livemode)s
 INSERT INTO merge_counts (org, livemode, count) VALUES (%(org)s, %(livemode)s, 1)
 ON CONFLICT (org, livemode) DO UPDATE SET count = merge_counts.count + 1
 
--- alone --
-SELECT pg_advisory_xact_lock(%(lock)s)
-
--- beside --
-SELECT pg_advisory_xact_lock_shared(%(lock)s)
-
 -- families --
 SELECT DISTINCT family FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))

@@ -23,7 +23,7 @@ ON CONFLICT DO NOTHING
 CREATE TEMPORARY TABLE IF NOT EXISTS new_events (n bigint, id text, type text, subject text, product text, source text,
     catalogue text, version integer, network boolean, owner text, body bytea) ON COMMIT DELETE ROWS
 
--- copy --
+-- copy_events --
 COPY new_events (n, id, type, subject, product, source, catalogue, version, network, owner, body) FROM STDIN (FORMAT binary)
 
 -- insert_staged --

@@ -1,10 +1,10 @@
--- staging --
+-- staging_pairs --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_match_pairs (id text COLLATE "C", status text COLLATE "C", left_variant text COLLATE "C",
     left_product text COLLATE "C", right_variant text COLLATE "C", right_product text COLLATE "C", probability double precision,
     prior double precision, evidence jsonb, conflicts text[], created_at timestamptz, updated_at timestamptz, judgement jsonb,
     merge text COLLATE "C", held boolean) ON COMMIT DELETE ROWS
 
--- copy_pairs --
+-- copy_match_pairs --
 COPY new_match_pairs ({pair}) FROM STDIN (FORMAT binary)
 
 -- add_pairs --
@@ -67,3 +67,118 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS sought (of_id) CROSS JOIN LATERAL (
     SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.of_id OFFSET 0
 ) m ORDER BY id
+
+-- staging --
+CREATE TEMPORARY TABLE IF NOT EXISTS new_match_items (variant text COLLATE "C", number integer, product text COLLATE "C",
+    source text COLLATE "C", stamp bigint, facts bytea) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS new_match_keys (key text COLLATE "C", source text COLLATE "C", items integer, numbers bytea,
+    codes integer, stems integer)
+    ON COMMIT DELETE ROWS
+
+-- copy_match_items --
+COPY new_match_items (variant, number, product, source, stamp, facts) FROM STDIN (FORMAT binary)
+
+-- copy_match_keys --
+COPY new_match_keys (key, source, items, numbers, codes, stems) FROM STDIN (FORMAT binary)
+
+-- stale --
+SELECT q.variant, q.stamp, q.again FROM match_queue q
+LEFT JOIN LATERAL (
+    SELECT stamp FROM match_items
+    WHERE org = %(org)s AND livemode = %(livemode)s AND variant = q.variant OFFSET 0
+) i ON true
+WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after)s AND q.stamp IS DISTINCT FROM i.stamp
+ORDER BY q.variant LIMIT %(limit)s
+
+-- waiting --
+SELECT q.variant, q.stamp, q.again FROM match_queue q
+CROSS JOIN LATERAL (
+    SELECT stamp FROM match_items
+    WHERE org = %(org)s AND livemode = %(livemode)s AND variant = q.variant OFFSET 0
+) i
+WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after)s AND q.stamp = i.stamp
+ORDER BY q.variant LIMIT %(limit)s
+
+-- any --
+SELECT 1 FROM match_queue WHERE org = %(org)s AND livemode = %(livemode)s LIMIT 1
+
+-- stored --
+-- As their sources have them, whatever they are merged with.
+SELECT v.id, p.id, v.source, coalesce(p.home_data, p.data), coalesce(v.home_data, v.data) FROM variants v
+JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
+WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY v.id
+
+-- offered --
+SELECT coalesce(home_variant, variant), id, currency, price, msrp, map FROM offers
+WHERE org = %(org)s AND livemode = %(livemode)s AND withdrawn_at IS NULL
+    AND (variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_variant IS NULL
+        OR home_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+
+-- of_variants --
+SELECT variant, product, source, stamp, facts, number FROM match_items
+WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY variant
+
+-- numbered --
+SELECT variant, product, source, stamp, facts, number FROM match_items
+WHERE org = %(org)s AND livemode = %(livemode)s
+    AND number = ANY(ARRAY(SELECT value::integer FROM jsonb_array_elements_text(%(numbers)s)))
+
+-- last_number --
+SELECT max(number) FROM match_items WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- listed --
+SELECT key, source, items, numbers, codes, stems FROM match_keys
+WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
+
+-- save_items --
+INSERT INTO match_items (org, livemode, variant, number, product, source, stamp, facts)
+SELECT %(org)s, %(livemode)s, variant, number, product, source, stamp, facts FROM new_match_items ORDER BY number
+ON CONFLICT (org, livemode, variant) DO UPDATE SET product = excluded.product, source = excluded.source,
+    stamp = excluded.stamp, facts = excluded.facts
+
+-- drop_numbers --
+UPDATE match_keys k SET numbers = decode(r.numbers, 'hex')
+FROM jsonb_to_recordset(%(rows)s) AS r (key text, source text, numbers text)
+WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.key = r.key AND k.source = r.source
+
+-- save_keys --
+INSERT INTO match_keys AS k (org, livemode, key, source, items, numbers, codes, stems)
+SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= {most} THEN numbers END, codes, stems FROM new_match_keys
+ORDER BY key, source
+ON CONFLICT (org, livemode, key, source) DO UPDATE SET items = k.items + excluded.items,
+    codes = k.codes + excluded.codes, stems = k.stems + excluded.stems, numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= {most}
+        THEN k.numbers || excluded.numbers END
+
+-- matched --
+DELETE FROM match_queue q USING jsonb_to_recordset(%(rows)s) AS r (variant text, stamp bigint)
+WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant = r.variant AND q.stamp = r.stamp
+
+-- requeue --
+INSERT INTO match_queue (org, livemode, variant, stamp, again)
+SELECT org, livemode, variant, stamp, true FROM match_items
+WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY variant
+ON CONFLICT DO NOTHING
+
+-- requeue_all --
+INSERT INTO match_queue (org, livemode, variant, stamp, again)
+SELECT org, livemode, variant, stamp, true FROM match_items
+WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY variant
+ON CONFLICT DO NOTHING
+
+-- forget_model --
+DELETE FROM match_models WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- model --
+SELECT items, weights, learnt_at FROM match_models WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- keep_model --
+INSERT INTO match_models (org, livemode, items, weights, learnt_at)
+VALUES (%(org)s, %(livemode)s, %(items)s, %(weights)s, %(learnt_at)s)
+ON CONFLICT (org, livemode) DO UPDATE SET items = excluded.items, weights = excluded.weights, learnt_at = excluded.learnt_at
+
+-- backlog --
+-- Of every tenant.
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM here.match_queue AS q

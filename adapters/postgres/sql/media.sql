@@ -142,19 +142,6 @@ SELECT id, coalesce(merged_into, id) FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
--- images_of --
--- Those of what is merged into a product as well.
-SELECT m.shown, a.url, a.image FROM (
-    SELECT id AS own, id AS shown FROM products
-    WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-    UNION ALL
-    SELECT id, merged_into FROM products
-    WHERE org = %(org)s AND livemode = %(livemode)s AND merged_into = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-) m
-JOIN image_uses u ON u.org = %(org)s AND u.livemode = %(livemode)s AND u.product = m.own
-JOIN image_addresses a ON a.org = u.org AND a.livemode = u.livemode AND a.address = u.address
-WHERE a.image IS NOT NULL
-
 -- bodies --
 SELECT product, body FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own'

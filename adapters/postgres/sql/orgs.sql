@@ -91,3 +91,114 @@ SELECT code, name, tier, currency, monthly, features, meters, delivery_days, req
 -- plan --
 SELECT code, name, tier, currency, monthly, features, meters, delivery_days, request_log_days FROM plans
 WHERE code = %(code)s
+
+-- add_key --
+INSERT INTO api_keys (org, livemode, id, name, digest, last4, restricted, scopes, member, networks, expires_at, created_at)
+VALUES (%(org)s, %(livemode)s, %(id)s, %(name)s, %(digest)s, %(last4)s, %(restricted)s, %(scopes)s, %(member)s,
+        %(networks)s, %(expires_at)s, %(created_at)s)
+
+-- revoke_key --
+UPDATE api_keys SET revoked_at = %(now)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND revoked_at IS NULL
+
+-- key --
+SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
+       k.expires_at, k.revoked_at, k.created_at, k.member
+FROM api_keys k LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
+WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.id = %(id)s
+
+-- list_keys --
+SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
+       k.expires_at, k.revoked_at, k.created_at, k.member
+FROM api_keys k LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
+WHERE k.org = %(org)s AND k.livemode = %(livemode)s
+    AND k.revoked_at IS NULL --? open
+    AND k.revoked_at IS NOT NULL --? ended
+    AND k.id < %(page_key)s --? after
+    AND k.id > %(page_key)s --? before
+ORDER BY k.id DESC LIMIT {limit} --? forwards
+ORDER BY k.id ASC LIMIT {limit} --? backwards
+
+-- key_uses --
+SELECT key, used_at FROM key_uses WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(ids)s)
+
+-- revoke_keys_of --
+UPDATE api_keys SET revoked_at = %(now)s
+WHERE org = %(org)s AND livemode IN (%(livemode)s, NOT %(livemode)s) AND member = %(member)s AND revoked_at IS NULL
+RETURNING id
+
+-- keys --
+SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
+       k.expires_at, k.revoked_at, k.created_at, k.member, k.member IS NOT NULL AND m.role IS NULL,
+       o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+FROM api_keys k
+JOIN organisations o ON o.id = k.org
+JOIN plans p ON p.code = o.plan
+LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
+WHERE k.digest = ANY(%(digests)s)
+
+-- pin --
+UPDATE organisations SET api_version = coalesce(api_version, %(version)s) WHERE id = %(org)s RETURNING api_version
+
+-- connection --
+SELECT org, issuer, client_id, secret, joins_as, enforced, enabled, tried_at, created_at, updated_at
+FROM sso_connections WHERE org = %(org)s
+
+-- save_connection --
+INSERT INTO sso_connections (org, issuer, client_id, secret, joins_as, enforced, enabled, tried_at, created_at, updated_at)
+VALUES (%(org)s, %(issuer)s, %(client_id)s, %(sealed)s, %(joins_as)s, %(enforced)s, %(enabled)s, %(tried_at)s, %(created_at)s,
+        %(updated_at)s)
+ON CONFLICT (org) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.client_id, secret = excluded.secret,
+    joins_as = excluded.joins_as, enforced = excluded.enforced, enabled = excluded.enabled, tried_at = excluded.tried_at,
+    updated_at = excluded.updated_at
+
+-- remove_connection --
+DELETE FROM sso_connections WHERE org = %(org)s
+
+-- remove_subjects --
+DELETE FROM sso_subjects WHERE org = %(org)s
+
+-- domains --
+SELECT org, domain, token, proven_at, lost_at, looked_at, created_at FROM sso_domains WHERE org = %(org)s ORDER BY domain
+
+-- put_domain --
+INSERT INTO sso_domains (org, domain, token, proven_at, lost_at, looked_at, created_at)
+VALUES (%(org)s, %(domain)s, %(token)s, %(proven_at)s, %(lost_at)s, %(looked_at)s, %(created_at)s)
+ON CONFLICT (org, domain) DO UPDATE SET token = excluded.token, proven_at = excluded.proven_at, lost_at = excluded.lost_at,
+    looked_at = excluded.looked_at
+
+-- remove_domain --
+DELETE FROM sso_domains WHERE org = %(org)s AND domain = %(domain)s
+
+-- subject --
+SELECT org, issuer, subject, "user", email, created_at, seen_at FROM sso_subjects
+WHERE org = %(org)s AND issuer = %(issuer)s AND subject = %(subject)s
+
+-- subject_of --
+SELECT org, issuer, subject, "user", email, created_at, seen_at FROM sso_subjects
+WHERE org = %(org)s AND issuer = %(issuer)s AND "user" = %(user)s
+
+-- unbind --
+DELETE FROM sso_subjects WHERE org = %(org)s AND issuer = %(issuer)s AND "user" = %(user)s AND subject <> %(subject)s
+
+-- bind --
+INSERT INTO sso_subjects (org, issuer, subject, "user", email, created_at, seen_at)
+VALUES (%(org)s, %(issuer)s, %(subject)s, %(user)s, %(email)s, %(created_at)s, %(seen_at)s)
+ON CONFLICT (org, issuer, subject) DO UPDATE SET "user" = excluded."user", email = excluded.email, seen_at = excluded.seen_at
+
+-- member_of_user --
+SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s AND "user" = %(user)s
+
+-- members_of --
+SELECT "user", org, email, role, created_at FROM members
+WHERE org = %(org)s AND split_part(email_key, '@', 2) = ANY(%(domains)s) ORDER BY "user"
+
+-- of_domain --
+SELECT c.org, c.issuer, c.client_id, c.secret, c.joins_as, c.enforced, c.enabled, c.tried_at, c.created_at, c.updated_at
+FROM sso_domains d JOIN sso_connections c ON c.org = d.org
+WHERE d.domain = %(domain)s AND d.proven_at IS NOT NULL AND c.enabled
+
+-- due_domains --
+SELECT org, domain, token, proven_at, lost_at, looked_at, created_at FROM sso_domains
+WHERE proven_at IS NOT NULL AND looked_at < %(before)s ORDER BY looked_at LIMIT %(limit)s

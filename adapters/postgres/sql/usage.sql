@@ -7,9 +7,6 @@ SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, coalesce((
 ), %(day)s), %(amount)s
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
--- turn --
-SELECT pg_advisory_xact_lock(%(number)s)
-
 -- taken --
 SELECT coalesce((
         SELECT sum(amount) FROM usage_days

@@ -49,8 +49,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS reported_deliveries (org text, livemode boo
     next_attempt_at timestamptz, created_at timestamptz, completed_at timestamptz) ON COMMIT DELETE ROWS
 
 -- copy --
-COPY reported_deliveries (org, livemode, id, endpoint, event, type, subject, positions, network, status, body, attempts, made, tries,
-    next_attempt_at, created_at, completed_at) FROM STDIN (FORMAT binary)
+COPY reported_deliveries (org, livemode, {reported}, made) FROM STDIN (FORMAT binary)
 
 -- hold --
 SELECT id, status FROM webhook_endpoints

@@ -1,9 +1,6 @@
 -- Statuses are parameters, but for those by which a partial index is found (webhook_deliveries_failed, _open): whether it
 -- serves is decided when a statement is planned, and the plan of a prepared statement knows no parameter's value.
 
--- lock_count --
-SELECT pg_advisory_xact_lock(%(lock)s)
-
 -- count --
 SELECT count(*) FROM webhook_endpoints WHERE org = %(org)s AND livemode = %(livemode)s
 

@@ -1,4 +1,4 @@
-"""Walks one large JSON document without holding it: element by element, with exact numbers."""
+"""Decode JSON with exact numbers: whole texts, and large documents element by element."""
 
 import json
 from collections.abc import Iterator
@@ -37,6 +37,14 @@ def decoded(text: str) -> Any:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise BadData(f"this is not valid JSON: {_reason(error)}") from None
+
+
+def decoded_page(body: bytes) -> Any:
+    """Decode one answer of an API, which `Limits.page_bytes` bounds: 8 MiB take some 50 ms. Raises BadData."""
+    try:
+        return decoded(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise BadData("The source's answer is not UTF-8.") from None
 
 
 def _count(text: str, start: int = 0) -> None:

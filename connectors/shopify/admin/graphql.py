@@ -9,7 +9,7 @@ from typing import Any
 from connectors.sdk.answers import body_of, check, media_type
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData, Refused, RetryLater, Unreachable
-from connectors.sdk.readers.outline import small
+from connectors.sdk.readers.json_stream import decoded_page
 
 VERSION = "2026-01"
 _TRIES = 6
@@ -81,7 +81,7 @@ async def _document(ctx: Context, response: Any) -> Any:
     """An answer of GraphQL, which is small: what is large comes as a file."""
     body = await body_of(response, min(_ANSWER, ctx.limits.page_bytes))
     try:
-        return small(body)
+        return decoded_page(body)
     except BadData:
         if response.status != 200:
             return {}

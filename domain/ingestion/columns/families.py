@@ -12,10 +12,10 @@ from typing import Any, Final
 from zlib import crc32
 
 from domain.ingestion.data import pattern, words
-from domain.ingestion.drafts.draft import ProductDraft, RowDraft
-from domain.ingestion.drafts.pieces import with_subtitle
+from domain.ingestion.drafts import ProductDraft, RowDraft
+from domain.ingestion.pieces import with_subtitle
 from domain.ingestion.values.text import as_text, stated
-from domain.ingestion.vocabulary.headings import plain_words
+from domain.ingestion.vocabulary.senses import plain_words
 
 _LONGEST: Final = 300
 _SIZE_WORD: Final = (

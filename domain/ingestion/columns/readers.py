@@ -2,23 +2,21 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from domain.catalogue.categories import by_google
 from domain.catalogue.data import Component
 from domain.ingestion.data import load
-from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
-from domain.ingestion.drafts.pieces import is_rule, named_piece, of_several, sized_piece, title_of
+from domain.ingestion.drafts import NO_PLACE, RowDraft
 from domain.ingestion.model import Column, FeedSettings
+from domain.ingestion.pieces import is_rule, named_piece, of_several, sized_piece, title_of
 from domain.ingestion.values.cartons import parse_packages
 from domain.ingestion.values.dates import parse_date, parse_lead_time
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.labels import RUG
 from domain.ingestion.values.media import addresses, list_text
 from domain.ingestion.values.money import parse_money
-from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.quantities import METRIC, parse_length, parse_weight, unit_named, weight_unit_named
 from domain.ingestion.values.rugs import (
     RugSize,
@@ -28,9 +26,20 @@ from domain.ingestion.values.rugs import (
     parse_rug_size,
     parse_shape,
 )
-from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.stock import parse_availability, parse_stock, stock_in_value
-from domain.ingestion.values.text import as_text, body_of_text, clean, code, line_of_text, stated
+from domain.ingestion.values.text import (
+    NOTHING,
+    Parsed,
+    as_text,
+    body_of_text,
+    clean,
+    code,
+    line_of_text,
+    overlong,
+    refused,
+    stated,
+    unreadable,
+)
 from domain.ingestion.values.words import (
     category_levels,
     parse_assembly,
@@ -41,6 +50,7 @@ from domain.ingestion.values.words import (
     parse_country,
     parse_features,
     parse_freight_class,
+    parse_gtin,
     parse_materials,
     parse_number,
     parse_status,
@@ -67,55 +77,56 @@ _FLAGS: Final = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "fals
 _SIDES: Final = "width depth height length diameter seat_height seat_depth arm_height clearance".split()
 
 
-@dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column made ready for reading its cells: its field's path and parts, and what its settings and its source's say."""
+    """A column made ready for reading its cells.
 
-    field: str
-    header: str
-    head: str
-    name: str
-    place: int
-    settings: FeedSettings
-    unit: str | None
-    order: str
-    location: str
-    currency: str | None
-    decimal: str
-    market_unit: bool
-    flag: bool
-    stands_in: bool
+    Attributes:
+        field: The field's path (`cartons.1.width`); `head` is its first part, `place` its number (-1 without one), `name` the rest.
+        unit, order, location, currency, decimal: How values are read, by the column's settings, else its source's.
+        market_unit: Whether the unit is only the one that the source's market writes.
+        flag: Whether a 1 or 0 is a yes or no, not a quantity.
+        stands_in: Whether the column is read where another one of its field is blank.
+    """
 
-    @classmethod
-    def of(cls, column: Column, settings: FeedSettings) -> "ReadColumn":
-        """Make a column ready."""
-        head, *parts = column.field.split(".")
-        number = next((int(part) for part in parts if part.isdecimal()), -1)
-        currency = column.setting("currency")
-        return cls(
-            column.field,
-            column.column,
-            head,
-            (column.field.partition(".")[2] if number < 0 else parts[-1]) or column.field,
-            number,
-            settings,
-            column.setting("unit"),
-            column.setting("order") or "",
-            column.setting("location") or NO_PLACE,
-            currency.lower() if currency else settings.currency,
-            column.setting("decimal") or settings.decimal,
-            column.setting("unit_by") == "market",
-            "flag" in column.settings,
-            "fallback" in column.settings,
-        )
+    def __init__(self, column: Column, settings: FeedSettings) -> None:
+        self.field, self.header = column.field, column.column
+        self.head, *parts = self.field.split(".")
+        self.place = next((int(part) for part in parts if part.isdecimal()), -1)
+        self.name = (self.field.partition(".")[2] if self.place < 0 else parts[-1]) or self.field
+        self.media_base_url = settings.media_base_url
+        self.unit = column.setting("unit")
+        self.order = column.setting("order") or ""
+        self.location = column.setting("location") or NO_PLACE
+        self.currency = (column.setting("currency") or "").lower() or settings.currency
+        self.decimal = column.setting("decimal") or settings.decimal
+        self.market_unit = column.setting("unit_by") == "market"
+        self.flag, self.stands_in = "flag" in column.settings, "fallback" in column.settings
 
     def mark(self, cell: Any) -> str:
-        """The decimal mark of a cell: the column's or the source's; a number of a spreadsheet or of JSON has its point."""
+        """Return a cell's decimal mark: the column's or the source's; numbers of spreadsheets and of JSON have a point."""
         return self.decimal if cell.__class__ is str else "dot"
 
     def take(self, row: RowDraft, parsed: Parsed[Any], field: str = "") -> Any:
-        """The value of what was parsed, its faults reported."""
-        return row.taken(field or self.field, self.header, parsed) if parsed.faults else parsed.value
+        """Return the value of what was parsed, its faults reported."""
+        if parsed.faults:
+            row.report(field or self.field, self.header, parsed.faults)
+        return parsed.value
+
+    def line(self, row: RowDraft, text: str, field: str = "") -> Any:
+        """Return a one-line text."""
+        return self.take(row, line_of_text(text), field)
+
+    def length(self, row: RowDraft, text: str, cell: Any) -> Any:
+        """Return a length in the column's unit or in its row's."""
+        return self.take(row, parse_length(text, self.unit or row.dimension_unit, self.mark(cell)))
+
+    def weight(self, row: RowDraft, text: str, cell: Any) -> Any:
+        """Return a weight in the column's unit or in its row's."""
+        return self.take(row, parse_weight(text, self.unit or row.weight_unit, self.mark(cell)))
+
+    def offer(self, row: RowDraft) -> Any:
+        """Return the row's offer at the column's location."""
+        return row.offers.setdefault(self.location, {})
 
 
 def code_of(text: str) -> Parsed[str]:
@@ -221,38 +232,43 @@ def _compliance(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None
 
 
 def _media(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    base = column.settings.media_base_url
+    base = column.media_base_url
     found = addresses(list_text(cell) if isinstance(cell, list | dict) else text, base)
     if found.faults and not any(problem.field == "media" for problem in row.product.problems):
         # One such problem says it for all the pictures of a product.
         row.report("media", column.header, found.faults)
-    if not found.urls:
+    if not (urls := found.value):
         return
     for item in cell if isinstance(cell, list) else ():
         # A JSON list may give texts for its addresses.
         if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := stated(item["alt"])):
             address = list_text(item)
-            urls = (address,) if base is None else addresses(address, base).urls
-            row.media_alts.update(dict.fromkeys(urls, alt))
+            described = (address,) if base is None else addresses(address, base).value or ()
+            row.media_alts.update(dict.fromkeys(described, alt))
     if column.field == "variant_media":
-        row.variant_media += found.urls
+        row.variant_media += urls
         return
-    row.media_urls += found.urls
+    row.media_urls += urls
     if column.field == "media.hero" and row.product.hero is None:
-        row.product.hero = found.urls[0]
+        row.product.hero = urls[0]
 
 
-def _media_alt(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    row.media_alt = column.take(row, line_of_text(text), "media")
+_ROW_FACTS: Final[dict[str, tuple[Parser, str]]] = {
+    "media_alt": (line_of_text, "media"),
+    "media_position": (parse_count, "media"),
+    "carton_count": (parse_count, "cartons"),
+    "location": (line_of_text, "location"),
+}
+"""Facts that the row keeps as they are, with the field that their faults are reported under."""
 
 
-def _media_position(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    row.media_position = column.take(row, parse_count(text), "media")
+def _row_fact(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
+    parse, field = _ROW_FACTS[column.field]
+    setattr(row, column.field, column.take(row, parse(text), field))
 
 
 def _status(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    gone = column.take(row, parse_status(text))
-    if gone is not None:
+    if (gone := column.take(row, parse_status(text))) is not None:
         row.product.discontinued.add(gone)
     if gone:
         row.variant["discontinued"] = True
@@ -261,10 +277,6 @@ def _status(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 def _option_name(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if name := stated(text):
         row.product.option_names.setdefault(column.place, name)
-
-
-def _nothing(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    return
 
 
 # The variant.
@@ -277,7 +289,7 @@ def _variant_fact(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> No
 
 
 def _variant_title(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    if (value := column.take(row, line_of_text(text), "title")) not in (None, _DEFAULT_TITLE):
+    if (value := column.line(row, text, "title")) not in (None, _DEFAULT_TITLE):
         row.variant["title"] = value
 
 
@@ -289,7 +301,7 @@ def _without_stock(row: RowDraft, value: str) -> str:
 
 
 def _colour(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    if "colour" not in row.variant and (value := column.take(row, line_of_text(text))) is not None:
+    if "colour" not in row.variant and (value := column.line(row, text)) is not None:
         row.variant["colour"] = _without_stock(row, value)
 
 
@@ -298,14 +310,14 @@ def _axis(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if isinstance(cell, dict):
         pairs = [(key, stated(str(value))) for key, value in cell.items()]
     elif column.field != "axes":
-        pairs = [(column.field.partition(".")[2], column.take(row, line_of_text(text)))]
+        pairs = [(column.field.partition(".")[2], column.line(row, text))]
     for key, value in pairs:
         if value:
             row.axes[key] = _without_stock(row, value)
 
 
 def _option_value(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    if (value := column.take(row, line_of_text(text), "axes")) is not None:
+    if (value := column.line(row, text, "axes")) is not None:
         row.option_values[column.place] = _without_stock(row, value)
 
 
@@ -319,8 +331,7 @@ def _weight(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
         return
     if isinstance(cell, dict):
         text = f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
-    value = column.take(row, parse_weight(text, column.unit or row.weight_unit, column.mark(cell)))
-    if value is not None:
+    if (value := column.weight(row, text, cell)) is not None:
         row.variant["weight"] = value
 
 
@@ -338,19 +349,18 @@ def _cartons(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if column.place < 0:
         _packages(column, row, text, cell)
         return
-    mark, unit = column.mark(cell), column.unit or row.dimension_unit
     carton: Any = row.cartons.get(column.place, {})
     if column.name == "dimensions":
-        spread = column.take(row, parse_dimensions(text, unit, "", column.order or "lwh", mark))
+        unit, order = column.unit or row.dimension_unit, column.order or "lwh"
+        spread = column.take(row, parse_dimensions(text, unit, "", order, column.mark(cell)))
         if spread is None:
             return
         carton |= {side: spread.dimensions[side] for side in ("width", "depth", "height") if side in spread.dimensions}
     elif column.name not in carton:
-        if column.name == "weight":
-            parsed: Parsed[Any] = parse_weight(text, column.unit or row.weight_unit, mark)
+        if column.name == "count":
+            value = column.take(row, parse_count(text))
         else:
-            parsed = parse_count(text) if column.name == "count" else parse_length(text, unit, mark)
-        value = column.take(row, parsed)
+            value = (column.weight if column.name == "weight" else column.length)(row, text, cell)
         if value is None:
             return
         carton[column.name] = value
@@ -367,10 +377,6 @@ def _packages(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
             {"name": package.name, "sku": package.sku, "quantity": package.carton.get("count", 1)}
             for package in packages
         ]
-
-
-def _carton_count(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    row.carton_count = column.take(row, parse_count(text), "cartons")
 
 
 def _unit(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
@@ -405,8 +411,7 @@ def _dimensions(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None
 def _side(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if column.name in row.dimensions:
         return
-    value = column.take(row, parse_length(text, column.unit or row.dimension_unit, column.mark(cell)))
-    if value is not None:
+    if (value := column.length(row, text, cell)) is not None:
         row.dimensions[column.name] = value  # type: ignore[literal-required]
         if column.market_unit and row.dimension_unit is None and _BARE.fullmatch(text):
             row.presumed += (column.name,)
@@ -477,9 +482,7 @@ def _rug(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
         _take_rug_size(row, text, size)
         return
     parse = _RUG.get(column.name)
-    value = column.take(
-        row, parse(text) if parse else parse_length(text, column.unit or row.dimension_unit, column.mark(cell))
-    )
+    value = column.take(row, parse(text)) if parse else column.length(row, text, cell)
     if value is not None:
         row.rug.setdefault(column.name, value)  # type: ignore[misc]
 
@@ -496,9 +499,9 @@ def _money(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     price = column.take(row, parse_money(text, row.currency or column.currency, column.mark(cell)))
     if price is None:
         return
-    offer = row.offers.setdefault(column.location, {})
+    offer = column.offer(row)
     if offer.setdefault("currency", price.currency) == price.currency:
-        offer.setdefault(column.field, price.minor)  # type: ignore[misc]
+        offer.setdefault(column.field, price.minor)
     else:
         reason = f"is in {price.currency}, other prices of the offer in {offer['currency']}"
         column.take(row, refused(ProblemKind.CONFLICT, text, reason))
@@ -512,29 +515,22 @@ def _currency(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
         column.take(row, refused(ProblemKind.UNKNOWN_CURRENCY, text, "is no currency code"))
 
 
-def _location(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    row.location = column.take(row, line_of_text(text))
-
-
 def _stock(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if column.flag and (flag := _FLAGS.get(text.strip().lower())):
         # A bare yes adds nothing to a quantity; without one it is all that is known.
-        offer = row.offers.setdefault(column.location, {})
+        offer = column.offer(row)
         if "quantity" not in offer:
             offer["availability"] = flag
         return
     stock = column.take(row, (parse_stock if column.field == "quantity" else parse_availability)(text))
-    if stock is not None:
-        offer = row.offers.setdefault(column.location, {})
-        for name, value in (("quantity", stock.quantity), ("availability", stock.availability)):
-            if value is not None:
-                offer.setdefault(name, value)  # type: ignore[misc]
+    for name in ("quantity", "availability") if stock else ():
+        if (value := getattr(stock, name)) is not None:
+            column.offer(row).setdefault(name, value)
 
 
 def _lead_time(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    days = column.take(row, parse_lead_time(text, column.unit or "days"))
-    if days is not None:
-        row.offers.setdefault(column.location, {}).setdefault("lead_time_days", days)
+    if (days := column.take(row, parse_lead_time(text, column.unit or "days"))) is not None:
+        column.offer(row).setdefault("lead_time_days", days)
 
 
 def _incoming(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
@@ -544,10 +540,10 @@ def _incoming(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
         stock = column.take(row, parse_stock(text))
         value = stock.quantity if stock else None
     if value:
-        incoming = row.offers.setdefault(column.location, {}).setdefault("incoming", [])
+        incoming = column.offer(row).setdefault("incoming", [])
         while len(incoming) <= column.place:
             incoming.append({})
-        incoming[column.place].setdefault(column.name, value)  # type: ignore[misc]
+        incoming[column.place].setdefault(column.name, value)
 
 
 # Attribute lists inside one cell (`color : oak | overallheight:31`): the facts among them that have a field.
@@ -611,17 +607,16 @@ def _with_attributes(read: CellReader, column: Column, settings: FeedSettings) -
 _READERS: Final[dict[str, Callable[[ReadColumn, RowDraft, str, Any], None]]] = {
     **dict.fromkeys(_PRODUCT_TEXTS, _product_text),
     **dict.fromkeys(_VARIANT, _variant_fact),
+    **dict.fromkeys(_ROW_FACTS, _row_fact),
     **dict.fromkeys(MONEY, _money),
     **dict.fromkeys(("tags", "features"), _texts),
     **dict.fromkeys(("media", "variant_media"), _media),
     **dict.fromkeys(("dimension_unit", "weight_unit"), _unit),
     **dict.fromkeys(("quantity", "availability"), _stock),
-    **dict.fromkeys(("product_key", "category"), _nothing),
+    **dict.fromkeys(("product_key", "category"), lambda column, row, text, cell: None),
     "category_path": _category,
     "google_category": _google_category,
     "compliance": _compliance,
-    "media_alt": _media_alt,
-    "media_position": _media_position,
     "status": _status,
     "option_name": _option_name,
     "variant_title": _variant_title,
@@ -632,11 +627,9 @@ _READERS: Final[dict[str, Callable[[ReadColumn, RowDraft, str, Any], None]]] = {
     "weight": _weight,
     "components": _components,
     "cartons": _cartons,
-    "carton_count": _carton_count,
     "dimensions": _dimensions,
     "rug": _rug,
     "currency": _currency,
-    "location": _location,
     "lead_time_days": _lead_time,
     "incoming": _incoming,
 }
@@ -644,6 +637,6 @@ _READERS: Final[dict[str, Callable[[ReadColumn, RowDraft, str, Any], None]]] = {
 
 def reader_of(column: Column, settings: FeedSettings) -> CellReader:
     """The reader of a column's cells."""
-    ready = ReadColumn.of(column, settings)
+    ready = ReadColumn(column, settings)
     read: CellReader = partial(_READERS[ready.head], ready)
     return _with_attributes(read, column, settings) if column.field == "features" else read

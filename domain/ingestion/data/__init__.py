@@ -5,6 +5,7 @@ entries are regular expressions, matched in any case.
 """
 
 import csv
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -51,3 +52,9 @@ def pattern(name: str, key: str) -> str:
 def meanings(table: Mapping[str, str | list[str]]) -> dict[str, str]:
     """Return what each word of a table means: the key it stands under."""
     return {word: meaning for meaning, value in table.items() for word in entries(value)}
+
+
+@cache
+def expressions(name: str) -> dict[str, re.Pattern[str]]:
+    """Return the regular expressions of a file by their names; all of them ignore case."""
+    return {key: re.compile(text.strip("\n"), re.I) for key, text in load(name)["patterns"].items()}

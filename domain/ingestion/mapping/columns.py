@@ -8,11 +8,9 @@ from itertools import chain
 from typing import Final
 
 from domain.ingestion.model import Column, FeedSettings, Unmapped
-from domain.ingestion.values.amounts import amount_at
 from domain.ingestion.values.dates import order_shown
-from domain.ingestion.values.lengths import unit_named
 from domain.ingestion.values.money import decimal_shown
-from domain.ingestion.values.weights import weight_unit_named
+from domain.ingestion.values.quantities import amount_at, unit_named, weight_unit_named
 from domain.ingestion.vocabulary.fields import FAMILIES, KEYS, MONEY
 
 _STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}

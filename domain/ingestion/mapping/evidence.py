@@ -3,20 +3,16 @@
 The kinds of values, how they turn the meanings of a header and which of them contradict one stand in `data/evidence.toml`.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from domain.ingestion.data import load, phrases
-from domain.ingestion.values.gtin import parse_gtin
-from domain.ingestion.values.lengths import unit_named
+from domain.ingestion.data import expressions, load, phrases
+from domain.ingestion.values.quantities import unit_named
 from domain.ingestion.values.text import PLACEHOLDERS
-from domain.ingestion.vocabulary.concepts import concepts_in, words_of
+from domain.ingestion.values.words import parse_gtin
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
-from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.likeness import likeness
-from domain.ingestion.vocabulary.senses import PROMOTED, Sense
+from domain.ingestion.vocabulary.senses import PROMOTED, Sense, concepts_in, likeness, plain_words, words_of
 
 CONTRADICTED: Final = "contradicted"
 """Stands for the field of a column whose values are none of what its header may mean."""
@@ -56,7 +52,7 @@ def _names_furniture(value: str) -> bool:
 
 
 _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
-    **{name: re.compile(pattern.strip("\n"), re.I).search for name, pattern in _DATA["patterns"].items()},
+    **{name: pattern.search for name, pattern in expressions("evidence").items()},
     **{name: _one_of(text) for name, text in _DATA["words"].items()},
     "gtins": lambda value: parse_gtin(value).value,
     "units": unit_named,

@@ -18,7 +18,7 @@ from domain.ingestion.mapping.columns import (
 )
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import clean
-from domain.ingestion.vocabulary.headings import plain_words
+from domain.ingestion.vocabulary.senses import plain_words
 from domain.kernel.plain import storable
 
 KNOWN_COLUMNS: Final = 20_000

@@ -3,17 +3,29 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, traits_of
+from domain.ingestion.data import expressions, load, phrases
+from domain.ingestion.mapping.evidence import CONTRADICTED, traits_of
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.values.amounts import amount_at
-from domain.ingestion.vocabulary.concepts import concepts_in, is_filler, known, words_of
-from domain.ingestion.vocabulary.fields import MONEY
-from domain.ingestion.vocabulary.headings import heading, plain_words
-from domain.ingestion.vocabulary.senses import NOT_DROPPED, Sense, senses
+from domain.ingestion.values.quantities import amount_at
+from domain.ingestion.values.text import clean
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY
+from domain.ingestion.vocabulary.senses import (
+    NOT_DROPPED,
+    PHRASES,
+    Sense,
+    concepts_in,
+    heading,
+    is_filler,
+    known,
+    plain_words,
+    senses,
+    words_of,
+)
 
+_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("places")["words"].items()}
 _PRESENT: Final = 60
 _FEWEST_SHARED: Final = 2
 _MOST_OF_SHEET: Final = 0.4
@@ -25,11 +37,6 @@ _SHARED: Final = frozenset(
 _SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
 _PLAIN_SKU: Final = 90
 _WEAK_SKU: Final = 60
-_IDS: Final = frozenset("id ids productid".split())
-_DAYS: Final = frozenset("start starts end ends from until till to begin begins expires expiry effective valid".split())
-_PRICE_UNITS: Final = frozenset(
-    ("preiseinheit", "preis einheit", "price unit", "price per", "prijseenheid", "unite de prix", "prisenhet", "pe")
-)
 _SEEN: Final = 60
 _FOOT: Final = 12
 _SIDES: Final = {
@@ -50,27 +57,26 @@ _PLAIN: Final = 100
 _DOTTED: Final = re.compile(r"\.\d+$")
 _NUMBER: Final = re.compile(r"\.(\d+)\.")
 _BEARERS: Final = frozenset("item overall furniture rug variant net".split())
-_RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfombra tappeto matta tæppe dywan".split())
+"""Concepts of what has the sides that a header names; what is net is no package's."""
 _RUG_SIZE: Final = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
 
 
-@dataclass(slots=True)
 class Sheet:
-    """Headers, the first values below each, and what each column may mean so far, strongest first."""
+    """Headers (also in plain form), the first values below each with their traits, and what each column may mean, strongest first."""
 
-    headers: Sequence[str]
-    samples: Sequence[Sequence[str]]
-    settings: FeedSettings
-    options: list[tuple[Sense, ...]]
-    words: Sequence[str] = field(init=False)
-    traits: Sequence[Traits | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Work out the headers in plain form and the traits of the values."""
-        self.words = [plain_words(header) for header in self.headers]
-        self.traits = [traits_of(values) for values in self.samples]
+    def __init__(
+        self,
+        headers: Sequence[str],
+        samples: Sequence[Sequence[str]],
+        settings: FeedSettings,
+        options: list[tuple[Sense, ...]],
+    ) -> None:
+        self.headers, self.samples, self.settings, self.options = headers, samples, settings, options
+        self.words = [plain_words(header) for header in headers]
+        self.traits = [traits_of(values) for values in samples]
+        self.concepts = [concepts_in(words_of(heading(header).readings[0])) for header in headers]
 
     def strongest(self, place: int) -> Sense:
         """Return the strongest sense of a column; one of no field where it has none."""
@@ -157,7 +163,7 @@ def _read_ids_beside_codes(sheet: Sheet) -> None:
     if any(sheet.strongest(place).score >= _PLAIN_SKU for place in codes):
         for place in codes:
             first = sheet.strongest(place)
-            if first.score <= _WEAK_SKU and sheet.names(place, _IDS):
+            if first.score <= _WEAK_SKU and sheet.names(place, _LISTS["ids"]):
                 sheet.options[place] = (replace(first, field="product_key"),)
 
 
@@ -166,13 +172,15 @@ def _contradict_old_prices(sheet: Sheet) -> None:
 
     A sale price whose days stand in columns of their own is told only; beside a column of price units (`100`) all prices are.
     """
-    concepts = [concepts_in(words_of(heading(header).readings[0])) for header in sheet.headers]
     dated = any(
-        "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _DAYS))
-        for place, found in enumerate(concepts)
+        "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _LISTS["days"]))
+        for place, found in enumerate(sheet.concepts)
     )
     for_several = any(
-        words in _PRICE_UNITS and any(_is_several(sample.strip()) for sample in samples[:_SEEN])
+        words in _LISTS["price_units"]
+        and any(
+            (text := sample.strip()).isdecimal() and text.lstrip("0") not in ("", "1") for sample in samples[:_SEEN]
+        )
         for words, samples in zip(sheet.words, sheet.samples, strict=True)
     )
     for place in sheet.places_of(*MONEY) if dated or for_several else ():
@@ -181,11 +189,6 @@ def _contradict_old_prices(sheet: Sheet) -> None:
             sheet.contradict(place)
         elif first.field == "sale_price":
             sheet.options[place] = (replace(first, settings=(*first.settings, ("alternative", "yes"))),)
-
-
-def _is_several(text: str) -> bool:
-    """Return whether a text is a whole number above one; it may have any number of digits."""
-    return text.isdecimal() and text.lstrip("0") not in ("", "1")
 
 
 def _contradict_feet_and_inches(sheet: Sheet) -> None:
@@ -227,7 +230,7 @@ def _read_packages(sheet: Sheet) -> None:
     width, start = len(sheet.headers), 0
     while start < width:
         end = start
-        while end < width and sheet.field_of(end) in _SIDES and _is_bare(sheet.headers[end]):
+        while end < width and sheet.field_of(end) in _SIDES and not sheet.concepts[end] & _BEARERS:
             end += 1
         box = _box(sheet, start - 1)
         run = range(start, end)
@@ -248,11 +251,6 @@ def _box(sheet: Sheet, place: int) -> str | None:
     return number.partition(".")[0] if head == "cartons" and number.count(".") == 1 else None
 
 
-def _is_bare(header: str) -> bool:
-    """Return whether a header names a side and nothing that has it; what is net is no package's."""
-    return not concepts_in(words_of(heading(header).readings[0])) & _BEARERS
-
-
 def _read_shapes(sheet: Sheet) -> None:
     """Read a shape as a rug's where other columns speak of rugs; a table's lies outside the catalogue.
 
@@ -261,7 +259,7 @@ def _read_shapes(sheet: Sheet) -> None:
     places = range(len(sheet.headers))
     fields = {sheet.field_of(place) for place in places} - {"rug.shape", "rug.indoor_outdoor"}
     among_rugs = any(name.startswith("rug.") for name in fields)
-    among_rugs = among_rugs or any(sheet.names(place, _RUG_WORDS) for place in places)
+    among_rugs = among_rugs or any(sheet.names(place, _LISTS["rugs"]) for place in places)
     for place in places:
         if not among_rugs and sheet.field_of(place) == "rug.shape":
             sheet.options[place] = ()
@@ -273,3 +271,143 @@ def _read_shapes(sheet: Sheet) -> None:
         if sized and unit in (None, "ft") and "size" in sheet.words[place].split():
             rug = replace(sheet.strongest(place), field="rug.size_text", settings=(("unit", unit),) if unit else ())
             sheet.options[place] = (rug, *sheet.options[place])
+
+
+# Stock sheets with one column for each warehouse: which columns those are, and which place each names.
+
+
+_PATTERNS: Final = expressions("places")
+_SEPARATORS: Final = re.compile(r"[_\-:/()\[\].]+")
+_KEYS: Final = ("sku", "gtin", "mpn", "variant_key")
+_NEVER_PLACES: Final = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))
+_SAID_OF_PLACES: Final = frozenset(("warehouse", "lang", "stock"))
+_PLAIN_PLACE: Final = 100
+_QUITE_PLAIN: Final = 80
+_BEFORE_OTHERS: Final = 40
+_LONGEST: Final = 24
+_MOST_WORDS: Final = 4
+
+
+def place_named(text: str) -> str | None:
+    """Return the place that a header is wholly about (`NJ`, `Warehouse 3`, `East Coast`), as written, or None."""
+    plain = plain_words(text)
+    given = plain.split()
+    places = _LISTS["places"] | _LISTS["directions"]
+    rest = [one for one in given if one not in places and one not in _LISTS["generic"] and not one.isdigit()]
+    if len(given) > _MOST_WORDS:
+        return None
+    named = any(one in places or one in _LISTS["generic"] for one in given)
+    if named and not rest and (plain in places or plain not in _LISTS["no_places"]):
+        return clean(text).strip("* ")
+    coded = _PATTERNS["code"].fullmatch(plain) and not rest[1:] and given[0] not in ("x", "h", "d")
+    return clean(text) if coded else None
+
+
+def _place_beside(kind: str, text: str) -> str:
+    """Return what stands beside the words for a quantity, an arrival or an order (`ETA NJ`); nothing where there are none."""
+    flat = _SEPARATORS.sub(" ", clean(text))
+    pattern = _PATTERNS[kind]
+    return " ".join(pattern.sub(" ", flat).split()).strip("* ") if pattern.search(flat) else ""
+
+
+def _given(samples: Sequence[str]) -> list[str]:
+    return [stripped for sample in samples if (stripped := sample.strip())]
+
+
+def _are_stock(samples: Sequence[str]) -> bool:
+    """Return whether the values of a column are quantities or stock words."""
+    given = _given(samples)
+    return not any(map(_PATTERNS["money"].search, given)) and all(map(_PATTERNS["stock"].fullmatch, given))
+
+
+def _are_surely_stock(samples: Sequence[str]) -> bool:
+    """Return whether some of the values are nothing else (`20+`, `Call`)."""
+    return any(map(_PATTERNS["surely_stock"].fullmatch, _given(samples))) and _are_stock(samples)
+
+
+def _are_counts(samples: Sequence[str]) -> bool:
+    """Return whether values are whole numbers with zeros among them: items are out of stock, prices are not nothing."""
+    given = _given(samples)
+    return len(given) > 1 and "0" in given and all(value.isdecimal() for value in given)
+
+
+def _arrivals(sheet: Sheet) -> dict[int, str]:
+    """Return the columns that name an arrival at a place, and the place."""
+    found = {place: _place_beside("arrival", header) for place, header in enumerate(sheet.headers)}
+    return {
+        place: name
+        for place, name in found.items()
+        if 0 < len(name) <= _LONGEST and sheet.strongest(place).score < _PLAIN_PLACE
+    }
+
+
+def _stock_columns(sheet: Sheet, arrivals: set[str]) -> dict[int, str]:
+    """Return the columns that are headed by a place and hold quantities."""
+    found: dict[int, str] = {}
+    of_stock = sheet.settings.stream == "stock"
+    for place, header in enumerate(sheet.headers):
+        values, is_known, name = sheet.samples[place], bool(sheet.options[place]), clean(header)
+        named = name if name in arrivals else place_named(header)
+        if named is None and of_stock and not is_known and len(name) <= _LONGEST and _are_surely_stock(values):
+            named = name
+        if not named or sheet.strongest(place).field in _NEVER_PLACES or not _are_stock(values):
+            continue
+        # Directions head prices as well, and a header that is known is no place unless its values say so.
+        doubtful = is_known or not _LISTS["directions"].isdisjoint(sheet.words[place].split())
+        if not doubtful or name in arrivals or of_stock or _are_surely_stock(values) or _are_counts(values):
+            found[place] = named
+    return found
+
+
+def _may_be_place(text: str) -> bool:
+    """Return whether words beside a quantity's may name a place: words that headers use for other things do not."""
+    plain = plain_words(text)
+    if len(text) > _LONGEST or plain in _LISTS["no_places"]:
+        return False
+    return place_named(text) is not None or concepts_in(words_of(plain)) <= _SAID_OF_PLACES
+
+
+def _named_quantities(sheet: Sheet) -> dict[int, str]:
+    """Return the columns that say quantity and place (`Qty NJ`); a single one with an unknown word is no warehouse."""
+    found: dict[int, str] = {}
+    for place, header in enumerate(sheet.headers):
+        name = "" if _PATTERNS["cost"].search(header) else _place_beside("quantity", header)
+        plainly = sheet.strongest(place).score >= _QUITE_PLAIN and not place_named(name)
+        if name and not plainly and _may_be_place(name) and sheet.words[place] not in PHRASES:
+            found[place] = name
+    return found if len(found) > 1 or any(map(place_named, found.values())) else {}
+
+
+def read_warehouses(sheet: Sheet) -> None:
+    """Give the quantities, arrivals and orders of one place each that place.
+
+    A column is a warehouse's when its header names a place (or an arrival column does) and its values are quantities.
+    Beside such columns a plain quantity is their sum: no stock of its own.
+    """
+    for place in sheet.places_of("quantity"):
+        if sheet.names(place, _LISTS["sellable"]):
+            sheet.change(place, score=sheet.strongest(place).score + _BEFORE_OTHERS)
+    if not sheet.places_of(*_KEYS):
+        return
+    arrivals, named = _arrivals(sheet), _named_quantities(sheet)
+    stock = _stock_columns(sheet, set(arrivals.values()))
+    if len(stock) + len(named) < 2 and not (stock and arrivals) and not (named and not stock):
+        stock = {}
+    quantities = named | stock
+    names = set(quantities.values())
+    located = {
+        place: ("quantity", name)
+        for place, name in quantities.items()
+        if sheet.strongest(place).field not in MONEY or sheet.strongest(place).score < _PLAIN_PLACE
+    }
+    located |= {p: ("incoming.0.eta", name) for p, name in arrivals.items() if name in names or place_named(name)}
+    orders = ((place, _place_beside("incoming", header)) for place, header in enumerate(sheet.headers))
+    located |= {place: ("incoming.0.quantity", name) for place, name in orders if name in names}
+    for place, options in enumerate(sheet.options):
+        if place in located:
+            field, name = located[place]
+            sheet.options[place] = (Sense(field, _PLAIN_PLACE, (("location", name),)),)
+        elif names and place not in quantities:
+            sheet.options[place] = tuple(
+                Sense(IGNORE, sense.score) if sense.field == "quantity" else sense for sense in options
+            )

@@ -12,14 +12,11 @@ from typing import Any, Final
 
 from domain.ingestion.mapping.columns import may_repeat, missing, with_proven_settings
 from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence, confidence_of
-from domain.ingestion.mapping.neighbours import Sheet, read_neighbours, read_platform, without_prefixes
-from domain.ingestion.mapping.warehouses import read_warehouses
+from domain.ingestion.mapping.neighbours import Sheet, read_neighbours, read_platform, read_warehouses, without_prefixes
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
-from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.likeness import by_likeness
-from domain.ingestion.vocabulary.senses import PROMOTED, Sense
+from domain.ingestion.vocabulary.senses import PROMOTED, Sense, by_likeness, plain_words
 
 _WEAK: Final = 50
 _SECOND_BEST: Final = 50

@@ -19,20 +19,28 @@ from itertools import pairwise
 from typing import Any, Final
 
 from domain.catalogue.data import Carton
-from domain.ingestion.data import pattern
-from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.labels import label_of, name_role
-from domain.ingestion.values.parsed import Fault, Parsed, conflict, overlong, quoted, unreadable
+from domain.ingestion.data import expressions, pattern
+from domain.ingestion.values.dimensions import WORDS, parse_dimensions, scanned
+from domain.ingestion.values.labels import label_of, name_role, side_of
 from domain.ingestion.values.quantities import folded, parse_length, parse_weight, unit_named
-from domain.ingestion.values.scan import WORDS, scanned
-from domain.ingestion.values.sides import side_of
-from domain.ingestion.values.text import cell_parser, clean, plain
+from domain.ingestion.values.text import (
+    Fault,
+    Parsed,
+    cell_parser,
+    clean,
+    conflict,
+    overlong,
+    plain,
+    quoted,
+    unreadable,
+)
 from domain.kernel.problems import ProblemKind
 
 _BOX: Final = pattern("boxes", "boxes")
 _PIECE: Final = pattern("boxes", "pieces")
 _UNIT: Final = pattern("boxes", "weight_units")
 _EACH_WORD: Final = pattern("boxes", "each")
+_BOX_SIDES: Final = ("width", "depth", "height")
 _LONGEST: Final = 4000
 _MOST: Final = 60
 """Boxes of one item; a longer list is cut and told."""
@@ -48,8 +56,7 @@ _MARK: Final = re.compile(
     r"(?:\s{0,2}(?:\#|n[ro]?[.°º]{1,2}|no|nr)?\s{0,2}(?P<number>\d{1,3}(?![\d.,]*\d|[\"'%]|\s?(?:x|in|cm|mm|m|kg|lbs?)(?![^\W\d_])|/\d{1,2}\s?[\"x]))"
     r"(?:\s?(?:of|von|de|di|van|sur|su|/)\s?(?P<of>\d{1,3}(?!\d)))?)?(?P<stop>\s{0,2}[:=])?"
 )
-_ONLY_OF: Final = re.compile(r"(?i)(?:/|\b(?:per|pro|par|por|je|each|cada))\s?$")
-"""Before a box word that only says of what something is: `2 pcs/ctn`, `12 kg per box`."""
+(_ONLY_OF, _WEIGHT_WORDS) = (expressions("boxes")[name] for name in "only_of weight_words".split())
 _SIZES: Final = (
     re.compile(rf"(?i)(?<![\w.,]){_SIZE}"),
     re.compile(rf"(?i)(?<![\w.,]){_LETTERED}[\s,x]{{1,3}}{_LETTERED}[\s,x]{{1,3}}{_LETTERED}"),
@@ -66,10 +73,6 @@ _BARE_WEIGHT: Final = re.compile(
     rf"(?i)(?<![^\W\d_])(?:weight|wt|gewicht|poids|peso|вес)[.:=\s]{{1,4}}(?P<text>{_AMOUNT})(?![\w\"'])"
 )
 _NET: Final = re.compile(r"(?i)(?<![^\W\d_])(?:net(?:to|t)?|n\.?\s?w)(?![^\W\d_])")
-_WEIGHT_WORDS: Final = re.compile(
-    r"(?i)(?<![^\W\d_])(?:(?:gross|net|brutto|netto|bruttogewicht|nettogewicht|shipping|ship|g\.\s?w\.?|n\.\s?w\.?|gw|nw|gr)\s{0,2})?"
-    r"(?:g\.\s?w|n\.\s?w|weights?|wt|gewicht|poids|peso|gewichten|вес|brut|net|gross|brutto|netto|gw|nw)(?![^\W\d_])\.?(?:\s?\((?:kgs?|lbs?)\))?[:=]?"
-)
 _UNTAKEN: Final = {
     "pieces to a box": re.compile(
         rf"(?i)\(?(?P<text>(?<![\w.,])\d{{1,4}}\s?(?:{_PIECE})?\.?\s?(?:/|per|pro|par|por|je)\s?(?:{_BOX}))(?![^\W\d_])\.?\)?"
@@ -213,9 +216,10 @@ class _Box:
         for extra in parsed.value.extras:
             self.tell(ProblemKind.UNREADABLE, f'says "{extra}", which is no fact of a box')
         _roll(sides)
-        for side in sides.keys() - {"width", "depth", "height"}:
-            self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
-        self.carton.update({side: sides[side] for side in ("width", "depth", "height") if side in sides})  # type: ignore[typeddict-item]
+        for side in sides:
+            if side not in _BOX_SIDES:
+                self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
+        self.carton.update({side: sides[side] for side in _BOX_SIDES if side in sides})  # type: ignore[typeddict-item]
 
 
 def _roll(sides: dict[str, Any]) -> None:
@@ -307,13 +311,6 @@ def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -
 _ARTICLE: Final = re.compile(r"(?i)Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})")
 _COUNT: Final = re.compile(r"(?i)Package\(s\):\s*(?P<count>\d{1,4})")
 _FACT: Final = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[^\W\d_]+)")
-_ARTICLE_SIDES: Final = {
-    "width": "width",
-    "height": "height",
-    "length": "depth",
-    "depth": "depth",
-    "diameter": "diameter",
-}
 _PIECES: Final = re.compile(
     r"(?i)\((\d{1,4})\s*+(?:pcs?\.?\s*+)?/\s*+(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b"
     r"|(?<![\w.,])(\d{1,4})\s?(?:pcs?|pieces?|st(?:k|ück)|pi[eè]ces?|stuks?|piezas?|pz|pezzi)\.?\s?(?:/|per|pro|par|por|je)\s?"
@@ -341,13 +338,13 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
         end = article.end()
         for fact in _FACT.finditer(flat, end, count.start() if count else until):
             parsed: Parsed[Any]
-            side, end = _ARTICLE_SIDES.get(side_of(fact[1]) or ""), fact.end()
+            side, end = side_of(fact[1]), fact.end()
             if fact[1].lower() in ("weight", "gewicht", "peso", "poids", "vikt"):
                 side, parsed = "weight", parse_weight(fact[2])
-            elif side is None:
-                parsed = unreadable(fact[0], "is no fact of a box that is known")
+            elif side not in (*_BOX_SIDES, "length", "diameter"):
+                side, parsed = None, unreadable(fact[0], "is no fact of a box that is known")
             else:
-                parsed = parse_length(fact[2])
+                side, parsed = "depth" if side == "length" else side, parse_length(fact[2])
             faults.extend(parsed.faults)
             if side and parsed.value:
                 carton[side] = parsed.value

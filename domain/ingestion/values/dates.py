@@ -16,8 +16,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from domain.ingestion.data import load, meanings, pattern, words
-from domain.ingestion.values.parsed import NOTHING, Parsed, conflict, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 _OF: Final = r"(?:\s+(?:de|of|di|del))?"
@@ -103,7 +102,7 @@ def _without_year(text: str, given: str, order: str | None, today: date | None) 
     return _read(text, today.year + past, month, day)
 
 
-@cell_parser(longest=100, kept=8192)
+@cell_parser(longest=100)
 def parse_date(text: str, given: str, order: str | None = None, today: date | None = None) -> Parsed[str]:
     """A calendar date `YYYY-MM-DD` from ISO, numeric, named-month and Excel serial forms.
 
@@ -148,7 +147,7 @@ def _unit_in(said: str) -> str | None:
     return units.pop() if len(units) == 1 else None if units else ""
 
 
-@cell_parser(longest=200, kept=4096)
+@cell_parser(longest=200)
 def parse_lead_time(text: str, given: str, unit: str = "days") -> Parsed[int]:
     """A lead time in days; `unit` is the column's: days, weeks or hours (24 business-day hours are one day).
 

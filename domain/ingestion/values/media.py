@@ -1,14 +1,12 @@
 """Addresses of pictures: lists split, unsafe ones refused, each once; file names get the address below a place that settings name."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from domain.catalogue.data import Media
-from domain.ingestion.values.parsed import Fault, quoted
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.text import Fault, Parsed, quoted, stated
 from domain.kernel.problems import ProblemKind
 
 _SPLIT: Final = re.compile(
@@ -35,14 +33,6 @@ _REASONS: Final = {
 _ENDING: Final = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
 _BARE_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _OF_PATHS: Final = "%!$&'()*+,;=@-._~/"
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """The addresses of one cell in order, and what was wrong with the others."""
-
-    urls: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
 
 
 def address_below(base: str, name: str) -> str | None:
@@ -87,26 +77,22 @@ def _judged(url: str) -> ProblemKind | None:
     return None if len(url) <= _MAX_URL else ProblemKind.TOO_LONG
 
 
-def addresses(text: str, base: str | None = None) -> Addresses:
-    """The addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
+def addresses(text: str, base: str | None = None) -> Parsed[tuple[str, ...]]:
+    """Return the addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
 
     Only http and https are taken. File names get the address that they have below `base`, when there is one. Problems:
     unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
     """
     # Long lists are each item's own, and would fill the memory of who reads a large feed.
-    return _addresses(text, base) if len(text) <= _KEPT else _split_up(text, base)
+    return (_split_up if len(text) <= _KEPT else _split_up.__wrapped__)(text, base)
 
 
 @lru_cache(maxsize=16384)
-def _addresses(text: str, base: str | None) -> Addresses:
-    return _split_up(text, base)
-
-
-def _split_up(text: str, base: str | None) -> Addresses:
+def _split_up(text: str, base: str | None) -> Parsed[tuple[str, ...]]:
     if _ONE.fullmatch(text):
-        return Addresses((text,))
+        return Parsed((text,))
     if stated(text) is None:
-        return Addresses()
+        return Parsed(())
     if text.lstrip().startswith(("[", "{")) and (quoted_urls := _QUOTED.findall(text)):
         text = "|".join(quoted_urls)
     urls: dict[str, None] = {}
@@ -124,7 +110,7 @@ def _split_up(text: str, base: str | None) -> Addresses:
             urls[url] = None
         else:
             faults.setdefault(problem, Fault(problem, f"{quoted(item)} {_REASONS[problem]}."))
-    return Addresses(tuple(urls), tuple(faults.values()))
+    return Parsed(tuple(urls), tuple(faults.values()))
 
 
 def role_of(url: str, first: bool) -> str:

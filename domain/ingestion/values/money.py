@@ -16,9 +16,8 @@ import re
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from domain.ingestion.data import entries, load, meanings
-from domain.ingestion.values.parsed import NOTHING, Parsed, conflict, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.data import entries, expressions, load, meanings
+from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.money import EXPONENTS, minor_units
 from domain.kernel.problems import ProblemKind
 
@@ -27,27 +26,9 @@ _WORDS: Final = frozenset(entries(load("currencies")["words"]["idle"]))
 _DOT_MARKETS: Final = frozenset(entries(load("currencies")["words"]["dot"]))
 _CERTAIN: Final = ("$", "dollar", "dollars")
 """Signs that many currencies share but that mean the first of them where the source says nothing else."""
-_PACK: Final = re.compile(
-    r"(?i)\s*+(?:/|\b(?:per|pro|je|por|par|la|le|al|a|voor|für|for|x)\b)\s*+(?P<count>\d{1,5})?[\s-]*+(?:er[\s-]*)?"
-    r"(?P<kind>packs?|pk|pcs?|pieces?|pi[eè]ces?|pezz[oi]|sets?|each|ea|units?|unidad(?:es)?|uds?|unit[àé]s?|item|st[uü]cks?|stk|st|stuks?|pairs?|paar|paire"
-    r"|par(?:es)?|ctn|carton|box)\.?\s*+$"
-    r"|\s+(?:each|ea\.?|apiece|stuksprijs|p/?st)\s*+$"
-)
+(_PACK, _MEASURED, _TAX, _LEAST) = (expressions("currencies")[name] for name in "pack measured tax least".split())
 _BOXES: Final = ("ctn", "carton", "box", "pack", "packs", "pk")
 _PAIRS: Final = ("pair", "pairs", "paar", "paire", "par", "pares")
-_MEASURED: Final = re.compile(
-    r"(?i)(?:/|\b(?:per|pro|je|por|par|al|le|der|den)\b)\s{0,3}(?:\d{1,4}\s?)?(?:m[²2³3]?|qm|lfm|lfd|cm|mm|ft|foot|feet|sq\b|sqm|sqft|sq\.?\s?(?:ft|m)|yards?|yd"
-    r"|met(?:er|re)s?|m[eè]tres?|metros?|metri|kg|lbs?|g|l|ml|month|mo|monat|mes|mois|week|year|jahr|night|day|tag|inch)\b"
-)
-_TAX: Final = re.compile(
-    r"(?i)[(,;]?\s{0,3}(?P<without>zzgl\.?|exkl\.?|excl?\.?|excluding|ex\.?|plus|\+|ohne|netto|hors|sin|m[aá]s|excluido|escl\.?|esclusa)?"
-    r"(?P<with>inkl\.?|inc(?:l|luding)?\.?|incl?\.?|including|mit|brutto|con|iva incl\w*)?\s{0,3}"
-    r"(?:\d{1,2}\s?%\s?)?\b(?:vat|mwst\.?|ust\.?|gst|hst|tax|taxes|btw|iva|tva|moms|ttc|ht|tvac|htva|pdv|alv|mva)(?![^\W\d_])\.?"
-    r"(?P<after>\s{0,2}(?:inclu\w*|incl\.?|inbegriffen|compris\w*|excl\w*\.?|esclus\w*|aparte))?[)]?"
-)
-_LEAST: Final = re.compile(
-    r"(?i)^\W*(?:from|ab|desde|starting (?:at|from)|as low as|à partir de|a partir de|vanaf|von|da|od|fra|från|от|dès|a partire da)\b\.?\s*+"
-)
 _LABEL: Final = re.compile(r"(?i)^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,20}){0,5}\s?[:=]\s*+")
 _NUMBER: Final = re.compile(
     r"\d{1,3}(?:[ '\u00a0\u202f\u2009’.,]\d{3})+(?!\d)(?:[.,]\d{1,4}(?!\d))?|\d[\d.,]*\d|\d|(?<![\d.,])[.,]\d{1,4}"

@@ -30,10 +30,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from domain.catalogue.data import Length, Weight
-from domain.ingestion.data import load, meanings
+from domain.ingestion.data import expressions, load, meanings
 from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
-from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, conflict, not_said, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.text import NOTHING, Fault, Parsed, cell_parser, conflict, not_said, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 _FOLDS: Final = str.maketrans(
@@ -178,22 +177,16 @@ def hundredths(value: Decimal, unit: str) -> int:
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-def length(value: Decimal, unit: str) -> Length:
-    """The length of `value` in `unit`, with what was given beside it, to the last nought: 40.0 is not given as 40."""
-    kept: Length = _measured("hundredths_in", str(value), unit)
-    return kept
-
-
-def weight(value: Decimal, unit: str) -> Weight:
-    """The weight of `value` in `unit`, with what was given beside it, to the last nought."""
-    kept: Weight = _measured("hundredths_lb", str(value), unit)
-    return kept
+def measured(value: Decimal, unit: str) -> Any:
+    """Return the length or the weight of `value` in `unit`, with what was given beside it, to the last nought: 40.0 is not 40."""
+    # Kept by the text of a number: equal numbers (40, 40.0) would share what the first of them was given as.
+    return _measured(str(value), unit)
 
 
 @lru_cache(maxsize=65536)
-def _measured(key: str, text: str, unit: str) -> Any:
-    # Kept by the text of a number: equal numbers (40, 40.0) would share what the first of them was given as.
+def _measured(text: str, unit: str) -> Any:
     value = Decimal(text)
+    key = "hundredths_in" if unit in INCHES else "hundredths_lb"
     return {key: hundredths(value, unit), "given": {"value": value, "unit": unit}}
 
 
@@ -239,12 +232,11 @@ def checked(measure: Measure, unit: str, text: str, decimal: str = "auto") -> Pa
         return refused(ProblemKind.CONFLICT, text, "has a mark that may part thousands or decimals")
     if value == 0:
         return NOTHING
+    found = measured(value, unit)
     if unit in POUNDS:
-        weighed = weight(value, unit)
-        if weighed["hundredths_lb"] <= MAX_WEIGHT:
-            return Parsed(weighed)
+        if found["hundredths_lb"] <= MAX_WEIGHT:
+            return Parsed(found)
         return refused(ProblemKind.OUT_OF_RANGE, text, "is no weight a piece of furniture can have")
-    found = length(value, unit)
     if 0 < found["hundredths_in"] <= MAX_HUNDREDTHS:
         return Parsed(found)
     return refused(ProblemKind.OUT_OF_RANGE, text, "is no size a piece of furniture can have")
@@ -252,14 +244,14 @@ def checked(measure: Measure, unit: str, text: str, decimal: str = "auto") -> Pa
 
 def _agree(first: Measure, second: Measure, unit: str | None, within: int, part: int) -> bool:
     """Whether two measures state one thing: `within` hundredths of each other, or one `part` of it."""
-    one, two = first.unit or unit, second.unit or unit
-    if one is None or two is None:
-        return False
-    values = _settled(first.value, first.other, one), _settled(second.value, second.other, two)
-    if values[0] is None or values[1] is None:
-        return False
-    a, b = hundredths(values[0], one), hundredths(values[1], two)
-    return abs(a - b) <= max(within, max(a, b) // part)
+    figures = []
+    for measure in (first, second):
+        named = measure.unit or unit
+        value = named and _settled(measure.value, measure.other, named)
+        if not named or value is None:
+            return False
+        figures.append(hundredths(Decimal(value), named))
+    return abs(figures[0] - figures[1]) <= max(within, max(figures) // part)
 
 
 # Lengths.
@@ -347,7 +339,9 @@ def measure_at(text: str, position: int, unit: str | None = None, slashes: bool 
 _LENGTH_START: Final = re.compile(r"(?i)(?<![^\W_])\.?\d|(?<=x)\d")
 _TRAILING: Final = re.compile(r"[\s.,;:()=_-]*+")
 _AWAY: Final = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
-_COUNTED: Final = re.compile(r"(?i)\s*+(?:pcs?|pieces?|packs?|pk|ctn|sets?|/)\b")
+(_COUNTED, _LOAD, _BY_MEASURE, _COUNT_BEHIND, _LABELLED) = (
+    expressions("units")[name] for name in "counted load by_measure count_behind labelled".split()
+)
 _CUT_OFF: Final = re.compile(r"(?i)x\W*+$")
 
 
@@ -386,8 +380,7 @@ def parse_length(text: str, given: str, unit: str | None = None, decimal: str = 
     """
     flat = folded(given).strip()
     start = _LENGTH_START.search(flat)
-    measure = measure_at(flat, start.start(), unit) if start else None
-    if start is None or measure is None:
+    if start is None or (measure := measure_at(flat, start.start(), unit)) is None:
         return unreadable(text, "is no length")
     lead = flat[: start.start()]
     if lead.endswith("-") and not lead[-2:-1].isalnum():
@@ -408,21 +401,8 @@ _WORD: Final = re.compile(r"\s*+-?([^\W\d_]{1,12})\.?")
 _WEIGHT_START: Final = re.compile(r"(?<![^\W_])\.?\d|(?<=[^\W\d_])\d")
 _FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
 _UNIT_BEFORE: Final = re.compile(r"(?i)(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$")
-_LOAD: Final = re.compile(
-    r"(?i)raumgewicht|densit|dichte|dichtheid|gęstość|плотност|load|capacit|\bcap\b|rating|\brated|support|holds?\b|limit|tested|geprüft|getestet|belast|trag"
-    r"|charge|carga|portata|draag|capienza|nośnoś|nosnoś|udźwig|obciąż|нагруз|грузопод|\bmax|máx|massim|høyest|höchst|user|person|benutzer|utilisateur"
-    r"|up to|bis\b|jusqu|hasta|fino a|upp till|opp til|op til|до\b"
-)
-"""Words of what a piece bears, or of what is measured otherwise, before a figure or behind it."""
-_BY_MEASURE: Final = re.compile(
-    r"(?i)\s{0,2}(?:/|\b(?:per|pro|je|par|por|a)\b)\s{0,2}(?:m|yd|ft|sq|qm|cm|seat|sitz|person|shelf|drawer|boden|étag|plank)"
-)
 _ABOUT_SIZES: Final = re.compile(r"(?i)\d\s?(?:\"|''|cm|mm|in\b)?\s?[wdhlbt]?\s{0,2}x\s{0,2}\d")
 _OTHER_KINDS: Final = re.compile(r"(?i)\bx\s*+$|\d\s*+x\s*+$|per\b|each\b")
-_COUNT_BEHIND: Final = re.compile(r"(?i)\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)")
-_LABELLED: Final = re.compile(
-    r"(?i)(?:weight|wt|gewicht|poids|peso|vikt|v[æa]e?gt|waga|вес)\.?\s?[:=]?\s?(\d[\d.,]{0,10}\s?(?:kgs?|lbs?|кг))\b"
-)
 _SEVERAL: Final = re.compile(r"(?i)\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b")
 _WITH_UNIT: Final = re.compile(r"(?i)(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)")
 _IDLE: Final = frozenset("approx ca circa about each per net gross weight environ env und and".split())
@@ -434,10 +414,9 @@ def _one_weight_at(flat: str, position: int) -> Measure | None:
     if found is None:
         return None
     word = _WORD.match(flat, found.end)
-    unit = weight_unit_named(word[1]) if word else None
-    if word is None or unit is None:
-        return Measure(found.value, None, found.end, other=found.other, strange=word[1] if word else "")
-    return Measure(found.value, unit, word.end(), other=found.other)
+    if word and (unit := weight_unit_named(word[1])):
+        return Measure(found.value, unit, word.end(), other=found.other)
+    return Measure(found.value, None, found.end, other=found.other, strange=word[1] if word else "")
 
 
 def _weight_at(flat: str, position: int) -> Measure | None:
@@ -474,8 +453,7 @@ def _rest(text: str, flat: str, first: Measure, unit: str | None) -> tuple[Fault
 def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Weight]:
     """The first weight of a text and what is wrong with the words around it."""
     start = _WEIGHT_START.search(flat)
-    first = _weight_at(flat, start.start()) if start else None
-    if start is None or first is None:
+    if start is None or (first := _weight_at(flat, start.start())) is None:
         return unreadable(text, "is no weight")
     label = flat[: start.start()]
     if label.endswith("-") and not label[-2:-1].isalnum():

@@ -12,24 +12,24 @@ shape    := a word of `shapes` in data/rugs.toml, in six languages; samples and 
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
 from domain.catalogue.data import Dimensions, Length
-from domain.ingestion.data import load, pattern
+from domain.ingestion.data import expressions, load, pattern
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.parsed import Parsed, conflict, refused, unreadable
-from domain.ingestion.values.quantities import METRIC, folded, length, unit_named
-from domain.ingestion.values.sides import RUG
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.values.labels import RUG
+from domain.ingestion.values.quantities import METRIC, folded, measured, unit_named
+from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 Patterns = dict[str, re.Pattern[str]]
-SHAPES: Final[Patterns] = {n: re.compile("(?i)" + "|".join(forms)) for n, forms in load("rugs")["shapes"].items()}
-CONSTRUCTIONS: Final[Patterns] = {
-    name: re.compile("(?i)" + "|".join(forms)) for name, forms in load("rugs")["constructions"].items()
-}
+SHAPES, CONSTRUCTIONS = (
+    {name: re.compile("(?i)" + "|".join(forms)) for name, forms in load("rugs")[what].items()}
+    for what in ("shapes", "constructions")
+)
 _NOMINALS: Final = {(w, d): nominal for nominal, pairs in load("rugs")["nominals"].items() for w, d in pairs}
 _RUNNER_WIDTH: Final = 4200
 _SMALLEST: Final = 1500
@@ -41,21 +41,22 @@ def _named(patterns: Patterns, text: str) -> str | None:
     return next((name for name, found in patterns.items() if found.search(text)), None)
 
 
-@cell_parser(kept=4096)
-def parse_construction(text: str, given: str) -> Parsed[str]:
-    """How a rug was made (one of CONSTRUCTIONS). Problem: unreadable."""
-    found = _named(CONSTRUCTIONS, given.replace("_", " "))
-    return Parsed(found) if found else unreadable(text, "is no construction of rugs that is known")
+def _one_of(patterns: Patterns, what: str) -> Callable[[str], Parsed[str]]:
+    """Return a parser of the words that the patterns name. Problem: unreadable."""
+
+    @cell_parser()
+    def parse(text: str, given: str) -> Parsed[str]:
+        found = _named(patterns, given.replace("_", " "))
+        return Parsed(found) if found else unreadable(text, f"is no {what} of rugs that is known")
+
+    return parse
 
 
-@cell_parser(kept=4096)
-def parse_shape(text: str, given: str) -> Parsed[str]:
-    """A rug's shape from its own column (one of SHAPES). Problem: unreadable."""
-    found = _named(SHAPES, given.replace("_", " "))
-    return Parsed(found) if found else unreadable(text, "is no shape of rugs that is known")
+parse_construction: Final = _one_of(CONSTRUCTIONS, "construction")
+parse_shape: Final = _one_of(SHAPES, "shape")
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_indoor_outdoor(text: str, given: str) -> Parsed[str]:
     """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
     low = given.lower()
@@ -118,12 +119,12 @@ _CENTIMETRES: Final = re.compile(r"(?i)(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?!
 _NO_RUG: Final = re.compile(rf"(?i)\b(?:{pattern('rugs', 'no_rug')})s?\b")
 _JOINED_PAIR: Final = re.compile(r"(?i)\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d")
 _STRAY: Final = re.compile(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))")
-_ABROAD: Final = re.compile(r"(?i)[øØ]|\b(?:rund\w{0,2}|ronde?|redond[ao]|rotond[ao]|rond)\b")
-"""How round rugs are called where they are measured in centimetres."""
+(_ABROAD, _METRES, _NO_TITLE, _OF_RUGS, _AHEAD) = (
+    expressions("rugs")[name] for name in "abroad metres no_title of_rugs ahead".split()
+)
 _BARE_PAIR: Final = re.compile(rf"(?i){_NUMBER}\s*x\s*{_NUMBER}(?:\s*([^\W\d_]+)\.?)?")
 _BARE_ONE: Final = re.compile(rf"(?i)\D*?{_NUMBER}\s*([^\W\d_]+)?\W*")
 _METRIC_UNIT: Final = re.compile(r"(?i)\d\s?(?:cm|mm|m|см|мм|м)\b")
-_METRES: Final = re.compile(r"(?i)(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b")
 _SLUG: Final = re.compile(r"(?i)(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)")
 _SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
 _TWICE_JOINED: Final = re.compile(r"(?i)\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)")
@@ -132,32 +133,29 @@ _LETTER_D: Final = re.compile(r"(?i)\W{0,4}d\W{0,4}\d")
 _PILE: Final = re.compile(
     r"(?i)(?<=[\d'\"m])[\s,;(]{1,3}(?:h(?:öhe)?\.?\s?)?\d{1,2}(?:[.,]\d)?\s?mm\b(?:\s?[^\W\d_]{2,12}){0,2}\)?$"
 )
-_NO_TITLE: Final = re.compile(r"(?i)\b(?:inch(?:es)?|in\.|pack|set of|pcs?|cm|mm)\b")
 _AMID: Final = re.compile(
     r"(?i)(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?"
 )
-_OF_RUGS: Final = re.compile(r"(?i)\b(?:rugs?|\w*mats?|carpets?|runners?)\b")
 _AMID_METRIC: Final = re.compile(r"(?i)(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)")
 _ONE_SIDED: Final = ("round", "square", "octagon")
-_AHEAD: Final = re.compile(r"(?i)^\W*(?:dia(?:m|meter)?|round|rund|rond|redonda?|rotondo|square|quadrat\w*)\b[\s.:]*")
 
 Side = re.Match[str]
 _Found = tuple[Length, Length, int, int]
 """Two sides, and where their text begins and ends."""
 
 
-def _metric(number: str, unit: str | None) -> Length:
-    return length(Decimal(number.replace(",", ".")), unit_named(unit or "cm") or "cm")
+def _metric(number: str, unit: str | None) -> Any:
+    return measured(Decimal(number.replace(",", ".")), unit_named(unit or "cm") or "cm")
 
 
-def _length_of(side: Side, bare_feet: bool) -> Length | None:
+def _length_of(side: Side, bare_feet: bool) -> Any:
     """One side; bare numbers are feet or inches as `bare_feet` says. None when it cannot be."""
     written = side[side.lastgroup or 0]
     match side.lastgroup:
         case "inches":
             feet, inches = side["feet"], written
         case "whole":
-            return length(Decimal(written), "ft")
+            return measured(Decimal(written), "ft")
         case "inch":
             feet, inches = "0", written
         case "unit":
@@ -165,7 +163,7 @@ def _length_of(side: Side, bare_feet: bool) -> Length | None:
         case "dashed":
             feet, _, inches = written.partition("-")
         case "bare" if not bare_feet:
-            return length(Decimal(written.rstrip(".")), "in")
+            return measured(Decimal(written.rstrip(".")), "in")
         case _:
             # Feet and inches with a dot between: `5.3` is 5'3", `1.10` is 1'10"; beyond eleven inches it is neither.
             feet, _, inches = written.partition(".")
@@ -176,7 +174,7 @@ def _length_of(side: Side, bare_feet: bool) -> Length | None:
         if not 0 < over < under or (side.lastgroup == "inch" and under not in (2, 4, 8, 16, 32)):
             return None
         inch += Decimal(over) / under
-    return length(Decimal(feet) * 12 + inch, "in") if inch < 12 or side.lastgroup == "inch" else None
+    return measured(Decimal(feet) * 12 + inch, "in") if inch < 12 or side.lastgroup == "inch" else None
 
 
 def _sides_at(flat: str, at: int, *, marked: bool = False) -> tuple[Side, Side] | None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.data import load, meanings, words
-from domain.ingestion.values.parsed import Parsed, conflict, refused, unreadable
-from domain.ingestion.values.text import cell_parser
+from domain.ingestion.data import expressions, load, meanings, words
+from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
 LOW_STOCK_MOST: Final = 5
@@ -29,16 +28,8 @@ _NUMBER: Final = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?![\d.,])|\d[\
 _GROUPS: Final = re.compile(r"\d{1,3}(?:[ ,'\u00a0\u202f]\d{3})+|\d{1,3}(?:\.\d{3}){2,}")
 _WHOLE: Final = re.compile(r"(\d+)(?:[.,](?:0|00|0{4,}))?")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
-_MORE: Final = re.compile(r"(?i)^\W*(?:more than|over|above|mehr als|über|plus de|más de|meer dan|più di|oltre)\b")
-_LESS: Final = re.compile(
-    r"(?i)<|≤|\b(?:less than|fewer than|under|below|up to|max\.?|weniger als|unter|bis zu|moins de|menos de|minder dan|meno di)\b"
-)
+(_MORE, _LESS, _POSSIBLE, _SHIPPED) = (expressions("stock")[name] for name in "more less possible shipped".split())
 _LOW_BOUND: Final = 10
-_POSSIBLE: Final = re.compile(r"(?i)\b(?:möglich|possible|posible|possibile|mogelijk|możliwe|erhältlich)\b")
-_SHIPPED: Final = re.compile(
-    r"(?i)([^\d:;,|–—-]{2,40}?)\s*[:;,|–—-]\s*(?:usually |typically )?(?:ships?|lieferbar in|available in|delivery|dispatch\w*|lieferung|lieferzeit|versand\w*|livraison|expédi\w*"
-    r"|levering|levertijd|entrega|envío|spedi\w*|consegna|leverans)\b.{0,80}"
-)
 _MINUS_BEFORE: Final = re.compile(r"(?:^|[\s:(])[-−–]\s?$")
 _STRANGE: Final = re.compile(r"[/=*%$€£]")
 _CODE: Final = re.compile(r"\d[^\W\d_]{1,2}\d|[^\W\d_]\d|\d[kKeE](?![^\W\d_])")

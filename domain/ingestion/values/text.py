@@ -3,14 +3,94 @@
 import html
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 from domain.ingestion.data import words
-from domain.ingestion.values.parsed import NOTHING, Parsed, overlong
+from domain.kernel.problems import ProblemKind
+
+# What parsing one value gives: the value, if there is one, and what was wrong with it.
+
 
 T = TypeVar("T")
+
+_SHOWN: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a value is not, or not wholly, taken: `detail` is a sentence."""
+
+    problem: ProblemKind
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """The value read, None when the text states none, and the faults found; a value may come with faults.
+
+    Values are shared between results for equal text: treat them as read-only.
+    """
+
+    value: T | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+NOTHING: Final[Parsed[Any]] = Parsed()
+"""A blank, a placeholder: absent and nothing wrong with it."""
+
+
+def quoted(text: str) -> str:
+    """`text` in quotation marks for a sentence, cut to a readable length."""
+    # As many words as can be shown, so that a long text with many faults is not split anew for each of them.
+    flat = " ".join(text.split(None, _SHOWN))
+    return f'"{flat}"' if len(flat) <= _SHOWN else f'"{flat[:_SHOWN]}…"'
+
+
+def conflict(text: str, reason: str) -> Fault:
+    """Return the fault of what was read all the same: `text` `reason`."""
+    return Fault(ProblemKind.CONFLICT, f"{quoted(text)} {reason}.")
+
+
+def refused(problem: ProblemKind, text: str, reason: str) -> Parsed[Any]:
+    """A result without value whose fault says that `text` `reason`."""
+    return Parsed(None, (Fault(problem, f"{quoted(text)} {reason}."),))
+
+
+def unreadable(text: str, reason: str) -> Parsed[Any]:
+    """The commonest refusal: `text` `reason`, so nothing can be made of it."""
+    return refused(ProblemKind.UNREADABLE, text, reason)
+
+
+def not_said(text: str) -> Parsed[Any]:
+    """The result for a placeholder: nothing; a `?`, `.` or `-` where a measure belongs is a fault, as someone left a gap."""
+    return unreadable(text, "stands where a measure belongs") if text.strip() and not text.strip(" ?.-–—") else NOTHING
+
+
+def overlong(text: str, most: int) -> Parsed[Any]:
+    """The refusal of a text that is longer than `most` characters."""
+    return refused(ProblemKind.TOO_LONG, text, f"is longer than {most} characters")
+
+
+# Halves of characters, which JSON can write (halves of surrogate pairs) and no text that is stored or sent can have.
+
+
+def whole_text(text: str) -> str:
+    """`text` with its pairs of halves joined and every other half as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def whole(value: Any) -> Any:
+    """A cell, or a row of them, whose texts are whole."""
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, dict):
+        return {whole_text(str(name)): whole(entry) for name, entry in value.items()}
+    return [whole(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 P = ParamSpec("P")
 PLACEHOLDERS: Final = words("texts", "placeholders")
 """Lower-case texts that stand for "nothing stated"."""
@@ -70,12 +150,8 @@ def stated(text: str) -> str | None:
     return None if len(cleaned) <= _LONGEST_PLACEHOLDER and cleaned.lower() in PLACEHOLDERS else cleaned
 
 
-def _nothing(text: str) -> Parsed[Any]:
-    return NOTHING
-
-
 def cell_parser(
-    longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = _nothing
+    longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = lambda text: NOTHING
 ) -> Callable[[Callable[Concatenate[str, str, P], Parsed[T]]], Callable[Concatenate[str, P], Parsed[T]]]:
     """Make a parser of cells from one that is given a cell's text as it is and cleaned.
 

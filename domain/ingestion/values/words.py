@@ -7,10 +7,19 @@ from functools import lru_cache
 from typing import Final
 
 from domain.catalogue.data import Component
-from domain.ingestion.data import load, meanings, words
-from domain.ingestion.values.parsed import NOTHING, Parsed, refused, unreadable
+from domain.ingestion.data import expressions, load, meanings, words
 from domain.ingestion.values.stock import word_meaning
-from domain.ingestion.values.text import cell_parser, stated, unescaped
+from domain.ingestion.values.text import (
+    NOTHING,
+    Parsed,
+    cell_parser,
+    code,
+    overlong,
+    refused,
+    stated,
+    unescaped,
+    unreadable,
+)
 from domain.kernel.problems import ProblemKind
 
 _YES: Final = words("yes_no", "yes")
@@ -29,15 +38,13 @@ _SHORTEST_CODE: Final = 3
 _TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
 _LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
 _TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
-_ASSEMBLY_YES: Final = re.compile(
-    r"(?i)k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta"
+(_ASSEMBLY_YES, _ASSEMBLY_NO, _WARNING) = (
+    expressions("statuses")[name] for name in "assembly_yes assembly_no warning".split()
 )
-_ASSEMBLY_NO: Final = re.compile(r"(?i)^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled")
 # Blanks before a separator stay with the level, which is trimmed: looked for in the pattern they cost their number squared.
 _PATH: Final = re.compile(r"[>»|]\s*+|\s/\s++|\n")
 _ACTIVE: Final = words("statuses", "active")
 _GONE: Final = words("statuses", "gone")
-_WARNING: Final = re.compile(r"(?i)cancer|reproductive|p65warnings|proposition 65|prop\.? ?65")
 CODES: Final = frozenset(load("countries"))
 _COUNTRIES: Final = meanings(load("countries"))
 _MADE_IN: Final = re.compile(
@@ -55,7 +62,6 @@ def parse_boolean(text: str) -> Parsed[bool]:
     return NOTHING if given is None else unreadable(text, "is neither yes nor no")
 
 
-@lru_cache(maxsize=4096)
 def parse_assembly(text: str) -> Parsed[bool]:
     """Whether the buyer has to assemble. Problem: unreadable."""
     given = text.strip()
@@ -64,7 +70,7 @@ def parse_assembly(text: str) -> Parsed[bool]:
     return Parsed(True) if _ASSEMBLY_YES.search(given) else parse_boolean(text)
 
 
-@cell_parser(kept=1024)
+@cell_parser()
 def parse_freight_class(text: str, given: str) -> Parsed[str]:
     """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
     match = re.fullmatch(r"(?i)(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given)
@@ -120,14 +126,14 @@ def parse_components(text: str, given: str) -> Parsed[tuple[Component, ...]]:
     return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_number(text: str, given: str) -> Parsed[Decimal]:
     """A plain number. Problem: unreadable."""
     is_number = re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given)
     return Parsed(Decimal(given)) if is_number else unreadable(text, "is no number")
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_count(text: str, given: str) -> Parsed[int]:
     """A whole number from 1. Problems: unreadable, out_of_range."""
     match = re.fullmatch(
@@ -146,7 +152,6 @@ def category_levels(text: str) -> tuple[str, ...]:
     return tuple(level for piece in levels if (level := stated(piece)))
 
 
-@lru_cache(maxsize=4096)
 def parse_sturdy(text: str) -> Parsed[bool]:
     """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
     if edition := re.search(r"(?i)f2057\s*[-–]\s*(\d{2,4})", text):
@@ -154,7 +159,6 @@ def parse_sturdy(text: str) -> Parsed[bool]:
     return parse_boolean(text)
 
 
-@lru_cache(maxsize=1024)
 def parse_tsca(text: str) -> Parsed[bool]:
     """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
     if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
@@ -162,20 +166,19 @@ def parse_tsca(text: str) -> Parsed[bool]:
     return parse_boolean(text)
 
 
-@lru_cache(maxsize=4096)
 def parse_warning(text: str) -> Parsed[bool]:
     """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
     return Parsed(True) if _WARNING.search(text) else parse_boolean(text)
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_brick(text: str, given: str) -> Parsed[str]:
     """A GPC brick code of eight digits. Problem: unreadable."""
     match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
     return Parsed(match[1]) if match else unreadable(text, "is no GPC brick code")
 
 
-@cell_parser(kept=4096)
+@cell_parser()
 def parse_status(text: str, given: str) -> Parsed[bool]:
     """Whether a status says that the item is discontinued. Problem: unreadable."""
     low = given.lower()
@@ -185,7 +188,7 @@ def parse_status(text: str, given: str) -> Parsed[bool]:
     return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is no status that is known")
 
 
-@cell_parser(longest=500, kept=4096)
+@cell_parser(longest=500)
 def parse_country(text: str, given: str) -> Parsed[str]:
     """The ISO 3166-1 alpha-2 code that a code or name means.
 
@@ -197,3 +200,46 @@ def parse_country(text: str, given: str) -> Parsed[str]:
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     found = _COUNTRIES.get(_MADE_IN.sub("", re.sub(r"[^a-zß]+", " ", letters).strip()))
     return Parsed(found) if found else unreadable(text, "names no country that is known")
+
+
+# Trade item numbers, taken only when their check digit proves them.
+
+
+_LONGEST: Final = 100
+_NONE: Final = ("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt", "pending")
+
+
+def check_digit(payload: str) -> int:
+    """The check digit of a payload of digits: weights 3 and 1 from the right, complement to ten."""
+    return -(3 * sum(map(int, payload[::-2])) + sum(map(int, payload[-2::-2]))) % 10
+
+
+def valid(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others."""
+    return check_digit(digits[:-1]) == int(digits[-1])
+
+
+@lru_cache(maxsize=65536)
+def parse_gtin(text: str) -> Parsed[str]:
+    """A GTIN-8, -12, -13 or -14 as its digits, as given.
+
+    Problems: unreadable (a number cut by a spreadsheet to `4.25109E+12`, a wrong length, one digit repeated),
+    bad_check_digit. Eleven digits whose check digit fits are a GTIN-12 whose leading zero a spreadsheet dropped.
+    """
+    if len(text) > _LONGEST:
+        return overlong(text, _LONGEST)
+    given = code(text.strip("`"))
+    if given is None or given.lower() in _NONE:
+        return NOTHING
+    digits = given if given.isdigit() else re.sub(r"[\s-]", "", given)
+    if re.fullmatch(r"\d+(?:[.,]\d+)?[eE]\+?\d+", digits):
+        return unreadable(text, "lost its digits in a spreadsheet; format the column as text")
+    if not re.fullmatch(r"[0-9]+", digits):
+        return unreadable(text, "is no GTIN: it is not all digits")
+    if len(set(digits)) == 1:
+        return unreadable(text, "is no GTIN: one digit repeated") if digits.strip("0") else NOTHING
+    if len(digits) == 11 and valid("0" + digits):
+        return Parsed("0" + digits)
+    if len(digits) not in (8, 12, 13, 14):
+        return unreadable(text, "is no GTIN: it has neither 8, 12, 13 nor 14 digits")
+    return Parsed(digits) if valid(digits) else refused(ProblemKind.BAD_CHECK_DIGIT, text, "has a wrong check digit")

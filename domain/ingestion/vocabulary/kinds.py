@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from domain.ingestion.data import rows
-from domain.ingestion.vocabulary.headings import plain_words
+from domain.ingestion.vocabulary.senses import plain_words
 
 _LONGEST: Final = 300
 _POWERED: Final = re.compile(r"\b(?:power(?:ed)?|electric|massage|motion|lift|heated)\b", re.I)

@@ -2,23 +2,409 @@
 
 A header that stands in `data/phrases.toml` as a whole means what is said there; else its words are read (`concepts`); else a
 vendor's name may stand before a phrase; else the words are read although some of them are unknown.
+
+The concepts that the words of a header stand for, and the fields that those concepts together mean.
+
+A word is looked up (`data/lexicon.toml`), taken apart when it is a compound, or put right when it is misspelt; then the
+first rule of `data/rules.csv` that fits all concepts says the field.
+
+What headers that no rule reads are most like: a linear model over letters and concepts.
+
+Multinomial logistic regression over the 3- to 5-grams of a heading's words, whole words and their concepts. The weights
+(`data/weights.json`) are made by `python -m benchmarks.header_weights` from the vocabulary and headers that were labelled by hand.
 """
 
+import json
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
-from domain.ingestion.data import load, phrases
-from domain.ingestion.values.lengths import INCHES
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
+
+from domain.ingestion.data import load, phrases, read, rows
+from domain.ingestion.values.quantities import INCHES, POUNDS, unit_named, weight_unit_named
 from domain.ingestion.values.text import clean
-from domain.ingestion.values.weights import POUNDS
-from domain.ingestion.vocabulary.concepts import read_heading
-from domain.ingestion.vocabulary.fields import IGNORE, MONEY, parse_given
-from domain.ingestion.vocabulary.headings import heading
+from domain.ingestion.vocabulary.fields import IGNORE, KEYS, MONEY, parse_given
+from domain.kernel.money import EXPONENTS
+
+# Headers as vendors write them, brought to one form that a vocabulary can be asked by.
+
 
 _LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("words").items()}
+_SMALL: Final = "a-zß-öø-ÿа-яё"
+_LARGE: Final = "A-ZÀ-ÖØ-ÞА-ЯЁ"
+_CAMEL: Final = re.compile(rf"(?<=[{_SMALL}])(?=[{_LARGE}])|(?<=[{_LARGE}])(?=[{_LARGE}][{_SMALL}])")
+_HUNGARIAN: Final = re.compile(r"^[a-z](?=[A-Z][a-z])")
+_BRACKET: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_NOISE: Final = re.compile(r"[^\w%]+|_+")
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_LETTERS: Final = str.maketrans(
+    {"ß": "ss", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "æ": "ae", "Æ": "ae", "đ": "d", "ı": "i", "œ": "oe"}
+)
+_DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
+_NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
+_PER: Final = re.compile(
+    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong)\b)",
+    re.I,
+)
+_NAMESPACE: Final = re.compile(r"^(?:g:|\{[^}]*\})")
+_METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
+_OF_PACKAGE: Final = re.compile(r"ship|pack|carton|box", re.I)
+"""Names in a path that change what the names below them say."""
+_CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
+_CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
+_LONGEST_PLAIN: Final = 1_000
+_MOST_SLASHED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A header's words: all of them, those outside brackets, and both with digits as `#` and units left out.
+
+    `forms` is what to look up, best first; `index` the first number in it, `unit` and `currency` what it names. `readings`
+    are what to read word by word: all of it, what stands outside brackets, and what stands between slashes.
+    """
+
+    forms: tuple[str, ...]
+    index: int | None = None
+    unit: str | None = None
+    currency: str | None = None
+    metafield: str | None = None
+    readings: tuple[str, ...] = ()
+
+
+def plain_words(text: str) -> str:
+    """Return `text` in lower case without accents and punctuation, words parted by one blank."""
+    text = _INVISIBLE.sub("", text[:_LONGEST_PLAIN])
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+    letters = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return _NOISE.sub(" ", letters.lower()).strip()
+
+
+def is_currency(word: str) -> bool:
+    """Return whether a word is a currency's code and nothing else that headers say (`map`, `top`)."""
+    return word in EXPONENTS and word not in _LISTS["no_currencies"]
+
+
+def _unit(word: str) -> str | None:
+    return unit_named(word) or weight_unit_named(word)
+
+
+def _unit_in(words: Sequence[str], bracketed: Sequence[str]) -> str | None:
+    """Return the unit that a header names: in Cyrillic letters, in brackets, or by its last two words."""
+    cyrillic = (_CYRILLIC_UNITS[word] for word in words if word in _CYRILLIC_UNITS)
+    behind = (unit for word in words[:0:-1][:2] if word not in _LISTS["no_units"] and (unit := _unit(word)))
+    named = next(cyrillic, None) or next(filter(None, map(_unit, bracketed)), None) or next(behind, None)
+    return named or ("g" if len(words) > 1 and words[-1] == "g" else None)
+
+
+def _forms(*texts: str) -> tuple[str, ...]:
+    """Return the texts, without units, without currencies and without both; each also with `#` for its numbers."""
+    forms: dict[str, None] = {}
+    for text in texts:
+        words = text.split()
+        bare = [word for word in words if not _unit(word) or word == "pounds off"] or words
+        without = ([word for word in kept if not is_currency(word)] or kept for kept in (words, bare))
+        for form in map(" ".join, (words, bare, *without)):
+            forms |= dict.fromkeys((form, " ".join(_DIGITS.sub(" # ", form).split())))
+    return tuple(filter(None, forms))
+
+
+@lru_cache(maxsize=8192)
+def heading(text: str) -> Heading:
+    """Return the heading of a header cell as the feed has it (BOM, line breaks, `*`, `#`, brackets and all)."""
+    raw = _NAMESPACE.sub("", clean(text))
+    metafield = _METAFIELD.search(raw)
+    raw = _PER.sub(" per ", _METAFIELD.sub(" ", raw))
+    split = _NUMBER_SIGN.sub(" number", raw)
+    # Words of camelCase and snake_case; `UPC` and `SKUs` stay whole.
+    split = split if " " in split.strip() else _CAMEL.sub(" ", _HUNGARIAN.sub("", split))
+    unbracketed = _BRACKET.sub(" ", split)
+    full = plain_words(split)
+    bare = plain_words(unbracketed) or full
+    bracketed = [word for part in _BRACKET.findall(raw) for word in (*plain_words(part).split(), part.strip())]
+    words = full.split()
+    if words and raw.rstrip().endswith('"'):
+        bracketed.append('"')
+    number = _DIGITS.search(full)
+    # The last name of a path (`core::supplierPartNumber`), or what stands behind a label (`Parameter: Brand`).
+    before, _, last = split.rpartition(":")
+    behind = [name for name in (plain_words(last),) if plain_words(before) and len(name) > 2]
+    path = behind if "::" in raw and not _OF_PACKAGE.search(raw) else []
+    parts = [plain_words(part) for part in unbracketed.split("/")]
+    slashed = [part for part in parts if len(part) > 2] if 1 < len(parts) <= _MOST_SLASHED else []
+    signed = (code for sign, code in _CURRENCY_SIGNS.items() if sign in raw)
+    return Heading(
+        tuple(dict.fromkeys((*_forms(*path), *_forms(full, bare)))),
+        int(number[0]) if number else None,
+        _unit_in(words, bracketed),
+        next(filter(is_currency, words), None) or next(signed, None),
+        metafield[1].lower() if metafield else None,
+        tuple(dict.fromkeys((*path, full, bare, *slashed, *behind))),
+    )
+
+
+# The concepts that the words of a header stand for, and the fields that those concepts together mean.
+
+
+Concepts = frozenset[str]
+_NONE: Final[Concepts] = frozenset()
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_LINKS: Final = ("", "s", "n", "e", "es", "en", "er")
+"""What German, Dutch and the Nordic languages put between the parts of a compound."""
+_SHORTEST_PART: Final = 3
+_PART_ENDING: Final = 3
+_MOST_PARTS: Final = 4
+_COMPOUND: Final = range(6, 41)
+_SHORTEST_MISSPELT: Final = 5
+_ENDING: Final = 8
+_LONGEST_PHRASE: Final = 3
+_ENDINGS: Final = (
+    ("as os es is a o e i".split(), ("", "o", "a", "e")),
+    ("erna arna orna ene eren en et er ar na ne ta es em e s n r t".split(), ("", "e", "a")),
+)
+"""How words are inflected: Romance endings and what may stand for them, then Germanic ones."""
+_SHORTEST_BASE: Final = 4
+_FIGURES: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_SIDE_LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
+_HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
+_BORNE: Final = frozenset("seat arm package".split())
+_NEUTRAL: Final = frozenset("item overall lang furniture variant rug within".split())
+"""Concepts that change nothing."""
+_UNKNOWN_COSTS: Final = 18
+_MISSPELT_COSTS: Final = 12
+_TRANSLATED_COSTS: Final = 9
+_MOST_UNKNOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a header with the concepts it may stand for; `sure` unless it had to be spelt anew."""
+
+    text: str
+    concepts: Concepts
+    sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the words of a header come to: fields with scores, best first; `understood` when nothing was left over.
+
+    An understood header without fields lies outside the catalogue. `spelt` is false when a word had to be put right.
+    """
+
+    fields: tuple[tuple[str, int], ...] = ()
+    understood: bool = False
+    spelt: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One row of rules.csv; `anything` and `loose`: other concepts, and unknown words, may be there, too."""
+
+    senses: tuple[tuple[str, int], ...]
+    needs: tuple[Concepts, ...]
+    allows: Concepts
+    loose: bool
+    anything: bool
+
+    def passes_over(self, words: Sequence[Word], found: Concepts) -> int | None:
+        """Return how many unknown words the rule passes over; None when it does not fit."""
+        if not all(group & found for group in self.needs):
+            return None
+        unknown = sum(not word.concepts for word in words)
+        if unknown and not self.loose:
+            return None
+        fits = self.anything or all(not word.concepts or word.concepts & self.allows for word in words)
+        return unknown if fits else None
+
+
+def _rule(row: Mapping[str, str]) -> _Rule:
+    pairs = (sense.rpartition(":") for sense in row["means"].split())
+    needs = tuple(frozenset(group.split("|")) for group in row["needs"].split("+"))
+    return _Rule(
+        tuple((field, int(score)) for field, _, score in pairs),
+        needs,
+        _NEUTRAL.union(row["allows"].split(), *needs),
+        bool(row["loose"]),
+        row["allows"] == "*",
+    )
+
+
+_RULES: Final = tuple(map(_rule, rows("rules")))
+
+
+def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
+    """Return the concepts of words, without accents and with umlauts written out, and those of stems."""
+    whole, stems = dict[str, Concepts](), dict[str, Concepts]()
+    for concept, text in load("lexicon").items():
+        for word in phrases(text):
+            entries = stems if word.endswith("*") else whole
+            for spelling in map(plain_words, {word, word.translate(_UMLAUTS)}):
+                entries[spelling] = entries.get(spelling, _NONE) | {concept}
+    return whole, stems
+
+
+_WORDS, _STEMS = _lexicon()
+_SHORTEST_STEM: Final = min(map(len, _STEMS))
+_LONGEST_PART: Final = max(map(len, _WORDS))
+_BY_LETTER: Final[Mapping[str, list[str]]] = {
+    letter: [word for word in group if len(word) >= _SHORTEST_MISSPELT - 1 and " " not in word]
+    for letter, group in groupby(sorted(_WORDS), key=itemgetter(0))
+}
+
+
+@lru_cache(maxsize=16384)
+def known(word: str) -> Concepts:
+    """Return the concepts of a word (or words, parted by one blank) as it is written; empty when it is not known."""
+    found = _WORDS.get(word, _NONE)
+    for end in range(max(_SHORTEST_STEM, len(word) - _ENDING), len(word) + 1):
+        ending = word[end:]
+        if " " not in ending and (len(ending) < _SHORTEST_PART or ending not in _WORDS):
+            found |= _STEMS.get(word[:end], _NONE)
+    return found
+
+
+def is_filler(word: str) -> bool:
+    """Return whether a word says nothing by itself (`of`, `für`)."""
+    return word in _LISTS["fillers"]
+
+
+def _is_part(word: str) -> bool:
+    """Return whether a compound may have this part: a known word, or a stem with an ending that is short."""
+    stemmed = any(word[: len(word) - end] in _STEMS for end in range(_PART_ENDING + 1))
+    return word not in _LISTS["no_parts"] and (word in _WORDS or stemmed)
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """Return the known words that a compound consists of, as few as possible; none when it is none, or has too many.
+
+    From the end on: `after` has, for each place where a part may end, the parts that follow it. Of most words there is no
+    such place but the end, so a word costs little more than its length.
+    """
+    after: dict[int, tuple[str, ...]] = {len(word): ()}
+    whole: tuple[str, ...] = ()
+    for start in range(len(word) - _SHORTEST_PART, -1, -1):
+        best: tuple[str, ...] = ()
+        for end, rest in after.items():
+            fewer = _SHORTEST_PART <= end - start <= _LONGEST_PART and (not best or len(rest) < len(best))
+            if fewer and _is_part(word[start:end]):
+                best = (word[start:end], *rest)
+        if best and start == 0:
+            whole = best
+        for link in _LINKS if best else ():
+            end = start - len(link)
+            if end > 0 and word.startswith(link, end) and len(best) < len(after.get(end, best + best)):
+                after[end] = best
+    return whole if 1 < len(whole) <= _MOST_PARTS else ()
+
+
+def _respelt(word: str) -> Concepts:
+    """Return the concepts of the known words that differ by a letter left out, put in or swapped, where they agree.
+
+    The first letter is right, and a letter that is another one makes another word too often (`swatch`, `switch`).
+    """
+    if not word.isalpha() or not _SHORTEST_MISSPELT <= len(word) < _COMPOUND.stop:
+        return _NONE
+    close = extract(word, _BY_LETTER.get(word[0], ()), scorer=OSA.distance, score_cutoff=1, limit=None)
+    found = {_WORDS[one] for one, _, _ in close if len(one) != len(word) or sorted(one) == sorted(word)}
+    return found.pop() if len(found) == 1 else _NONE
+
+
+def _inflected(word: str) -> Concepts:
+    """Return the concepts of the known word that differs by its ending alone (`previsto`, `prevista`; `Lager`, `Lagers`)."""
+    for endings, others in _ENDINGS:
+        for ending in endings:
+            stem = word.removesuffix(ending)
+            if stem != word and len(stem) >= _SHORTEST_BASE:
+                for other in others:
+                    if other != ending and (found := _WORDS.get(stem + other)):
+                        return found
+    return _NONE
+
+
+@lru_cache(maxsize=16384)
+def words_of(text: str) -> tuple[Word, ...]:
+    """Return the words of a heading in plain form; compounds come as their parts, fillers not at all."""
+    given = text.split()
+    out: list[Word] = []
+    at = 0
+    while at < len(given):
+        for size in range(min(_LONGEST_PHRASE, len(given) - at), 1, -1):
+            phrase = " ".join(given[at : at + size])
+            if found := known(phrase):
+                out.append(Word(phrase, found))
+                at += size
+                break
+        else:
+            out.extend(_read_word(given[at]))
+            at += 1
+    return tuple(out)
+
+
+def _read_word(word: str) -> Iterator[Word]:
+    if found := known(word):
+        yield Word(word, found)
+    elif is_filler(word) or word.isdecimal():
+        return
+    elif word.isalpha() and (found := _inflected(word)):
+        yield Word(word, found)
+    elif len(word) in _COMPOUND and (parts := _parts(word)):
+        yield from (Word(part, known(part)) for part in parts)
+    else:
+        respelt = _respelt(word)
+        yield Word(word, respelt, sure=not respelt)
+
+
+def concepts_in(words: Sequence[Word]) -> Concepts:
+    """Return the concepts of all the words."""
+    return _NONE.union(*(word.concepts for word in words))
+
+
+def _is_noise(word: str) -> bool:
+    """Return whether a word is a unit or a currency beside the others."""
+    return word in _LISTS["local_units"] or is_currency(word) or (bool(_unit(word)) and not known(word))
+
+
+def words_in(text: str) -> list[Word]:
+    """Return the words of a heading in plain form; figures stand apart, units and currencies are left out."""
+    apart = " ".join(word if known(word) else _FIGURES.sub(" ", word) for word in text.split())
+    words = [word for word in words_of(apart) if not _is_noise(word.text)]
+    last = apart.rpartition(" ")[2]
+    if (side := _SIDE_LETTERS.get(last)) and _HAVING_SIDES & concepts_in(words):
+        words = [*(word for word in words if word.text != last), Word(last, frozenset((side,)))]
+    if len(words) == 2 and (side := _SIDE_LETTERS.get(words[0].text)) and words[1].concepts & _BORNE:
+        words[0] = Word(words[0].text, frozenset((side,)))
+    return words
+
+
+@lru_cache(maxsize=16384)
+def read_heading(text: str) -> Reading:
+    """Return what a heading in plain form (`headings.plain_words`) says."""
+    words = words_in(text)
+    found = concepts_in(words)
+    if not found or sum(not word.concepts for word in words) > _MOST_UNKNOWN:
+        return Reading()
+    spelt = all(word.sure for word in words if word.concepts)
+    # Of `name` and `name_en` the plain one goes first.
+    translated = len(words) > 1 and any(word.concepts == {"lang"} for word in words)
+    costs = (0 if spelt else _MISSPELT_COSTS) + (_TRANSLATED_COSTS if translated else 0)
+    for rule in _RULES:
+        unknown = rule.passes_over(words, found)
+        if unknown is not None:
+            loss = costs + unknown * _UNKNOWN_COSTS
+            fields = tuple((field, score - loss) for field, score in rule.senses if score > loss)
+            return Reading(fields, not unknown or (rule.anything and not rule.senses), spelt)
+    return Reading()
+
+
 NOT_DROPPED: Final = _LISTS["not_dropped"]
 """Words that change what stands behind them."""
 _SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
@@ -26,7 +412,6 @@ _PREFIXED: Final = frozenset(
     "features media tags materials category_path cartons incoming option_name option_value colour".split()
 )
 _NOT_IN_METAFIELDS: Final = frozenset("colour title materials media tags features finish".split())
-_PATH_TAILS: Final = frozenset("value amount text name current".split())
 _ZERO_BASED: Final = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
 _LATER_VARIANT: Final = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
 _ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*/,]\s*([wdhlbt]))?(?![a-z])", re.I)
@@ -121,7 +506,7 @@ def _hits(form: str) -> tuple[str, Hits] | None:
     while form not in PHRASES and len(parts) > 1 and (parts[0] in _LISTS["path_words"] or parts[0] == "#"):
         parts = parts[1:]
         form = " ".join(parts)
-    if form not in PHRASES and len(parts) > 1 and parts[-1] in _PATH_TAILS:
+    if form not in PHRASES and len(parts) > 1 and parts[-1] in _LISTS["path_tails"]:
         form = " ".join(parts[:-1])
     return (form, PHRASES[form]) if form in PHRASES else None
 
@@ -191,3 +576,84 @@ def senses(header: str) -> tuple[Sense, ...]:
 def score_header(cells: Sequence[str]) -> int:
     """Return how many of a row's cells are words that headers use: the header row is the one where most are."""
     return sum(1 for cell in cells if cell and isinstance(cell, str) and len(cell) <= _MOST_CHARS and senses(cell))
+
+
+# What headers that no rule reads are most like: a linear model over letters and concepts.
+
+
+OUTSIDE: Final = "outside"
+"""The class of headers for which the catalogue has no field."""
+_GRAM_SIZES: Final = (3, 4, 5)
+_LONGEST_LIKENED: Final = 80
+_LIKE_ENOUGH: Final = 0.75
+_UNLIKE: Final = 0.5
+_SCORE: Final = 52
+_BORNE_OUT: Final = 10
+_PLACE: Final = re.compile(r"\.\d+")
+_CLASSES: Final = {"media.hero": "media", "category_path.0": "category_path", IGNORE: OUTSIDE}
+_NEVER: Final = MONEY | {*KEYS, OUTSIDE, "axes", "components", "cartons"}
+"""What is not surmised: what keys and prices an item must be said."""
+
+
+def features(text: str) -> tuple[str, ...]:
+    """Return the features of a heading in plain form, each once."""
+    return tuple(dict.fromkeys(_features(text[:_LONGEST_LIKENED])))
+
+
+def _features(text: str) -> Iterator[str]:
+    yield "*"
+    words = text.split()
+    for word in words:
+        edged = f"^{word}$"
+        yield from (edged[at : at + size] for size in _GRAM_SIZES for at in range(len(edged) - size + 1))
+        yield f"w={word}"
+    for one in words_in(text):
+        yield from (f"c={concept}" for concept in sorted(one.concepts) or ("",))
+    if words:
+        yield f"last={words[-1]}"
+
+
+@cache
+def _weights() -> tuple[tuple[str, ...], Mapping[str, Mapping[str, int]], float]:
+    """Return the classes, each feature's weights by the class's number, and what a weight of 1 is worth."""
+    data = json.loads(read("weights.json"))
+    return tuple(data["classes"]), data["weights"], data["scale"]
+
+
+@lru_cache(maxsize=8192)
+def likeliest(header: str) -> tuple[str, float]:
+    """Return the class (a field, or OUTSIDE) that a header is most like, and its probability."""
+    classes, weights, scale = _weights()
+    scores = [0.0] * len(classes)
+    for feature in features(heading(header).readings[0]):
+        for number, weight in weights.get(feature, {}).items():
+            scores[int(number)] += weight
+    best = max(range(len(classes)), key=scores.__getitem__)
+    total = sum(math.exp((score - scores[best]) * scale) for score in scores)
+    return classes[best], 1 / total
+
+
+def class_of(field: str) -> str:
+    """Return the class of headers that a field is learned as: one for all places of a numbered family."""
+    name = _PLACE.sub(".0", field)
+    return _CLASSES.get(name, name)
+
+
+def likeness(header: str, field: str) -> float:
+    """Return how far a header is like those of a field: from -1 (surely another's) to 1 (surely its)."""
+    label, chance = likeliest(header)
+    return chance if label == class_of(field) else -chance
+
+
+def by_likeness(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
+    """Return the senses of a header; where words were left over, only what the header as a whole is like."""
+    if options and not options[0].surmised:
+        return options
+    label, chance = likeliest(header)
+    if not options:
+        known = label not in _NEVER and chance >= _LIKE_ENOUGH
+        surmised = Sense(label, _SCORE + round(10 * chance), settings_of(label, header), surmised=True)
+        return (surmised,) if known else ()
+    if label == class_of(options[0].field):
+        return tuple(replace(sense, score=sense.score + _BORNE_OUT) for sense in options)
+    return () if chance >= _UNLIKE else options

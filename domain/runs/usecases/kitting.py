@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.columns.variant import components_of
-from domain.ingestion.drafts.pieces import with_subtitle
+from domain.ingestion.columns.readers import components_of
 from domain.ingestion.kits import PartFacts, complete
 from domain.ingestion.model import Group
 from domain.ingestion.normalise import normalise
+from domain.ingestion.pieces import with_subtitle
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import Sheet
 

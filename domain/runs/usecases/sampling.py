@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
 from domain.ingestion.normalise import normalise
 from domain.ingestion.ports import ParseFailed
@@ -54,7 +54,7 @@ def _problems(table: FeedTable, head: list[Row], mapping: HeaderMapping, setting
     if mapping.missing:
         detail = "No column could be read as the item's key."
         return [Problem(name, ProblemKind.MISSING, detail, sheet=table.sheet) for name in mapping.missing]
-    plan = compile_plan(mapping, settings)
+    plan = ReadPlan(mapping, settings)
     key_of = plan.product_key if settings.stream == "catalogue" else plan.variant_key
     groups: dict[str, list[Row]] = {}
     problems: list[Problem] = []

@@ -8,15 +8,13 @@ from typing import Any, Final
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
-from domain.ingestion.columns.beside import is_sum
-from domain.ingestion.columns.plan import ReadPlan, compile_plan
+from domain.ingestion.columns.plan import ReadPlan, is_sum
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.ports import ParseFailed
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
-from domain.ingestion.values.parsed import quoted
-from domain.ingestion.values.surrogates import whole, whole_text
+from domain.ingestion.values.text import quoted, whole, whole_text
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposing import TableLog
@@ -150,7 +148,7 @@ class RowSpooler:
                 continue
             if may_be_stock and is_stock_sheet(mapping):
                 raise StockSheet
-            plan = compile_plan(mapping, self._context, sparse=table.given is None)
+            plan = ReadPlan(mapping, self._context, sparse=table.given is None)
             sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
             self._feed.sheets.append(sheet)
             self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))

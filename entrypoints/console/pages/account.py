@@ -1,9 +1,8 @@
 """A person's own account: who they are, how they sign in, where they are signed in, and what their session shows."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from domain.kernel.errors import DomainError
 from domain.kernel.names import validate_name
 from domain.kernel.paging import PageRequest
 from entrypoints.console.context import PageContext, Pages, sudo
@@ -19,25 +18,18 @@ _YEAR: Final = 365 * 86400
 pages: Final = Pages("/console", who="person")
 
 
-def _render(page: PageContext, template: str, **values: Any) -> Response:
-    """Render a page with the menu, or without one for whoever belongs to no organisation."""
-    layout = "plain.html" if page.person.principal is None else "layout.html"
-    return page.render(f"account/{template}.html", layout=layout, **values)
-
-
 @pages.get("/account")
 async def show_account(page: PageContext) -> Response:
     """Show all of it at a glance."""
-    user, parts, accounts = page.person.user, page.dependencies, page.dependencies.accounts
-    return _render(
-        page,
-        "account",
-        has_password=await accounts.passwords.has_one(user.id),
-        asks_for_code=await accounts.factors.asks_for_code(user.id),
-        codes_left=await accounts.factors.codes_left(user.id),
-        passkeys=await accounts.passkeys.of_user(user.id),
-        sessions=await parts.sessions.list_of(user.id),
-        events=await parts.people.events(user.id, 30),
+    user, accounts = page.person.user.id, page.accounts
+    return page.render(
+        "account/account.html",
+        has_password=await accounts.passwords.has_one(user),
+        asks_for_code=await accounts.factors.asks_for_code(user),
+        codes_left=await accounts.factors.codes_left(user),
+        passkeys=await accounts.passkeys.of_user(user),
+        sessions=await page.sessions.list_of(user),
+        events=await page.people.events(user, 30),
     )
 
 
@@ -45,25 +37,25 @@ async def show_account(page: PageContext) -> Response:
 async def rename(page: PageContext) -> Response:
     """Be called something else."""
     name = validate_name(page.form["name"]) if page.form["name"].strip() else ""
-    await page.dependencies.people.change(replace(page.person.user, name=name))
-    return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.look()])
+    await page.people.change(replace(page.person.user, name=name))
+    return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.view()])
 
 
 @pages.post("/account/sessions/end-others")
 async def end_others(page: PageContext) -> Response:
     """End all sessions but this one."""
-    parts, user = page.dependencies, page.person.user
-    ended = await parts.sessions.revoke_all(user.id, but=page.person.session.id)
-    await parts.accounts.notices.tell(user, "sessions_ended", page.visitor)
+    user = page.person.user
+    ended = await page.sessions.revoke_all(user.id, but=page.person.session.id)
+    await page.accounts.notices.tell(user, "sessions_ended", page.visitor)
     return page.redirect(ACCOUNT, f"Ended {ended} other session{'' if ended == 1 else 's'}.")
 
 
 @pages.post("/account/sessions/<session>/end")
 async def end_session(page: PageContext) -> Response:
     """End one session; the present one by signing out."""
-    parts, user = page.dependencies, page.person.user
-    await parts.sessions.revoke(user.id, page.ids["session"])
-    await parts.accounts.notices.tell(user, "session_ended", page.visitor)
+    user = page.person.user
+    await page.sessions.revoke(user.id, page.ids["session"])
+    await page.accounts.notices.tell(user, "session_ended", page.visitor)
     return page.redirect(ACCOUNT, "That session is ended.")
 
 
@@ -71,38 +63,32 @@ async def end_session(page: PageContext) -> Response:
 @sudo(PASSWORD, own=True)
 async def change_password(page: PageContext) -> Response:
     """Set another password, or a first one."""
-    user, passwords, refused = page.person.user, page.dependencies.accounts.passwords, None
-    if page.sent:
-        try:
-            await passwords.change(user, page.form["password"], page.person.session, page.visitor)
-            return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
-        except DomainError as error:
-            refused = error
-    return _render(page, "password", refused=refused, has_password=await passwords.has_one(user.id))
+    user, passwords = page.person.user, page.accounts.passwords
+    if page.submitted:
+        await passwords.change(user, page.form["password"], page.person.session, page.visitor)
+        return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
+    return page.render("account/password.html", has_password=await passwords.has_one(user.id))
 
 
 @pages.form("/account/codes")
 @sudo(CODES, own=True)
 async def turn_codes_on(page: PageContext) -> Response:
     """Turn one-time codes on: the app reads the secret, then shows its first code."""
-    user, factors, refused = page.person.user, page.dependencies.accounts.factors, None
-    if page.sent:
-        try:
-            made = await factors.confirm(user, page.form["code"], page.visitor)
-            return _render(page, "recovery_codes", codes=made, first=True)
-        except DomainError as error:
-            refused = error
+    user, factors = page.person.user, page.accounts.factors
+    if page.submitted:
+        made = await factors.confirm(user, page.form["code"], page.visitor)
+        return page.render("account/recovery_codes.html", codes=made, first=True)
     if await factors.asks_for_code(user.id):
-        return _render(page, "codes_on", refused=refused, codes_left=await factors.codes_left(user.id))
+        return page.render("account/codes_on.html", codes_left=await factors.codes_left(user.id))
     enrolment = await factors.enrolling(user) or await factors.enrol(user)
-    return _render(page, "codes", refused=refused, enrolment=enrolment)
+    return page.render("account/codes.html", enrolment=enrolment)
 
 
 @pages.post("/account/codes/off")
 @sudo(CODES, own=True)
 async def turn_codes_off(page: PageContext) -> Response:
     """Turn one-time codes off."""
-    await page.dependencies.accounts.factors.disenrol(page.person.user, page.visitor)
+    await page.accounts.factors.disenrol(page.person.user, page.visitor)
     return page.redirect(ACCOUNT, "One-time codes are off.")
 
 
@@ -110,68 +96,54 @@ async def turn_codes_off(page: PageContext) -> Response:
 @sudo(CODES, own=True)
 async def renew_recovery_codes(page: PageContext) -> Response:
     """Make other recovery codes, shown this once."""
-    made = await page.dependencies.accounts.factors.renew_codes(page.person.user, page.visitor)
-    return _render(page, "recovery_codes", codes=made, first=False)
+    made = await page.accounts.factors.renew_codes(page.person.user, page.visitor)
+    return page.render("account/recovery_codes.html", codes=made, first=False)
 
 
 @pages.form("/account/passkeys")
 @sudo(PASSKEYS, own=True)
 async def add_passkey(page: PageContext) -> Response:
     """Show the person's passkeys; a form adds one that the browser has just made."""
-    user, service, form, refused = page.person.user, page.dependencies.accounts.passkeys, page.form, None
-    if page.sent:
-        try:
-            await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
-            return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
-        except DomainError as error:
-            refused = error
-    return _render(page, "passkeys", refused=refused, passkeys=await service.of_user(user.id))
+    user, service, form = page.person.user, page.accounts.passkeys, page.form
+    if page.submitted:
+        await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
+        return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
+    return page.render("account/passkeys.html", passkeys=await service.of_user(user.id))
 
 
 @pages.post("/account/passkeys/options")
 @sudo(PASSKEYS, own=True)
 async def registration_options(page: PageContext) -> Response:
-    """Answer what the browser is asked to make."""
-    return page.json((await page.dependencies.accounts.passkeys.registration(page.person.user)).options)
+    """Answer with the options for a new passkey."""
+    return page.json((await page.accounts.passkeys.registration(page.person.user)).options)
 
 
-@pages.post("/account/passkeys/<passkey>/rename")
+@pages.post("/account/passkeys/<passkey>/<any(rename, remove):what>")
 @sudo(PASSKEYS, own=True)
-async def rename_passkey(page: PageContext) -> Response:
-    """Call a passkey something else."""
-    await page.dependencies.accounts.passkeys.rename(page.person.user, page.ids["passkey"], page.form["name"])
-    return page.redirect(PASSKEYS, "The passkey is renamed.")
-
-
-@pages.post("/account/passkeys/<passkey>/remove")
-@sudo(PASSKEYS, own=True)
-async def remove_passkey(page: PageContext) -> Response:
-    """Forget a passkey."""
-    await page.dependencies.accounts.passkeys.remove(page.person.user, page.ids["passkey"], page.visitor)
-    return page.redirect(PASSKEYS, "The passkey is removed.")
+async def change_passkey(page: PageContext) -> Response:
+    """Call a passkey something else, or forget it."""
+    service, user, passkey = page.accounts.passkeys, page.person.user, page.ids["passkey"]
+    if page.ids["what"] == "rename":
+        await service.rename(user, passkey, page.form["name"])
+    else:
+        await service.remove(user, passkey, page.visitor)
+    return page.redirect(PASSKEYS, f"The passkey is {page.ids['what']}d.")
 
 
 @pages.form("/confirm")
 async def confirm(page: PageContext) -> Response:
     """Prove once more who one is, and go on."""
-    accounts, user, session = page.dependencies.accounts, page.person.user, page.person.session
-    form, target, refused = page.form, safe_target(page.form["next"] or page.query["next"]), None
-    if page.sent:
-        try:
-            if "answer" in form:
-                session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
-            else:
-                session = await accounts.passwords.prove(
-                    user, session, form["password"], form.get("code"), page.visitor
-                )
-            _, secret = await page.dependencies.sessions.renew(session, user, page.visitor)
-            return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.look()])
-        except DomainError as error:
-            refused = error
-    return _render(
-        page,
-        "confirm",
-        refused=refused,
+    accounts, user, session, form = page.accounts, page.person.user, page.person.session, page.form
+    target = safe_target(form["next"] or page.query["next"])
+    if page.submitted:
+        if "answer" in form:
+            session = await accounts.passkeys.prove(user, session, form["answer"], form["challenge"])
+        else:
+            session = await accounts.passwords.prove(user, session, form["password"], form.get("code"), page.visitor)
+        _, secret = await page.sessions.renew(session, user, page.visitor)
+        return page.redirect(target, cookies=[page.session_cookie(secret), page.cookies.view()])
+    return page.render(
+        "account/confirm.html",
         next=target,
         has_password=await accounts.passwords.has_one(user.id),
         asks_for_code=await accounts.factors.asks_for_code(user.id),
@@ -181,8 +153,8 @@ async def confirm(page: PageContext) -> Response:
 
 @pages.post("/confirm/options")
 async def proof_options(page: PageContext) -> Response:
-    """Answer what the browser is asked to sign, by one of the person's passkeys."""
-    return page.json((await page.dependencies.accounts.passkeys.proof(page.person.user)).options)
+    """Answer with the options for a proof by one of the person's passkeys."""
+    return page.json((await page.accounts.passkeys.proof(page.person.user)).options)
 
 
 @pages.get("/organisations")
@@ -195,7 +167,7 @@ async def list_organisations(page: PageContext) -> Response:
 @pages.post("/sign-out")
 async def sign_out(page: PageContext) -> Response:
     """End the session, here and on the server."""
-    await page.dependencies.sessions.revoke(page.person.user.id, page.person.session.id)
+    await page.sessions.revoke(page.person.user.id, page.person.session.id)
     ended = page.cookies.set(page.cookies.session, "", 0)
     response = page.redirect(SIGN_IN, "You are signed out.", tone="info", cookies=[ended])
     response.headers.append((b"clear-site-data", b'"cache", "storage"'))
@@ -208,9 +180,9 @@ async def look_at(page: PageContext) -> Response:
     session = page.person.session
     org = page.form.get("org", session.org or "")
     livemode = page.form.get("mode", "live" if session.livemode else "test") != "test"
-    await page.dependencies.sessions.look_at(session, org, livemode)
+    await page.sessions.look_at(session, org, livemode)
     target = "/console" if org != session.org else safe_target(page.form["next"])
-    return page.redirect(target, cookies=[page.cookies.look()])
+    return page.redirect(target, cookies=[page.cookies.view()])
 
 
 @pages.post("/theme", who="anybody")

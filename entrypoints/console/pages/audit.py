@@ -1,4 +1,4 @@
-"""The audit log as people read it: who did what, the fields before and after, and taking it back with a look first."""
+"""The audit log as people read it: who did what, the fields before and after, and undoing it after a preview."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
 from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.formatting import label
-from entrypoints.console.rendering import Portion
+from entrypoints.console.rendering import Portion, label
 from entrypoints.console.request import beginning_of_day
 from entrypoints.http.exchange import Response
 
@@ -50,16 +49,17 @@ def _flat(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[st
 
 
 def _written(value: Any, longest: int) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        text = value or "(empty)"
-    elif isinstance(value, bool):
-        text = "yes" if value else "no"
-    elif isinstance(value, list) and all(isinstance(one, str | int) for one in value):
-        text = ", ".join(map(str, value)) or "(none)"
-    else:
-        text = json.dumps(value, ensure_ascii=False)
+    match value:
+        case None:
+            return None
+        case str():
+            text = value or "(empty)"
+        case bool():
+            text = "yes" if value else "no"
+        case list() if all(isinstance(one, str | int) for one in value):
+            text = ", ".join(map(str, value)) or "(none)"
+        case _:
+            text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= longest else text[:longest] + "…"
 
 
@@ -70,28 +70,22 @@ def _shown(before: Mapping[str, Any], after: Mapping[str, Any]) -> Portion[Diffe
 @pages.get(title="Audit log")
 async def list_entries(page: PageContext) -> Response:
     """Show the entries that pass the filters; days are whole days (UTC), the last one included."""
-    asked = page.query.given("object", "action", "target", "actor", "undoable")
-    given, refused, found = asked | page.query.given("since", "until", "cursor"), None, {"data": [], "has_more": False}
+    filters = page.query.given("object", "action", "target", "actor", "undoable")
+    given = filters | page.query.given("since", "until", "cursor")
     days = {name: beginning_of_day(given[name], int(name == "until")) for name in ("since", "until") if name in given}
-    try:
-        found = await page.api.get("/v1/audit-events", limit=_ENTRIES, starting_after=page.cursor, **asked | days)
-    except Refused as error:
-        refused = error
-    entries: Any = found["data"]
-    actors = [one["actor"] for one in entries]
+    found = await page.filtered("/v1/audit-events", _ENTRIES, filters | days)
+    actors = [one["actor"] for one in found["data"]]
     ids = {one["id"] for one in actors if one["kind"] == "user"} | {one.get("on_behalf_of") for one in actors} - {None}
-    people = await page.dependencies.people.several(ids) if ids else {}
+    people = await page.people.several(ids) if ids else {}
     return page.render(
         "organisation/audit.html",
-        refused=refused,
         found=found,
         # What was changed at once stands together: neighbours of one act, the first of which stands for it.
-        acts=[list(act) for _, act in groupby(entries, lambda one: one["act"])],
+        acts=[list(act) for _, act in groupby(found["data"], lambda one: one["act"])],
         title_of=lambda action: _title(page, action),
         shown=_shown,
         people={id: user.name or user.email for id, user in people.items()},
         given=given,
-        may_undo=page.may("audit:write"),
     )
 
 
@@ -113,28 +107,30 @@ async def show_entry(page: PageContext) -> Response:
     return page.render("organisation/entry.html", entry=entry, title=_title(page, entry.context.operation), lines=lines)
 
 
+async def show_refusal(page: PageContext) -> Response:
+    """State why it cannot be undone."""
+    return page.render("organisation/undo.html", preview=None, changes=[])
+
+
 @pages.get("/<id>/undo", scope="audit:write")
 async def preview_undo(page: PageContext) -> Response:
     """Show what undoing would change, without doing it."""
-    preview, refused = None, None
     try:
         preview = await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo", dry_run="explain")
     except Refused as error:
         if error.status == 404:
             raise
-        refused = error
+        page.refused = error
+        return page.render("organisation/undo.html", status=200, preview=None, changes=[])
     changes = [
         (one, _shown(*({field["path"]: field.get(side) for field in one["fields"]} for side in ("old", "new"))))
-        for one in (preview or {}).get("changes", ())[:_ENTRIES]
+        for one in preview.get("changes", ())[:_ENTRIES]
     ]
-    return page.render("organisation/undo.html", status=200, refused=refused, preview=preview, changes=changes)
+    return page.render("organisation/undo.html", preview=preview, changes=changes)
 
 
-@pages.post("/<id>/undo", scope="audit:write")
+@pages.post("/<id>/undo", scope="audit:write", again=show_refusal)
 async def undo(page: PageContext) -> Response:
     """Take it back."""
-    try:
-        await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo")
-    except Refused as refused:
-        return page.render("organisation/undo.html", refused=refused, preview=None, changes=[])
+    await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo")
     return page.redirect(PLACE, "Done: everything that it had changed is as it was before.")

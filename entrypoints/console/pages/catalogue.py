@@ -1,7 +1,7 @@
 """The catalogue: the list of products, found as one types; one product with its offers and their history; pictures."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -11,11 +11,10 @@ from domain.catalogue.completions import Completions, grown
 from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.model import ProductFilter
 from domain.kernel.errors import DomainError, Unprocessable
-from entrypoints.console.charts import OfferHistory, history_of
+from entrypoints.console.charts import history_of
 from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.formatting import words
 from entrypoints.console.pages.sources import source_names
-from entrypoints.console.products import asked_of, offered, origins_of, pictures_of, price_of, stated, title_of
+from entrypoints.console.products import amount_of, offered, origins_of, pictures_of, title_of
 from entrypoints.console.rendering import Portion
 from entrypoints.http.exchange import Response
 
@@ -36,108 +35,74 @@ pages: Final = Pages("/console", section="Catalogue", scope="products:read")
 async def list_products(page: PageContext) -> Response:
     """Show the list, or the part of it that htmx asks for."""
     given, partial = page.query.given("q", *_FILTERS, "cursor"), page.request.partial
-    if max(len(search.code(given.get("q", ""))), len(given.get("q", ""))) < 2:
+    q = given.get("q", "")
+    if max(len(search.code(q)), len(q)) < 2:
         given.pop("q", None)
-    found, problem, counts = _NOTHING, None, None
-    further: Sequence[str] = ()
-    choices: Sequence[Json] = ()
+    found, counts, further, names = _NOTHING, None, list[str](), dict[str, str]()
     if partial != "filters":
         try:
             found, further = await _find(page, given)
         except Refused as error:
             if error.status != 400:
                 raise
-            problem = error
+            page.refused = error
     if partial != "results":
-        counts, choices = await _choices(page, given)
-    rows = [(one, title_of(one), _picture(one), offered(stated(_offers(one)))) for one in found["data"]]
+        counts, names = await asyncio.gather(_counts(page, given), source_names(page))
+    rows = []
+    for product in found["data"]:
+        offers = [offer for variant in product["variants"] for offer in variant["offers"]]
+        picture = next(iter(pictures_of(*product["data"].get("media", ()))), None)
+        rows.append((product, title_of(product), picture, offered(offers)))
     return page.render(
         "catalogue/products.html",
+        status=200,
         pictures=(*origins_of(picture for _, _, picture, _ in rows), *page.console.object_origins),
         found=found,
         rows=rows,
         further=further,
         given=given,
         kept={name: value for name, value in given.items() if name != "cursor"},
-        choices=choices,
         counts=counts,
-        problem=problem,
+        names=names,
+        categories=categories.everything(),
         filtered=any(name in given for name in ("q", *_FILTERS)),
     )
 
 
-def _offers(product: Json) -> list[Json]:
-    return [offer for variant in product["variants"] for offer in variant["offers"]]
-
-
-def _picture(product: Json) -> Any:
-    return next(iter(pictures_of(*product["data"].get("media", ()))), None)
-
-
-async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, Sequence[str]]:
+async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, list[str]]:
     """Find products; behind less than a page of them, those of what the last word of the query may grow into."""
-    asked = {name: value for name, value in given.items() if name != "cursor"}
+    filters = {name: value for name, value in given.items() if name != "cursor"}
     cursor, q = given.get("cursor"), given.get("q", "")
     limit = _TYPED if page.request.partial == "results" and not cursor else 2 * _TYPED
-    found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **asked)
+    found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **filters)
     if not q or found["has_more"] or cursor:
-        return found, ()
+        return found, []
     async with page.read() as tx:
         completions: Completions = await page.service("catalogue").completions(tx, q)
-    queries = grown(q, completions)
+    queries = list(grown(q, completions))
     more: list[dict[str, Any]] = [{"q": query} for query in queries[:2]]
     if completions.variants:
-        more.insert(0, {"variant": completions.variants, "q": None})
+        more.insert(0, {"variant": ",".join(completions.variants), "q": None})
     kept = {product["id"]: product for product in found["data"]}
     for other in more:
         if len(kept) < limit:
-            further = await page.api.get("/v1/products", limit=limit, **asked | other)
-            kept |= {product["id"]: product for product in further["data"] if product["id"] not in kept}
+            others = await page.api.get("/v1/products", limit=limit, **filters | other)
+            kept |= {product["id"]: product for product in others["data"] if product["id"] not in kept}
     return {**_NOTHING, "data": list(kept.values())[:limit]}, queries
 
 
-async def _choices(page: PageContext, given: Mapping[str, str]) -> tuple[FilterCounts | None, Sequence[Json]]:
-    """Count what the list can be narrowed to."""
-    counts, names = await asyncio.gather(_counts(page, given), source_names(page))
-    if counts is None:
-        return None, ()
-    listed: Sequence[tuple[str, Sequence[tuple[str, int]], Callable[[str], str]]] = (
-        ("availability", counts.availabilities, words),
-        ("brand", counts.brands, str),
-        ("category", counts.categories, _category_name),
-        ("source", counts.sources, lambda source: names.get(source, source)),
-        ("status", counts.statuses, words),
-    )
-    choices: list[Json] = []
-    for name, found, called in listed:
-        chosen = given.get(name)
-        values: list[tuple[str, str, int | None, bool]] = [
-            (value, called(value), count, value == chosen) for value, count in found
-        ]
-        if chosen and chosen not in dict(found):
-            values.insert(0, (chosen, called(chosen), None, True))  # not counted
-        if values:
-            choices.append({"name": name, "options": values})
-    return counts, choices
-
-
 async def _counts(page: PageContext, given: Mapping[str, str]) -> FilterCounts | None:
-    asked: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
+    filters: dict[str, Any] = {name: given[name] for name in ("q", *_FILTERS) if name in given}
     catalogue = page.service("catalogue")
     try:
         async with page.read() as tx:
-            found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**asked))
-            q = asked.get("q", "")
+            found: FilterCounts = await catalogue.filter_counts(tx, ProductFilter(**filters))
+            q = filters.get("q", "")
             if not found.looked and (queries := grown(q, await catalogue.completions(tx, q))):
-                found = await catalogue.filter_counts(tx, ProductFilter(**asked | {"q": queries[0]}))
+                found = await catalogue.filter_counts(tx, ProductFilter(**filters | {"q": queries[0]}))
     except DomainError:
         return None  # the list itself says what is wrong with the query
     return found
-
-
-def _category_name(id: str) -> str:
-    known = categories.everything().get(id)
-    return known.name if known else id
 
 
 @pages.get("/catalogue/<id>")
@@ -153,9 +118,11 @@ async def show_product(page: PageContext) -> Response:
     beside = Portion.of(alone or newest, query.number("offers"), _OFFERS)
     start = query.number("variants")
     listed = Portion.of(variants, at - at % _VARIANTS if start is None else start, _VARIANTS)
-    media = [*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ())]
-    gallery = pictures_of(*media)
+    gallery = pictures_of(*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ()))
     pictures = gallery if part == "pictures" else gallery[:_PICTURES]
+    # The lowest price is marked when several sources offer.
+    lowest = offered(offers).price if len({offer["source"] for offer in offers}) > 1 else None
+    own = [origin["source"] for origin in product.get("provenance", {}).values() if origin.get("reason") == "own"]
     return page.render(
         "catalogue/product.html",
         pictures=(*origins_of(pictures), *page.console.object_origins),
@@ -165,16 +132,16 @@ async def show_product(page: PageContext) -> Response:
         gallery=pictures,
         picture_count=len(gallery),
         variant=variant,
-        variant_name=variant_name,
+        variant_title=_variant_title(variant) if variant else "",
         listed=listed,
-        rows=[(one, offered(stated(one["offers"]))) for one in map(msgspec.json.decode, listed.items)],
+        rows=[(one, _variant_title(one), offered(one["offers"])) for one in map(msgspec.json.decode, listed.items)],
         beside=beside,
         columns=sorted(beside.items, key=lambda one: (names.get(one["source"], one["source"]), one["location"])),
         alone=bool(alone),
-        best=_best(offers),
-        asked_of=asked_of,
+        best={offer["id"] for offer in beside.items if lowest and amount_of(offer) == lowest[0]},
         names=names,
-        own_source=_own_source(product, offers),
+        # An unmerged product comes from the source of its offers.
+        own_source=next(iter((*own, *(offer["source"] for offer in offers))), ""),
         whole=part == "fields",
         history=await _history(page, product, beside.items, names) if part == "history" and offers else None,
         origin=await _origin(page, variant) if part == "origin" and variant else None,
@@ -199,26 +166,14 @@ def _place(variants: Sequence[msgspec.Raw], id: str) -> int:
     return 0
 
 
-def variant_name(variant: Json) -> str:
+def _variant_title(variant: Json) -> str:
     """Return what to call a variant: its title, else what sets it apart, else the id its source knows it by."""
     data = variant["data"]
-    axes = " / ".join(str(value) for value in data.get("axes", {}).values())
+    axes = " / ".join(map(str, data.get("axes", {}).values()))
     return data.get("title") or axes or data.get("sku") or variant.get("external_id") or variant["id"]
 
 
-def _best(offers: Sequence[Json]) -> Json | None:
-    """Return the lowest amount that is asked, when several sources offer."""
-    price = price_of(stated(offers)) if len({offer["source"] for offer in offers}) > 1 else None
-    return price[0] if price else None
-
-
-def _own_source(product: Json, offers: Sequence[Json]) -> str:
-    """Return the source that an unmerged product comes from: that of its offers."""
-    told = [origin["source"] for origin in product.get("provenance", {}).values() if origin.get("reason") == "own"]
-    return next(iter((*told, *(offer["source"] for offer in offers))), "")
-
-
-async def _history(page: PageContext, product: Json, offers: Sequence[Json], names: Mapping[str, str]) -> OfferHistory:
+async def _history(page: PageContext, product: Json, offers: Sequence[Json], names: Mapping[str, str]) -> Json:
     ids = [product["id"], *product.get("merged_from", ())]
     found = await page.service("changes").changes.history(page.principal.tenant, ids)
     several = len({offer["location"] for offer in offers}) > 1
@@ -226,7 +181,7 @@ async def _history(page: PageContext, product: Json, offers: Sequence[Json], nam
         offer["id"]: names.get(offer["source"], "Source")[:80] + (f", {offer['location']}" if several else "")
         for offer in offers
     }
-    return history_of(offers, found.events, called, page.dependencies.clock.now(), whole=found.whole)
+    return history_of(offers, found.events, called, page.dependencies.clock.now()) | {"whole": found.whole}
 
 
 async def _origin(page: PageContext, variant: Json) -> Json:
@@ -236,16 +191,16 @@ async def _origin(page: PageContext, variant: Json) -> Json:
     offers = (await page.api.get("/v1/offers", variant=variant["id"], source=source, limit=100))["data"]
     own = {one[name] for one in offers for name in ("variant_external_id", "variant_sku") if one.get(name)}
     product = {one["product_external_id"] for one in offers if one.get("product_external_id")}
-    told: dict[str, Any] = {"source": source, "run": None, "rows": Portion((), 0, 0), "why": ""}
+    nothing: Json = {"source": source, "run": None, "rows": Portion.of((), 0, 0)}
     if not own and not product:
-        return told | {"why": "This source does not offer the variant."}
+        return {**nothing, "why": "This source does not offer the variant."}
     try:
         found = await page.console.origins.find(page.principal.tenant, source, own | product)
     except Unprocessable as error:
-        return told | {"why": error.detail}
+        return {**nothing, "why": error.detail}
     rows = [row for row in found.found.rows if any(text in own for _, text in row.cells)] or list(found.found.rows)
-    why = "" if rows else f"No row among the {found.found.looked:,} looked at names it."
-    return told | {"run": found.run.id, "rows": Portion.of(rows, page.query.number("row"), 1), "why": why}
+    why = f"No row among the {found.found.looked:,} looked at names it."
+    return {"source": source, "run": found.run.id, "rows": Portion.of(rows, page.query.number("row"), 1), "why": why}
 
 
 @pages.get("/pictures/<id>", section=None)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from adapters.wire import probes as probes_wire
@@ -11,7 +12,6 @@ from domain.ingestion.ports import Job
 from domain.ingestion.reading import ReadTable
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
 from domain.kernel.plain import plain
-from domain.kernel.resource import View
 from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import KNOWN
 from domain.mappings.ports import MappingStore
@@ -26,8 +26,9 @@ from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.request import LONGEST, FormData, Upload
 from entrypoints.console.source_forms import (
-    FormField,
     credentials_given,
+    currency_given,
+    filled,
     schedule_given,
     settings_fields,
     settings_given,
@@ -50,8 +51,12 @@ _TYPES: Final = {
     "xml": "application/xml",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
+_NO_FILE: Final = "Choose a file with something in it."
 
 pages: Final = Pages("/console", section="Sources", scope=WRITE)
+
+
+show_address: Final = pages.show("/sources/new/address", "sources/new_address.html")
 
 
 class DraftFile(NamedTuple):
@@ -64,7 +69,7 @@ class DraftFile(NamedTuple):
 
 @pages.get("/sources/new", title="Connect a source")
 async def choose(page: PageContext) -> Response:
-    """Show the ways there are."""
+    """Show what can be connected."""
     return page.render("sources/new.html", mail=page.dependencies.settings.mail_domain is not None)
 
 
@@ -73,7 +78,7 @@ def _given(page: PageContext) -> FormData:
 
 
 @pages.get("/sources/new/file")
-async def show_file(page: PageContext, refused: Refused | None = None) -> Response:
+async def show_file(page: PageContext) -> Response:
     """Show a file's form; once the file is here, what would be read of it."""
     given, preview = _given(page), None
     if not (token := given.get("draft")):
@@ -82,23 +87,21 @@ async def show_file(page: PageContext, refused: Refused | None = None) -> Respon
     if not given.get("name"):
         stem = draft.name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100]
         given = FormData([*given.pairs, ("name", stem.capitalize() or draft.name)])
-    if refused is None:
+    if page.refused is None:
         try:
             preview = await _read_draft(page, _file_source(given), draft)
         except Refused as error:
-            refused = error
-    return page.render(
-        "sources/new_file_look.html", refused=refused, draft=draft, token=token, given=given, preview=preview
-    )
+            page.refused = error
+    return page.render("sources/new_file_look.html", draft=draft, token=token, given=given, preview=preview)
 
 
 @pages.post("/sources/new/file", most=BYTES + LONGEST)
 async def send_file(page: PageContext) -> Response:
-    """Keep the file for a while, to be looked into."""
+    """Keep the file for a while, to be previewed."""
     upload = page.files.get("file")
     if upload is None or upload.size == 0:
-        fault = InvalidRequest.of("file", "required", "Choose a file with something in it.")
-        return page.render("sources/new_file.html", status=422, most=BYTES, refused=fault)
+        page.refused = page.refusal(InvalidRequest.of("file", "required", _NO_FILE))
+        return page.render("sources/new_file.html", status=422, most=BYTES)
     drafts = Drafts(page.dependencies.objects)
     async with page.transaction("uploads.announce") as tx:
         id = await drafts.reserve(tx, upload.size)
@@ -121,8 +124,10 @@ def _draft_of(page: PageContext, token: str) -> DraftFile:
 
 
 def _file_source(given: FormData) -> dict[str, Any]:
-    config = given.given("decimal", "warehouse") | {"currency": given.get("currency").lower()}
-    return source_given(given, "file", {name: text for name, text in config.items() if text and text != "auto"})
+    config = currency_given(given) | {
+        name: text for name, text in given.given("decimal", "warehouse").items() if text != "auto"
+    }
+    return source_given(given, "file", config)
 
 
 @pages.post("/sources/new/file/connect", again=show_file)
@@ -138,8 +143,8 @@ async def connect_file(page: PageContext) -> Response:
     try:
         run = await _upload(page, source["id"], draft.name, draft.size, take_over)
     except (Refused, ObjectMissing) as error:
-        said = error.detail if isinstance(error, Refused) else "it is kept for an hour and is gone by now."
-        notice = f"The source is there, but its file is not: {said} Send it here."
+        reason = error.detail if isinstance(error, Refused) else "it is kept for an hour and is gone by now."
+        notice = f"The source is there, but its file is not: {reason} Send it here."
         return page.redirect(f"/console/sources/{source['id']}", notice, tone="bad")
     async with page.transaction("uploads.complete") as tx:
         await drafts.drop(tx, draft.id)
@@ -151,11 +156,12 @@ async def send_next_file(page: PageContext) -> Response:
     """Take a further file of a source that takes files."""
     place, upload = f"/console/sources/{page.ids['id']}", page.files.get("file")
     if upload is None or upload.size == 0:
-        return page.redirect(place, "Choose a file with something in it.", tone="bad")
+        return page.redirect(place, _NO_FILE, tone="bad")
+    sent = upload
 
     async def store(id: str) -> None:
         key = upload_key(page.principal.tenant, id)
-        await page.dependencies.objects.put_stream(key, _pieces_of(upload))
+        await page.dependencies.objects.put_stream(key, _pieces_of(sent))
 
     body = {"accept_shrink": True} if page.form.get("accept_shrink") else {}
     try:
@@ -171,7 +177,7 @@ async def _upload(
     name: str,
     size: int,
     store: Callable[[str], Awaitable[None]],
-    body: Mapping[str, Any] | None = None,
+    body: Mapping[str, Any] = {},
 ) -> str:
     """Announce, store and complete an upload; `store` puts its bytes. Returns the run that reads it. Raises Refused."""
     kind = _TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
@@ -180,7 +186,7 @@ async def _upload(
     path = f"/v1/uploads/{upload['id']}"
     if (await page.api.get(path))["status"] == "pending":
         await store(upload["id"])
-    run: str = (await page.api.post(f"{path}/complete", body or {}))["run"]
+    run: str = (await page.api.post(f"{path}/complete", body))["run"]
     return run
 
 
@@ -195,22 +201,16 @@ async def _pieces_of(upload: Upload) -> AsyncIterator[bytes]:
         yield piece
 
 
-@pages.get("/sources/new/address")
-async def show_address(page: PageContext, refused: Refused | None = None) -> Response:
-    """Ask for an address to be looked at."""
-    return page.render("sources/new_address.html", refused=refused, url=_given(page).get("url"))
-
-
 @pages.post("/sources/new/address", again=show_address)
 async def probe_address(page: PageContext) -> Response:
-    """Have it looked at."""
+    """Start a probe of it."""
     url = page.form.get("url")
     probe = await page.api.post("/v1/source-probes", {"url": f"https://{url}" if url and "://" not in url else url})
     return page.redirect(f"/console/probes/{probe['id']}")
 
 
 @pages.get("/probes/<id>", scope=READ)
-async def show_probe(page: PageContext, refused: Refused | None = None, preview: Any = None) -> Response:
+async def show_probe(page: PageContext, preview: Any = None) -> Response:
     """Show how far it is, and once it is over what it found and the form of what it proposes."""
     probe, given = await page.api.get(f"/v1/source-probes/{page.ids['id']}"), _given(page)
     proposal = probe.get("proposal")
@@ -218,8 +218,7 @@ async def show_probe(page: PageContext, refused: Refused | None = None, preview:
         interval = str(proposal.get("schedule", {}).get("interval_minutes", ""))
         proposed = {"name": proposal["name"], "currency": proposal["config"].get("currency", "")}
         given = FormData([*proposed.items(), ("interval_minutes", interval), *given.pairs])
-    state = _state_of(probe)
-    return page.render("sources/probe.html", refused=refused, proposal=proposal, given=given, preview=preview, **state)
+    return page.render("sources/probe.html", proposal=proposal, given=given, preview=preview, **_state_of(probe))
 
 
 def _state_of(probe: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,16 +229,8 @@ def _state_of(probe: Mapping[str, Any]) -> dict[str, Any]:
 async def follow_probe(page: PageContext) -> Response:
     """Stream how far it is."""
     id = page.ids["id"]
-    await page.api.get(f"/v1/source-probes/{id}")  # whoever may not read it, follows nothing
-
-    async def look() -> tuple[Mapping[str, Any], bool]:
-        async with page.read() as tx:
-            if (probe := await tx.store(Probe).get(id)) is None:
-                raise NotFound
-            state = _state_of(probes_wire.PROBE.render(probe, View(page.principal.tenant, tx.now)))
-        return state, not state["open"]
-
-    return followed(page, "sources/probe.html", "progress", look)
+    await page.api.get(f"/v1/source-probes/{id}")  # nobody follows what they may not read
+    return followed(page, "sources/probe.html", lambda tx: tx.store(Probe).get(id), probes_wire.PROBE, _state_of)
 
 
 @pages.post("/probes/<id>", again=show_probe)
@@ -249,7 +240,7 @@ async def connect_probe(page: PageContext) -> Response:
     if "proposal" not in probe:
         return page.redirect(f"/console/probes/{probe['id']}", "It proposes nothing.", tone="bad")
     proposal = probe["proposal"]
-    config = proposal["config"] | ({"currency": currency} if (currency := form.get("currency").lower()) else {})
+    config = proposal["config"] | currency_given(form)
     body = proposal | source_given(form, proposal["kind"], config, schedule=schedule_given(form))
     if form.get("do") == "look":
         return await show_probe(page, preview=await _read_pull(page, body))
@@ -263,30 +254,21 @@ def _shops(page: PageContext) -> dict[str, Any]:
 
 
 @pages.get("/sources/new/shop")
-async def show_shop(page: PageContext, refused: Refused | None = None, preview: Any = None) -> Response:
+async def show_shop(page: PageContext, preview: Any = None) -> Response:
     """Ask which shop it is; then show the form that its connector asks for."""
     given, shops = _given(page), _shops(page)
     if (info := shops.get(given.get("connector"))) is None:
         return page.render("sources/new_shop.html", shops=shops.values())
-    asked = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
-    methods = [
-        method._replace(fields=[_filled(field, given) for field in method.fields])
-        for method in sign_in_methods(info.credentials_schema)
-    ]
+    settings = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
+    methods = sign_in_methods(info.credentials_schema)
     return page.render(
         "sources/new_shop_form.html",
-        refused=refused,
         info=info,
-        fields=[_filled(field, given) for field in asked],
-        methods=methods,
+        fields=filled(settings, given),
+        methods=[method._replace(fields=filled(method.fields, given)) for method in methods],
         given=given,
         preview=preview,
     )
-
-
-def _filled(field: FormField, given: FormData) -> FormField:
-    """Return the field with what was typed; secrets are typed anew."""
-    return field if field.type == "password" else field._replace(value=given[field.name])
 
 
 @pages.post("/sources/new/shop", again=show_shop)
@@ -302,81 +284,66 @@ async def connect_shop(page: PageContext) -> Response:
     if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
         return await show_shop(page, preview=preview)
     source = await page.api.post("/v1/sources", body)
-    await page.api.put(f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
+    await page.api.change("PUT", f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
     return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
 
 
 @pages.form("/sources/new/<any(mail, push):kind>")
 async def connect_simple(page: PageContext) -> Response:
     """Connect mail or pushed records: a name, and who may send."""
-    kind, form, refused = page.ids["kind"], page.form, None
-    if page.sent:
-        config: dict[str, Any] = {"currency": currency} if (currency := form.get("currency").lower()) else {}
+    kind, form = page.ids["kind"], page.form
+    if page.submitted:
+        config = currency_given(form)
         if kind == "mail":
-            config = {"inbound": {"senders": []}} | with_senders(config, form["senders"])
-        try:
-            source = await page.api.post("/v1/sources", source_given(form, kind, config))
-            return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected.")
-        except Refused as error:
-            refused = error
-    return page.render(f"sources/new_{kind}.html", given=form, refused=refused)
+            config = {"inbound": {"senders": []}} | with_senders(config, form)
+        source = await page.api.post("/v1/sources", source_given(form, kind, config))
+        return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected.")
+    return page.render(f"sources/new_{kind}.html", given=form)
 
 
 async def _read_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
     """Return what would be read of the file. Raises Refused, NotFound when the file is gone."""
-    source, known = await _unsaved(page, body, None)
+    source, known, previewing = await _unsaved(page, body, None)
     objects, key = page.dependencies.objects, upload_key(page.principal.tenant, draft.id)
     try:
         await objects.size(key)
     except ObjectMissing:
         raise NotFound("The file is kept for an hour and is gone by now; send it again.") from None
-    return _shown(await _previewing(page).file(source, objects.read(key), known))
+    return _shown(await previewing.file(source, objects.read(key), known))
 
 
 async def _read_pull(
     page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return what would be read of what the source's connector fetches. Raises Refused."""
-    source, known = await _unsaved(page, body, credentials)
+    source, known, previewing = await _unsaved(page, body, credentials)
     job = Job(source.config, credentials, "catalogue", caller=page.principal.tenant.org)
-    return _shown(await _previewing(page).fetched(source, job, known))
-
-
-def _previewing(page: PageContext) -> Previewing:
-    given = page.dependencies
-    return Previewing(given.connectors, given.feed_readers, given.workspaces)
+    return _shown(await previewing.fetched(source, job, known))
 
 
 async def _unsaved(
     page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None
-) -> tuple[Source, Any]:
-    """Return the source as it would be. What the operation would refuse is refused, and costs what it costs."""
+) -> tuple[Source, Any, Previewing]:
+    """Return the source as it would be, and what reads it. What the operation would refuse is refused, and costs what it costs."""
     await page.api.post("/v1/sources", body, dry_run="true")
-    principal, service = page.principal, service_of(page.dependencies)
-    context = AuditContext(principal.actor, "sources.create", page.request_id)
+    parts, principal = page.dependencies, page.principal
+    service, context = service_of(parts), AuditContext(principal.actor, "sources.create", page.request_id)
     try:
         new: dict[str, Any] = sources_wire.SOURCE.create().decode(dict(body))
-        async with page.dependencies.uow.scratch(principal.tenant, context) as tx:
+        async with parts.uow.scratch(principal.tenant, context) as tx:
             source = await service.create(tx, new)
             if credentials is not None:
                 source = await service.put_credentials(tx, source.id, credentials)
-            return source, bounded(await tx[MappingStore].confirmed(source.id, KNOWN))
+            known = bounded(await tx[MappingStore].confirmed(source.id, KNOWN))
     except DomainError as error:
-        raise Refused.of(error, page.request_id) from error
+        raise page.refusal(error) from error
+    return source, known, Previewing(parts.connectors, parts.feed_readers, parts.workspaces)
 
 
 def _shown(preview: Preview) -> dict[str, Any]:
     """Return the preview as pages show it: tables of columns with their samples, and products as the catalogue would have them."""
-    return {
-        "ok": preview.ok,
-        "failure": preview.failure,
-        "rows": preview.rows,
-        "cut": preview.cut,
-        "tables": [_table(table) for table in preview.tables[:5]],
-        "products": [plain(product) for product in preview.products],
-        "problems": [plain(problem) for problem in preview.problems],
-        "problem_count": preview.problem_count,
-    }
+    tables = [_table(table) for table in preview.tables[:5]]
+    return {**plain(replace(preview, tables=())), "ok": preview.ok, "tables": tables}
 
 
 def _table(table: ReadTable) -> dict[str, Any]:

@@ -1,16 +1,15 @@
-"""A person is asked by an app: what it may do, where, and who it is; and by a device that shows a code."""
+"""Consent to an app, and to a device that shows a code: who it is, what it may do, and where."""
 
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.kernel.errors import InvalidRequest, RateLimited
+from domain.kernel.errors import InvalidRequest
 from domain.kernel.tenancy import Tenant
 from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import App, Device
-from domain.oauth.usecases.consent import ConsentService
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.usecases.throttling import network_of
@@ -28,14 +27,10 @@ _OPERATION: Final = "oauth.consent"
 pages: Final = Pages(who="person")
 
 
-def _consent(page: PageContext) -> ConsentService:
-    return page.console.oauth.consent
-
-
 @pages.get(AUTHORIZE, who="anybody")
 async def authorize(page: PageContext) -> Response:
-    """Show what an app asks for; whoever agreed to all of it before is led back at once."""
-    consent, call = _consent(page), _call(page.request.query)
+    """Show what an app asks for; lead back at once a person who agreed to all of it before."""
+    consent, call = page.console.oauth.consent, _call(page.request.query)
     wish, known = await _wish(page, call)
     if isinstance(wish, str):
         return _leave(page, wish)
@@ -44,7 +39,7 @@ async def authorize(page: PageContext) -> Response:
         if quiet:
             return _leave(page, consent.deny(call, known, "login_required"))
         return page.redirect(sign_in_target(page.request.target))
-    if not (orgs := await _organisations(page)):
+    if not (orgs := await page.sessions.open_to(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
     own = next((org for org in orgs if org.id == page.person.session.org), orgs[0])
     if quiet or len(orgs) == 1:
@@ -68,8 +63,8 @@ async def authorize(page: PageContext) -> Response:
 
 @pages.post(AUTHORIZE, who="anybody", most=64 * 1024)
 async def decide(page: PageContext) -> Response:
-    """Take the person's word. What the app asked for is vetted anew: a form may say anything."""
-    consent, query = _consent(page), page.form["request"]
+    """Take the person's decision. The app's request is vetted anew: a form may hold anything."""
+    consent, query = page.console.oauth.consent, page.form["request"]
     call = _call(query)
     wish, known = await _wish(page, call)
     if isinstance(wish, str):
@@ -85,8 +80,8 @@ async def decide(page: PageContext) -> Response:
 
 
 async def _agreed_before(page: PageContext, call: Call, wish: Wish, known: Known, org: Organisation) -> str | None:
-    """Return where the browser goes when the person agreed to all of it before, there; None when they must be asked."""
-    consent, user = _consent(page), page.person.user.id
+    """Return where the browser goes when the person agreed to all of it before, there; None when consent is still needed."""
+    consent, user = page.console.oauth.consent, page.person.user.id
     async with page.transaction_of(org.id, user, _OPERATION) as tx:
         if not await consent.agreed_before(tx, wish, user):
             return None
@@ -101,7 +96,7 @@ async def show_device(page: PageContext) -> Response:
     found = await _device(page, typed) if typed else None
     if found is None:
         return page.render("oauth/device.html", wrong=bool(typed))
-    if not (orgs := await _organisations(page)):
+    if not (orgs := await page.sessions.open_to(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
     wanted, app = found
     return page.render(
@@ -117,14 +112,14 @@ async def show_device(page: PageContext) -> Response:
 
 @pages.post(f"{DEVICE}/decision")
 async def decide_device(page: PageContext) -> Response:
-    """Take the person's word on a device."""
-    approved, consent = page.form["decision"] == "allow", _consent(page)
+    """Take the person's decision on a device."""
+    approved, consent = page.form["decision"] == "allow", page.console.oauth.consent
     if found := await _device(page, page.form["user_code"]):
-        org, user, word = await _chosen(page), page.person.user.id, replace(found[0], approved=False)
+        org, user, decision = await _chosen(page), page.person.user.id, replace(found[0], approved=False)
         if approved:
             async with page.transaction_of(org.id, user, _OPERATION) as tx:
-                word = await consent.agree_to_device(tx, found, user)
-        if await consent.decide(word):
+                decision = await consent.agree_to_device(tx, found, user)
+        if await consent.decide(decision):
             return page.render("oauth/device_done.html", app=found[1], approved=approved, org=org)
     return page.render("oauth/device.html", wrong=True)
 
@@ -139,9 +134,9 @@ def _call(query: str) -> Call:
 
 
 async def _wish(page: PageContext, call: Call) -> tuple[Wish | str, Known]:
-    """Return what is asked for, or where the browser is sent with the refusal. Raises Refused where no address was vetted."""
+    """Return the app's request, or where the browser is sent with the refusal. Raises Refused where no address was vetted."""
     try:
-        return await _consent(page).wish(call, network_of(page.visitor.address))
+        return await page.console.oauth.consent.wish(call, network_of(page.visitor.address))
     except OAuthError as error:
         if error.location is not None:
             return error.location, Known(page.dependencies.clock.now())
@@ -150,42 +145,40 @@ async def _wish(page: PageContext, call: Call) -> tuple[Wish | str, Known]:
 
 async def _device(page: PageContext, typed: str) -> tuple[Device, App] | None:
     try:
-        return await _consent(page).device(typed, page.person.user.id, network_of(page.visitor.address))
+        return await page.console.oauth.consent.device(typed, page.person.user.id, network_of(page.visitor.address))
     except OAuthError as error:
         raise _refused(error) from None
 
 
 def _refused(error: OAuthError) -> Refused:
-    """Return what the person is shown, as no address was vetted that could be told."""
-    problem = {"status": 429, "code": RateLimited.code, "title": "Too many requests"}
+    """Return the refusal to show, as no address was vetted that it could be sent to."""
     if error.status == 429:
-        return Refused(problem | {"detail": "Wait a moment, then try again."}, str(error.retry_after))
+        problem = {"status": 429, "title": "Too many requests", "detail": "Wait a moment, then try again."}
+        return Refused(problem, str(error.retry_after))
     detail = (
         "The app that sent you here asked for something that cannot be. Nothing was shared with it. "
         f"Its developer may want to know: {error.code}. {error.description}"
     )
-    return Refused({"status": 400, "code": error.code, "title": "This app cannot be signed in to", "detail": detail})
+    return Refused({"status": 400, "title": "This app cannot be signed in to", "detail": detail})
 
 
 def _leave(page: PageContext, target: str) -> Response:
-    """Lead on to the app. No page that the code passes tells another about it."""
+    """Lead on to the app. No page that the code passes learns of another."""
     response = page.redirect(target)
     response.headers = [(name, value) for name, value in response.headers if name != b"referrer-policy"]
     response.headers.append((b"referrer-policy", b"no-referrer"))
     return response
 
 
-async def _organisations(page: PageContext) -> list[Organisation]:
-    """Return those that the session may look at: an app sees no more than whoever signs in to it."""
-    return await page.dependencies.sessions.open_to(page.person.session)
-
-
 async def _chosen(page: PageContext) -> Organisation:
     """Return the organisation that the form names. Raises InvalidRequest for one that the person is not let in to."""
-    org = next((one for one in await _organisations(page) if one.id == page.form["org"]), None)
+    org = next(
+        (one for one in await page.sessions.open_to(page.person.session) if one.id == page.form["org"]),
+        None,
+    )
     if org is None:
         raise InvalidRequest("Choose one of your organisations.")
-    await page.dependencies.sessions.let_in(page.person.session, org.id)
+    await page.sessions.let_in(page.person.session, org.id)
     return org
 
 

@@ -1,30 +1,20 @@
 """The first page: what changed today, what needs a person, how fresh each source is, and what of the quota is used."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from domain.changes.usecases.service import EventCounts
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.http.exchange import Response
 
-Json = Mapping[str, Any]
-_SHOWN: Final = 10
+SHOWN: Final = 10
 """Tasks of one kind, and sources, that are shown at once; the lists behind the links have all of them."""
 _FAILING: Final = ("degraded", "blocked", "disabled")
 
 pages: Final = Pages(section="Home")
-
-
-class Task(NamedTuple):
-    """Something that needs a person: where it is done, and how much of it there is as words."""
-
-    title: str
-    text: str
-    place: str
-    tone: str
 
 
 @pages.get("/console", title="Home")
@@ -33,73 +23,41 @@ async def show_home(page: PageContext) -> Response:
     sources = (await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else []
     if not sources and page.may("sources:read"):
         return page.render("home/empty.html")
-    first = sorted(sources, key=lambda source: source["status"] not in _FAILING)[:_SHOWN]
+    first = sorted(sources, key=lambda source: source["status"] not in _FAILING)[:SHOWN]
     counts, pairs, endpoints, strips, usage = await asyncio.gather(
-        _changed_today(page), _pair_tasks(page), _endpoint_tasks(page), run_strips(page, first), _usage(page)
-    )
-    waiting = [task for source in sources if (task := _source_task(source)) is not None]
-    kinds = (
-        (pairs, "pair", "/console/matching"),
-        (waiting, "source that needs you", "/console/sources"),
-        (endpoints, "failing endpoint", "/console/developers/webhooks"),
+        _changed_today(page),
+        _found(page, "products:read", "/v1/match-pairs", status="open", limit=10),
+        _found(page, "webhooks:read", "/v1/webhook-endpoints", limit=20),
+        run_strips(page, first),
+        _found(page, "usage:read", "/v1/usage"),
     )
     return page.render(
         "home/home.html",
         counts=counts,
-        tasks=[(found[:_SHOWN], len(found[_SHOWN:]), words, place) for found, words, place in kinds if found],
+        pairs=pairs,
+        waiting=[source for source in sources if source["status"] in _FAILING or _needs_mapping(source)],
+        endpoints=[one for one in endpoints["data"] if one["status"] == "disabled" or one.get("failing_since")],
         sources=first,
         strips=strips,
         source_count=len(sources),
-        usage=usage,
+        usage=[one for one in usage.get("meters", ()) if one["used"] or one.get("included")],
+        shown=SHOWN,
         days=DAYS,
     )
+
+
+def _needs_mapping(source: Mapping[str, Any]) -> bool:
+    return bool(source.get("status_reason", {}).get("code") == "mapping_required")
 
 
 async def _changed_today(page: PageContext) -> EventCounts | None:
     if not page.may("products:read"):
         return None
-    now = page.dependencies.clock.now().astimezone(UTC)
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = page.dependencies.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     found: EventCounts = await page.service("changes").changes.counts(page.principal.tenant, midnight)
     return found
 
 
-def _source_task(source: Json) -> Task | None:
-    reason, place = source.get("status_reason", {}), f"/console/sources/{source['id']}"
-    if reason.get("code") == "mapping_required":
-        return Task(f"{source['name']}: what do its columns mean?", "A mapping waits for your word.", place, "warn")
-    if source["status"] not in _FAILING:
-        return None
-    text = reason.get("message") or "Its runs have been failing."
-    return Task(
-        f"{source['name']} is {source['status']}", text, place, "warn" if source["status"] == "degraded" else "bad"
-    )
-
-
-async def _pair_tasks(page: PageContext) -> Sequence[Task]:
-    if not page.may("products:read"):
-        return ()
-    found = await page.api.get("/v1/match-pairs", status="open", limit=10)
-    if not (count := len(found["data"])):
-        return ()
-    words = f"{count}{'+' if found['has_more'] else ''} {'pair' if count == 1 else 'pairs'} may be the same item"
-    return [Task(words, "Say of each whether it is.", "/console/matching", "info")]
-
-
-async def _endpoint_tasks(page: PageContext) -> Sequence[Task]:
-    if not page.may("webhooks:read"):
-        return ()
-    tasks = []
-    for endpoint in (await page.api.get("/v1/webhook-endpoints", limit=20))["data"]:
-        place = f"/console/developers/webhooks/{endpoint['id']}"
-        if endpoint["status"] == "disabled":
-            tasks.append(Task(f"{endpoint['url']} is disabled", "Nothing is delivered to it.", place, "bad"))
-        elif endpoint.get("failing_since"):
-            tasks.append(Task(f"{endpoint['url']} fails", "Its deliveries have not succeeded lately.", place, "warn"))
-    return tasks
-
-
-async def _usage(page: PageContext) -> Sequence[Json]:
-    """Return the meters of which something is used or included."""
-    found = (await page.api.get("/v1/usage"))["meters"] if page.may("usage:read") else ()
-    return [one for one in found if one["used"] or one.get("included")]
+async def _found(page: PageContext, scope: str, path: str, **query: Any) -> Any:
+    """Return what an operation answers; an empty list for a role without the scope."""
+    return await page.api.get(path, **query) if page.may(scope) else {"data": []}

@@ -8,26 +8,24 @@ from domain.access.ports import KeyStore
 from domain.kernel.paging import PageRequest
 from domain.oauth.model import DEFAULT_SCOPES, App, AppKind
 from domain.oauth.usecases.apps import AppChange, NewApp
-from domain.orgs.model import MANAGERS
 from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
-from entrypoints.console.context import PageContext, Pages, Refused, sudo
+from entrypoints.console.context import PageContext, Pages, sudo
 from entrypoints.console.request import whole_number
 from entrypoints.http.exchange import Response
 from entrypoints.operations.scopes import permissions
 
 KEYS: Final = "/console/developers/keys"
 APPS: Final = "/console/developers/apps"
-_LIMIT: Final = 20
 
-# The scopes are held by the very roles that make keys, and by whoever sees what developers see.
+# These scopes are held by the roles that make keys, and by those that see what developers see.
 keys: Final = Pages(KEYS, section="Developers", scope="webhooks:write")
 apps: Final = Pages(APPS, section="Developers", scope="webhooks:read")
 
 
-async def called(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:
+async def _names(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:
     """Return what to call people, by id."""
     ids = {id for id in users if id is not None}
-    found = await page.dependencies.people.several(ids) if ids else {}
+    found = await page.people.several(ids) if ids else {}
     return {id: found[id].called if id in found else "somebody who has left" for id in ids}
 
 
@@ -36,14 +34,14 @@ async def list_keys(page: PageContext) -> Response:
     """Show keys in force, or those that were revoked."""
     ended = page.query["show"] == "revoked"
     async with page.read() as tx:
-        listed = await _keys(page).list_keys(tx, PageRequest(limit=_LIMIT, key=page.cursor), ended=ended)
-        makers = await called(page, [key.member for key in listed.page.items])
+        service = KeyService(page.dependencies.access)
+        listed = await service.list_keys(tx, PageRequest(limit=20, key=page.cursor), ended=ended)
     return page.render(
         "keys/list.html",
         keys=listed.page.items,
         found={"has_more": listed.page.has_more, "next_cursor": listed.page.next_key},
         used=listed.used,
-        makers=makers,
+        makers=await _names(page, [key.member for key in listed.page.items]),
         ended=ended,
         prefixes=KEY_PREFIXES,
         now=page.dependencies.clock.now(),
@@ -51,47 +49,37 @@ async def list_keys(page: PageContext) -> Response:
     )
 
 
-def _keys(page: PageContext) -> KeyService:
-    return KeyService(page.dependencies.access)
-
-
 @keys.form("/new")
 @sudo(f"{KEYS}/new")
 async def new_key(page: PageContext) -> Response:
     """Show the form, and what it makes: the secret is on that page alone."""
-    form, held, refused = page.form, ROLES[page.principal.role], None
-    if page.sent:
+    form, held = page.form, ROLES[page.principal.role]
+    if page.submitted:
         scopes = {
             "some": frozenset(form.all("scopes")),
             "read": frozenset(one for one in held if one.endswith(":read")),
         }
-        networks = form["networks"].replace(",", "\n").splitlines()
-        days = (whole_number(expires) or 0) if (expires := form.get("expires")) else None  # 0 is refused
         wanted = NewKey(
             name=form["name"],
             restricted=form["restricted"] == "true",
             scopes=scopes.get(form["what"]),
-            networks=tuple(line for line in networks if line.strip()),
-            days=days,
+            networks=tuple(form.entries("networks")),
+            days=(whole_number(expires) or 0) if (expires := form.get("expires")) else None,  # 0 is refused
         )
-        try:
-            async with page.transaction("keys.create", livemode=form["mode"] != "test") as tx:
-                key, secret = await _keys(page).create(tx, wanted)
-            base_url = page.dependencies.settings.base_url.rstrip("/")
-            return page.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
-        except Refused as error:
-            refused = error
-    kinds = sorted({scope.partition(":")[0] for scope in held})
-    return page.render("keys/new.html", refused=refused, form=form, held=held, kinds=kinds)
+        async with page.transaction("keys.create", livemode=form["mode"] != "test") as tx:
+            key, secret = await KeyService(page.dependencies.access).create(tx, wanted)
+        base_url = page.dependencies.settings.base_url.rstrip("/")
+        return page.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
+    return page.render("keys/new.html", form=form, held=held, kinds=sorted({scope.partition(":")[0] for scope in held}))
 
 
-@keys.form("/<key>/revoke")
+@keys.form("/<key>/revoke", again=None)
 async def revoke_key(page: PageContext) -> Response:
     """Ask once more, then end the key."""
     id = page.ids["key"]
     if page.sent:
         async with page.transaction("keys.revoke") as tx:
-            key = await _keys(page).revoke(tx, id)
+            key = await KeyService(page.dependencies.access).revoke(tx, id)
         return page.redirect(KEYS, f"{key.name} is revoked. Nobody takes it any more.")
     async with page.read() as tx:
         found, used = await tx[KeyStore].get(id), await tx[KeyStore].used([id])
@@ -103,18 +91,12 @@ async def revoke_key(page: PageContext) -> Response:
 @apps.get(title="OAuth apps")
 async def list_apps(page: PageContext) -> Response:
     """Show the organisation's apps, and what the person lets apps do; to managers, what everybody lets them do."""
-    services, manages = page.console.oauth, _manages(page)
+    services = page.console.oauth
     async with page.transaction("apps.list", livemode=True) as tx:
         listed = await services.apps.list_apps(tx)
-        grants = await services.grants.list_grants(tx, page.principal, everybody=manages)
-    people = await called(page, [grant.user for grant in grants])
-    return page.render(
-        "apps/list.html", apps=listed, grants=grants, people=people, permissions=permissions, manages=manages
-    )
-
-
-def _manages(page: PageContext) -> bool:
-    return page.principal.role in MANAGERS
+        grants = await services.grants.list_grants(tx, page.principal, everybody=page.manages)
+    people = await _names(page, [grant.user for grant in grants])
+    return page.render("apps/list.html", apps=listed, grants=grants, people=people, permissions=permissions)
 
 
 def _app_given(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -124,17 +106,15 @@ def _app_given(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 @apps.get("/<app>")
-async def show_app(page: PageContext, refused: Refused | None = None) -> Response:
+async def show_app(page: PageContext) -> Response:
     """Show the form of one app, or of a new one; a fault of any one redirect URI is shown below their field."""
-    app = await _app(page) if "app" in page.ids else None
-    for name, text in dict(refused.fields if refused else {}).items():
-        if refused and name.startswith("redirect_uris"):
-            refused.fields.setdefault("redirect_uris", text)
-    form = page.form
+    app, form = await _app(page) if "app" in page.ids else None, page.form
+    for name, text in list(page.refused.fields.items() if page.refused else ()):
+        if page.refused and name.startswith("redirect_uris"):
+            page.refused.fields.setdefault("redirect_uris", text)
     uris, chosen = _app_given(page) if page.sent else (app.redirect_uris, app.scopes) if app else ((), DEFAULT_SCOPES)
     return page.render(
         "apps/form.html",
-        refused=refused,
         app=app,
         name=form["name"] if page.sent else app.name if app else "",
         kind=form.get("kind", "web"),
@@ -142,15 +122,10 @@ async def show_app(page: PageContext, refused: Refused | None = None) -> Respons
         chosen=chosen,
         everything=chosen == SCOPES and (page.sent or app is not None),
         permissions=permissions(SCOPES),
-        manages=_manages(page),
     )
 
 
-@apps.get("/new")
-@sudo(f"{APPS}/new")
-async def show_new_app(page: PageContext) -> Response:
-    """Show the form of a new app."""
-    return await show_app(page)
+apps.get("/new")(sudo(f"{APPS}/new")(show_app))
 
 
 @apps.post("/new", again=show_app)
@@ -159,53 +134,39 @@ async def create_app(page: PageContext) -> Response:
     """Make it; the secret is on the page that follows alone."""
     kind = AppKind(page.form["kind"]) if page.form["kind"] in set(AppKind) else AppKind.WEB
     wanted = NewApp(page.form["name"], kind, *_app_given(page))
-    async with page.transaction("apps.create", livemode=True) as tx:
-        app, secret = await page.console.oauth.apps.create_app(tx, page.principal, wanted)
+    app, secret = await page.run("apps.create", page.console.oauth.apps.create_app, page.principal, wanted)
     return page.render("apps/secret.html", status=201, app=app, secret=secret, rotated=False)
 
 
 async def _app(page: PageContext) -> App:
-    async with page.transaction("apps.read", livemode=True) as tx:
-        return await page.console.oauth.apps.get_app(tx, page.ids["app"])
+    return await page.run("apps.read", page.console.oauth.apps.get_app, page.ids["app"])
 
 
 @apps.post("/<app>", again=show_app)
 @sudo(APPS)
 async def save_app(page: PageContext) -> Response:
-    """Change where codes are sent, and what may be asked for."""
+    """Change where codes are sent, and which scopes the app may request."""
     app, change = await _app(page), AppChange(page.form["name"], *_app_given(page))
-    async with page.transaction("apps.update", livemode=True) as tx:
-        await page.console.oauth.apps.change_app(tx, page.principal, app.id, change)
+    await page.run("apps.update", page.console.oauth.apps.change_app, page.principal, app.id, change)
     return page.redirect(f"{APPS}/{app.id}", "Saved.")
 
 
-@apps.form("/<app>/rotate")
+@apps.form("/<app>/<any(rotate, delete):what>", again=None)
 @sudo(APPS)
-async def rotate_secret(page: PageContext) -> Response:
-    """Ask once more, then make a new secret, shown once."""
-    app = await _app(page)
+async def end_secret(page: PageContext) -> Response:
+    """Ask once more, then delete the app, or make a new secret, shown once."""
+    app, what, service = await _app(page), page.ids["what"], page.console.oauth.apps
     if not page.sent:
-        return page.render("apps/rotate.html", app=app)
-    async with page.transaction("apps.rotate_secret", livemode=True) as tx:
-        changed, secret = await page.console.oauth.apps.rotate_secret(tx, page.principal, app.id)
+        return page.render(f"apps/{what}.html", app=app)
+    if what == "delete":
+        await page.run("apps.delete", service.delete_app, page.principal, app.id)
+        return page.redirect(APPS, f"{app.name} is deleted. Its tokens prove nothing any more.")
+    changed, secret = await page.run("apps.rotate_secret", service.rotate_secret, page.principal, app.id)
     return page.render("apps/secret.html", app=changed, secret=secret, rotated=True)
-
-
-@apps.form("/<app>/delete")
-@sudo(APPS)
-async def delete_app(page: PageContext) -> Response:
-    """Ask once more, then delete."""
-    app = await _app(page)
-    if not page.sent:
-        return page.render("apps/delete.html", app=app)
-    async with page.transaction("apps.delete", livemode=True) as tx:
-        await page.console.oauth.apps.delete_app(tx, page.principal, app.id)
-    return page.redirect(APPS, f"{app.name} is deleted. Its tokens prove nothing any more.")
 
 
 @apps.post("/grants/<grant>/revoke")
 async def revoke_grant(page: PageContext) -> Response:
     """Take back what an app was let do."""
-    async with page.transaction("grants.revoke", livemode=True) as tx:
-        await page.console.oauth.grants.revoke_grant(tx, page.principal, page.ids["grant"])
+    await page.run("grants.revoke", page.console.oauth.grants.revoke_grant, page.principal, page.ids["grant"])
     return page.redirect(APPS, "It is taken back. Within a second the app can do nothing any more.")

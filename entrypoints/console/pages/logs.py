@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
 from adapters.wire.changes import FEED_TYPES
+from domain.access.model import ApiKey
 from domain.access.ports import KeyStore
 from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
@@ -17,13 +18,12 @@ from domain.kernel.bounds import STREAM_BYTES
 from domain.kernel.errors import CursorExpired, NotFound
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_MAKERS
-from entrypoints.console.context import PageContext, Pages, Refused, encode
+from entrypoints.console.context import PageContext, Pages, encode
 from entrypoints.console.rendering import rendered
 from entrypoints.console.request import moment_of
 from entrypoints.console.streams import event_of, is_full, is_in_force, stream_of
 from entrypoints.http.exchange import Response
 
-_EMPTY: Final[Any] = {"data": [], "has_more": False, "next_cursor": None}
 _LIMIT: Final = 30
 WAIT: Final = 10.0
 """Seconds after which something is sent, if only a comment."""
@@ -32,7 +32,7 @@ _PAUSE: Final = 0.5
 _LIFETIME: Final = 3600.0
 """Seconds after which a stream ends; browsers come again by themselves."""
 _LATEST: Final = 200
-"""Events of one subject among which one is looked for."""
+"""Events of one subject among which one is searched."""
 _decode: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 requests: Final = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")
@@ -44,50 +44,27 @@ async def list_requests(page: PageContext) -> Response:
     """Show the requests that pass the filters."""
     filters = page.query.given("status", "method", "route", "actor", "error_code")
     times = page.query.given("since", "until")
-    asked = filters | {name: moment_of(text) for name, text in times.items()}
-    found, refused = _EMPTY, None
-    try:
-        found = await page.api.get("/v1/request-logs", limit=_LIMIT, starting_after=page.cursor, **asked)
-    except Refused as error:
-        error.fields = {name.removeprefix("query."): text for name, text in error.fields.items()}
-        refused = error
-    callers = await _callers(page, filters.get("actor", ""))
-    return page.render("request_logs/list.html", refused=refused, found=found, filters=filters | times, callers=callers)
-
-
-async def _callers(page: PageContext, chosen: str) -> list[tuple[str, str]]:
-    """Return whose requests one may want to see: one's own, those of each key in use, and those asked for already."""
-    found = {"": "Anybody", page.person.user.id: "You, in the console"}
+    query = filters | {name: moment_of(text) for name, text in times.items()}
+    found = await page.filtered("/v1/request-logs", _LIMIT, query)
+    if page.refused:
+        page.refused.fields = {name.removeprefix("query."): text for name, text in page.refused.fields.items()}
+    keys: Sequence[ApiKey] = ()
     if page.principal.role in KEY_MAKERS:
         async with page.read() as tx:
             keys = (await tx[KeyStore].page(PageRequest(limit=100))).items
-        found |= {key.id: f"Key {key.name} (…{key.last4})" for key in keys}
-    return list(({chosen: chosen} | found if chosen not in found else found).items())
+    return page.render("request_logs/list.html", found=found, filters=filters | times, keys=keys)
 
 
-@requests.get("/<request>")
-async def show_request(page: PageContext) -> Response:
-    """Show one request, with what was audited of it."""
-    return page.render("request_logs/one.html", log=await page.api.get(f"/v1/request-logs/{page.ids['request']}"))
+requests.show("/<request>", "request_logs/one.html", read={"log": "/v1/request-logs/{request}"})
 
 
 @events.get(title="Events")
 async def list_events(page: PageContext) -> Response:
     """Show the newest events, or a page of older ones."""
-    types, found, refused = page.query.get("types"), _EMPTY, None
-    try:
-        found = await page.api.get("/v1/changes/recent", limit=_LIMIT, starting_after=page.cursor, types=types or None)
-    except Refused as error:
-        refused = error
-    return page.render(
-        "events/list.html",
-        problem=refused,
-        found=found,
-        shown=found["data"],
-        types=FEED_TYPES,
-        chosen=types,
-        live=page.cursor is None and refused is None,
-    )
+    found = await page.filtered("/v1/changes/recent", _LIMIT, page.query.given("types"))
+    live = page.cursor is None and page.refused is None
+    values = {"found": found, "shown": found["data"], "types": FEED_TYPES, "chosen": page.query.get("types")}
+    return page.render("events/list.html", status=200, live=live, **values)
 
 
 @events.get("/<subject>/<event>")

@@ -14,8 +14,8 @@ from domain.mappings.trying import Tried, tried
 from domain.runs.sheets import context_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.pages.sources import READ, WRITE, show_part
+from entrypoints.console.context import PageContext, Pages
+from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.rendering import Portion
 from entrypoints.console.request import FormData
 from entrypoints.http.exchange import Response
@@ -26,67 +26,26 @@ AT_ONCE: Final = 20
 pages: Final = Pages("/console", section="Sources", scope=READ)
 
 
-@pages.get("/sources/<id>/columns")
-async def list_mappings(page: PageContext) -> Response:
-    """Show a source's header sets."""
-    return await show_part(page, "mappings", "sources/mappings.html", 20)
-
-
-@pages.get("/mappings/<id>")
-async def show_mapping(page: PageContext, refused: Refused | None = None) -> Response:
-    """Show the columns of one, for review; with what a form chose of them, which confirms nothing yet."""
-    mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
-    stored, context = await _stored(page, mapping["id"])
-    asked = page.form if page.sent else page.query
-    every, alone = range(len(mapping["headers"])), asked.number("column")
-    if alone is not None and alone in every:
-        shown = Portion.of(every, alone, 1)
-    else:
-        alone, shown = None, Portion.of(every, asked.number("to" if "to" in asked else "from"), AT_ONCE)
-    current = _current(mapping)
-    rows = []
-    for at in shown.items:
-        read = current.get(at)
+def _choices(mapping: Mapping[str, Any], form: FormData) -> list[tuple[Any, str, str, Any]]:
+    """Return of each column how it is read, the field and settings that a form has for it, and the edit that this is, if any."""
+    current = {one["position"]: one for one in mapping["columns"]}
+    found: list[tuple[Any, str, str, Any]] = []
+    for at in range(len(mapping["headers"])):
+        read, edit = current.get(at), dict[str, Any]()
         now = (read["field"], _settings_text(read["settings"])) if read else ("", "")
-        field, settings = _chosen(page.form, at, now)
-        reason = next((one["reason"] for one in mapping["unmapped"] if one["position"] == at), None)
-        cells = [row[at] if at < len(row) else "" for row in mapping["samples"]][:3]
-        rows.append((at, read, reason, cells, field, settings, _tried(stored, context, at, field, settings)))
-    unseen = [edit["position"] for edit in edits_of(mapping, page.form) if edit["position"] not in shown.items]
-    return page.render(
-        "sources/mapping.html",
-        refused=refused,
-        mapping=mapping,
-        source=await page.api.get(f"/v1/sources/{mapping['source']}"),
-        rows=rows,
-        shown=shown,
-        alone=alone is not None,
-        at_once=AT_ONCE,
-        unseen=[(f"{name}.{at}", page.form.get(f"{name}.{at}")) for at in unseen for name in ("field", "settings")],
-        fields=FIELDS,
-        offered=OFFERED,
-        editable=page.may(WRITE),
-    )
+        field, settings = _chosen(form, at, now)
+        if f"field.{at}" in form and (field, settings) != now:
+            edit = {"position": at, "field": field or None}
+            if field and settings != now[1]:
+                edit["settings"] = _settings_of(settings)
+        found.append((read, field, settings, edit))
+    return found
 
 
-def _current(mapping: Mapping[str, Any]) -> dict[int, Any]:
-    return {one["position"]: one for one in mapping["columns"]}
-
-
-def _chosen(form: FormData, at: int, now: tuple[str, str]) -> tuple[str, str]:
+def _chosen(form: FormData, at: int, now: tuple[str, str] = ("", "")) -> list[str]:
     """Return the field and settings that a form has for a column; those of now where it has none."""
     names = (f"field.{at}", f"settings.{at}")
-    field, settings = (form.get(name) if name in form else before for name, before in zip(names, now, strict=True))
-    return field, settings
-
-
-async def _stored(page: PageContext, id: str) -> tuple[SourceMapping, Any]:
-    async with page.read() as tx:
-        mapping = await tx[MappingStore].get(id)
-        source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
-    if mapping is None or source is None:
-        raise NotFound
-    return mapping, context_of(source, Stream(mapping.stream))
+    return [form.get(name) if name in form else before for name, before in zip(names, now, strict=True)]
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:
@@ -99,6 +58,15 @@ def _settings_of(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
 
 
+async def _stored(page: PageContext) -> tuple[SourceMapping, Any]:
+    async with page.read() as tx:
+        mapping = await tx[MappingStore].get(page.ids["id"])
+        source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
+    if mapping is None or source is None:
+        raise NotFound
+    return mapping, context_of(source, Stream(mapping.stream))
+
+
 def _tried(mapping: SourceMapping, context: Any, at: int, field: str, settings: str) -> Sequence[Tried]:
     """Return what the samples would be read as; nothing for a field that there is not."""
     try:
@@ -107,14 +75,48 @@ def _tried(mapping: SourceMapping, context: Any, at: int, field: str, settings: 
         return ()
 
 
+@pages.get("/mappings/<id>")
+async def show_mapping(page: PageContext) -> Response:
+    """Show the columns of one, for review; with what a form chose of them, which confirms nothing yet."""
+    mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
+    stored, context = await _stored(page)
+    values = page.form if page.sent else page.query
+    every, column = range(len(mapping["headers"])), values.number("column")
+    alone = column is not None and column in every
+    start = column if alone else values.number("to" if "to" in values else "from")
+    shown = Portion.of(every, start, 1 if alone else AT_ONCE)
+    choices = _choices(mapping, page.form)
+    reasons = {one["position"]: one["reason"] for one in mapping["unmapped"]}
+    rows = []
+    for at in shown.items:
+        read, field, settings, _ = choices[at]
+        cells = [row[at] if at < len(row) else "" for row in mapping["samples"]][:3]
+        readings = _tried(stored, context, at, field, settings)
+        rows.append((at, read, reasons.get(at), cells, field, settings, readings))
+    unseen = [at for at, (*_, edit) in enumerate(choices) if edit and at not in shown.items]
+    return page.render(
+        "sources/mapping.html",
+        mapping=mapping,
+        source=await page.api.get(f"/v1/sources/{mapping['source']}"),
+        rows=rows,
+        shown=shown,
+        alone=alone,
+        at_once=AT_ONCE,
+        unseen=[(f"{name}.{at}", page.form.get(f"{name}.{at}")) for at in unseen for name in ("field", "settings")],
+        fields=FIELDS,
+        offered=OFFERED,
+        editable=page.may(WRITE),
+    )
+
+
 @pages.get("/mappings/<id>/reading")
 async def show_reading(page: PageContext) -> Response:
     """Show what one column's samples would be read as, for a choice not sent yet."""
-    mapping, context = await _stored(page, page.ids["id"])
+    mapping, context = await _stored(page)
     at = page.query.number("position")
     if at is None or at >= len(mapping.headers):
         raise NotFound
-    found = _tried(mapping, context, at, *_chosen(page.query, at, ("", "")))
+    found = _tried(mapping, context, at, *_chosen(page.query, at))
     return page.render("sources/reading.html", tried=found, currency=context.currency)
 
 
@@ -124,20 +126,7 @@ async def confirm_mapping(page: PageContext) -> Response:
     if "to" in page.form:
         return await show_mapping(page)
     mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
-    edits = edits_of(mapping, page.form)
+    edits = [edit for *_, edit in _choices(mapping, page.form) if edit]
     await page.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
     notice = "The columns are confirmed; what is kept is read by them."
     return page.redirect(f"/console/sources/{mapping['source']}", notice)
-
-
-def edits_of(mapping: Mapping[str, Any], form: FormData) -> list[dict[str, Any]]:
-    """Return the changes that a form makes of a mapping's columns."""
-    current, edits = _current(mapping), []
-    for at in range(len(mapping["headers"])):
-        read = current.get(at)
-        before = (read["field"], _settings_text(read["settings"])) if read else ("", "")
-        field, settings = _chosen(form, at, before)
-        if f"field.{at}" in form and (field, settings) != before:
-            edit: dict[str, Any] = {"position": at, "field": field or None}
-            edits.append(edit | ({"settings": _settings_of(settings)} if field and settings != before[1] else {}))
-    return edits

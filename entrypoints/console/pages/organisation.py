@@ -1,12 +1,11 @@
 """The organisation: its plan and what was used of it, its exports, what it is called, and its members."""
 
-from datetime import date
 from typing import Any, Final
 
 from domain.kernel.errors import PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.versions import SUPPORTED
-from domain.orgs.model import MANAGERS, OWNER, Invitation
+from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
 from domain.people.usecases.members import ROLES, MemberService
 from domain.people.usecases.organisations import OrgSettings
@@ -23,23 +22,20 @@ pages: Final = Pages(BASE, section="Organisation", scope="org:read")
 
 
 @members.get(title="Members")
-async def list_members(page: PageContext, refused: Refused | None = None) -> Response:
+async def list_members(page: PageContext) -> Response:
     """Show members, and to managers the invitations that wait."""
-    manages = page.principal.role in MANAGERS
     async with page.read() as tx:
         listed = await tx[OrgStore].members(PageRequest(limit=_LIMIT, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
-        if manages:
-            asked = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
-            waiting = await tx[OrgStore].invitations(tx.now, asked)
+        if page.manages:
+            request = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
+            waiting = await tx[OrgStore].invitations(tx.now, request)
     owns = page.principal.role == OWNER
     return page.render(
         "members/list.html",
-        refused=refused,
         members=listed,
-        people=await page.dependencies.people.several([member.user for member in listed.items]),
+        people=await page.people.several([member.user for member in listed.items]),
         waiting=waiting,
-        manages=manages,
         owns=owns,
         roles=ROLES if owns else ROLES[1:],
         form=page.form,
@@ -51,8 +47,8 @@ async def list_members(page: PageContext, refused: Refused | None = None) -> Res
 async def invite(page: PageContext) -> Response:
     """Invite somebody by mail."""
     service = page.console.invitations
-    async with page.transaction("invitations.create", livemode=True) as tx:
-        made, secret = await service.invite(tx, page.form["email"], page.form.get("role", "viewer"))
+    email, role = page.form["email"], page.form.get("role", "viewer")
+    made, secret = await page.run("invitations.create", service.invite, email, role)
     await service.send(made, secret, page.principal.organisation.name)
     sent = "is on its way" if page.dependencies.outgoing_mail.sends else "waits in the operator's outbox"
     return page.redirect(MEMBERS, f"The invitation for {made.email} {sent}. It is good for a week.")
@@ -61,8 +57,7 @@ async def invite(page: PageContext) -> Response:
 @members.post("/invitations/<invitation>/take-back")
 async def revoke_invitation(page: PageContext) -> Response:
     """End an invitation."""
-    async with page.transaction("invitations.revoke", livemode=True) as tx:
-        await page.console.invitations.take_back(tx, page.ids["invitation"])
+    await page.run("invitations.revoke", page.console.invitations.take_back, page.ids["invitation"])
     return page.redirect(MEMBERS, "The invitation is taken back; its link leads nowhere any more.")
 
 
@@ -70,10 +65,10 @@ async def revoke_invitation(page: PageContext) -> Response:
 @sudo(MEMBERS)
 async def change_role(page: PageContext) -> Response:
     """Give a member another role."""
-    async with page.transaction("members.change_role", livemode=True) as tx:
-        changed = await MemberService().change_role(tx, page.ids["member"], page.form["role"])
+    member, role = page.ids["member"], page.form["role"]
+    changed = await page.run("members.change_role", MemberService().change_role, member, role)
     # An owner may come in beside the provider; who is none any more may not.
-    await page.dependencies.sso.rules.barred(changed.org, (changed.user,))
+    await page.sso.rules.barred(changed.org, (changed.user,))
     return page.redirect(MEMBERS, f"{changed.email} is {changed.role} now.")
 
 
@@ -81,55 +76,47 @@ async def change_role(page: PageContext) -> Response:
 @sudo(MEMBERS)
 async def remove_member(page: PageContext) -> Response:
     """Ask once more, then take a member away; oneself, to leave."""
-    user, refused = await page.dependencies.people.get(page.ids["member"]), None
+    user = await page.people.get(page.ids["member"])
     async with page.read() as tx:
         member = await tx[OrgStore].member(user.email) if user is not None else None
     if user is None or member is None:
-        detail = "The organisation has no such member."
-        raise Refused({"status": 404, "code": "not_found", "title": "Not found", "detail": detail})
+        raise Refused({"status": 404, "title": "Not found", "detail": "The organisation has no such member."})
     leaves = user.id == page.person.user.id
-    if page.sent:
-        try:
-            async with page.transaction("members.remove", livemode=True) as tx:
-                removed = await (MemberService().leave(tx) if leaves else MemberService().remove(tx, user.id))
-        except Refused as error:
-            refused = error
-        else:
-            # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
-            await page.dependencies.sessions.end_tokens(removed.user, removed.org)
-            if leaves:
-                return page.redirect("/console/organisations", "You have left the organisation.", tone="info")
-            return page.redirect(MEMBERS, f"{removed.email} belongs to the organisation no more.")
-    return page.render("members/remove.html", refused=refused, user=user, member=member, leaves=leaves)
+    if not page.submitted:
+        return page.render("members/remove.html", user=user, member=member, leaves=leaves)
+    service = MemberService()
+    removed = await page.run("members.remove", *((service.leave,) if leaves else (service.remove, user.id)))
+    # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
+    await page.sessions.end_tokens(removed.user, removed.org)
+    if leaves:
+        return page.redirect("/console/organisations", "You have left the organisation.", tone="info")
+    return page.redirect(MEMBERS, f"{removed.email} belongs to the organisation no more.")
 
 
 @pages.get("/usage", scope="usage:read", title="Plan and usage")
 async def show_usage(page: PageContext) -> Response:
     """Show each meter with its share of the plan, its last thirty days, and when thresholds were reached."""
     usage, series = await page.api.get("/v1/usage"), await page.api.get("/v1/usage/series")
-    days = {
-        one["meter"]: [(date.fromisoformat(day["day"]), day["used"]) for day in one["days"]] for one in series["series"]
-    }
     return page.render(
         "organisation/usage.html",
-        period=usage["period"],
-        meters=usage["meters"],
-        days=days,
+        **usage,
+        days={one["meter"]: [(day["day"], day["used"]) for day in one["days"]] for one in series["series"]},
         plan=page.principal.organisation.plan,
         plans=(await page.api.get("/v1/plans"))["data"] if page.may("org:read") else [],
     )
 
 
-@pages.get("/exports", scope="exports:read", title="Exports")
-async def list_exports(page: PageContext, refused: Refused | None = None) -> Response:
-    """Show all of them, newest first."""
-    found = await page.api.get("/v1/exports", limit=20, starting_after=page.cursor)
-    moving = any(one["status"] in ("pending", "running") for one in found["data"])
-    may_start = page.may("exports:write")
-    return page.render("organisation/exports.html", refused=refused, found=found, moving=moving, may_start=may_start)
+show_exports: Final = pages.show(
+    "/exports",
+    "organisation/exports.html",
+    limit=_LIMIT,
+    read={"found": "/v1/exports"},
+    scope="exports:read",
+    title="Exports",
+)
 
 
-@pages.post("/exports", scope="exports:write", again=list_exports)
+@pages.post("/exports", scope="exports:write", again=show_exports)
 async def start_export(page: PageContext) -> Response:
     """Start one."""
     body: dict[str, Any] = {"kind": page.form.get("kind", "products")}
@@ -139,24 +126,16 @@ async def start_export(page: PageContext) -> Response:
     return page.redirect(f"{BASE}/exports", "The export is being written. You can leave this page.", tone="info")
 
 
-@pages.get("/settings", title="Settings")
-async def show_settings(page: PageContext, refused: Refused | None = None) -> Response:
-    """Show what the organisation is called, and which API version requests get that name none."""
+@pages.form("/settings", title="Settings")
+async def change_settings(page: PageContext) -> Response:
+    """Show and change what the organisation is called, and which API version requests get that name none."""
+    if page.sent and not page.manages:
+        raise PermissionDenied("Only owners and admins change the organisation's settings.")
+    if page.submitted:
+        service, version = OrgSettings(SUPPORTED.dates), page.form.get("api_version") or None
+        await page.run("orgs.change", service.change, page.form.get("name"), version)
+        return page.redirect(f"{BASE}/settings", "Saved.")
     async with page.read() as tx:
         own = await tx[OrgStore].own()
     given = page.form if page.sent else {"name": own.name, "api_version": own.api_version or ""}
-    versions, manages = list(reversed(SUPPORTED.dates)), page.principal.role in MANAGERS
-    return page.render(
-        "organisation/settings.html", refused=refused, own=own, given=given, versions=versions, manages=manages
-    )
-
-
-@pages.post("/settings", again=show_settings)
-async def save_settings(page: PageContext) -> Response:
-    """Change them."""
-    if page.principal.role not in MANAGERS:
-        raise PermissionDenied("Only owners and admins change the organisation's settings.")
-    async with page.transaction("orgs.change", livemode=True) as tx:
-        version = page.form.get("api_version") or None
-        await OrgSettings(SUPPORTED.dates).change(tx, page.form.get("name"), version)
-    return page.redirect(f"{BASE}/settings", "Saved.")
+    return page.render("organisation/settings.html", own=own, given=given, versions=list(reversed(SUPPORTED.dates)))

@@ -1,7 +1,7 @@
 """The API's reference, where each operation can be tried: in test mode, as oneself or by a test key of one's own."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from domain.access.model import KEY_PREFIXES, is_secret
 from domain.kernel import schema as wire
-from domain.kernel.errors import DomainError, InvalidRequest, NotFound
+from domain.kernel.errors import InvalidRequest, NotFound
 from domain.kernel.ids import new_id
 from entrypoints.console.context import PageContext, Pages, encode
 from entrypoints.console.request import FormData
-from entrypoints.http.exchange import Request, Response
+from entrypoints.http.exchange import Response
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import parameters_of
@@ -46,21 +46,12 @@ class Input(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-class Sent(NamedTuple):
-    """A request as it was typed, as a line to copy, and what was answered. `body` is indented where it is JSON."""
-
-    curl: str
-    response: Response
-    body: str
-    shortened: bool
-
-
 @pages.get(title="API reference")
 async def list_operations(page: PageContext) -> Response:
-    """Show every operation, by what it is about, or those that a word leads to."""
-    word = page.query.get("q").casefold()
+    """Show every operation, by what it is about, or those that match a search."""
+    sought = page.query.get("q").casefold()
     areas = [
-        (area.title, [row for row in area.operations if word in f"{row.summary} {row.path} {row.id} {row.method}".casefold()])
+        (area.title, [row for row in area.operations if sought in f"{row.summary} {row.path} {row.id} {row.method}".casefold()])
         for area in page.console.pipeline.table.areas
     ]  # fmt: skip
     return page.render("reference/list.html", areas=[area for area in areas if area[1]], q=page.query.get("q"))
@@ -72,17 +63,12 @@ async def show_operation(page: PageContext) -> Response:
     row = next((one for one in page.console.pipeline.table.operations if one.id == page.ids["operation"]), None)
     if row is None:
         raise NotFound("There is no such operation.")
-    sent, refused = None, None
-    if page.sent:
-        if row.streams:
-            raise NotFound("A stream has no end, so it cannot be tried on a page; copy the call.")
-        try:
-            sent = await _send(page, row)
-        except DomainError as error:
-            refused = error
+    if page.sent and row.streams:
+        raise NotFound("A stream has no end, so it cannot be tried on a page; copy the call.")
+    example = row.example if row.example is not None else wire.example(dict(row.reply or {}))
     return page.render(
         "reference/operation.html",
-        refused=refused,
+        tried=await _send(page, row) if page.submitted else None,
         row=row,
         # Its own words are made by the site, which escapes what it is given.
         described=Markup(paragraphs(row.description)),  # noqa: S704
@@ -91,11 +77,10 @@ async def show_operation(page: PageContext) -> Response:
         limit=in_words(row.rate),
         docs=url_of(row),
         inputs=inputs_of(row),
-        example=_example_of(row),
+        example="" if row.reply is None or row.streams else _text(example),
         call=curl(row, page.dependencies.settings.base_url.rstrip("/")),
         form=page.form,
-        tried=sent,
-        may=row.scope is None or page.may(row.scope),
+        may=page.may(row.scope),
     )
 
 
@@ -105,20 +90,15 @@ def inputs_of(row: Operation) -> dict[str, list[Input]]:
     example = body_example(row) if row.body else None
     shown: Mapping[str, Any] = example if isinstance(example, Mapping) else {}
     schema = row.body.schema if row.body else {}
+    queried, sent, required = parameters_of(row), schema.get("properties", {}), schema.get("required", ())
     return {
         "path": [Input(f"path.{one}", one, "text", True, ids.get(one, Markup())) for one in row.path_parameters],
-        "query": [
-            _input("query", name, part, required=bool(part.get("x-required")))
-            for name, part in parameters_of(row).items()
-        ],
-        "body": [
-            _input("body", name, part, required=name in schema.get("required", ()), shown=shown.get(name))
-            for name, part in schema.get("properties", {}).items()
-        ],
+        "query": [_input("query", name, part, bool(part.get("x-required"))) for name, part in queried.items()],
+        "body": [_input("body", name, part, name in required, shown.get(name)) for name, part in sent.items()],
     }
 
 
-def _input(where: str, name: str, schema: Schema, *, required: bool, shown: Any = None) -> Input:
+def _input(where: str, name: str, schema: Schema, required: bool, shown: Any = None) -> Input:
     note = Markup(inline(str(schema.get("description", ""))))  # noqa: S704  escaped by the site
     kind = schema.get("type", "object")
     options = tuple(map(_text, schema.get("enum", ()))) or (("true", "false") if kind == "boolean" else ())
@@ -134,55 +114,46 @@ def _text(value: Any) -> str:
     return msgspec.json.format(encode(value), indent=2).decode()
 
 
-async def _send(page: PageContext, row: Operation) -> Sent:
+async def _send(page: PageContext, row: Operation) -> dict[str, Any]:
     """Have what was typed answered in this process, in test mode: as the person, or by the key that was typed.
 
-    Raises InvalidRequest for JSON that cannot be read, and for a key of live mode.
+    Returns the request as a line to copy and what was answered. Raises InvalidRequest for JSON that cannot be read, and
+    for a key of live mode.
     """
     form, base_url = page.form, page.dependencies.settings.base_url.rstrip("/")
     path = row.path.format_map({name: quote(form.get(f"path.{name}"), safe="") or "-" for name in row.path_parameters})
     query = urlencode({name: text for name in parameters_of(row) if (text := form.get(f"query.{name}"))})
-    body, key, headers = _body_of(row, form), form.get("key"), dict(_headers_of(row, form))
+    body, key, headers = _body_of(row, form), form.get("key"), _headers_of(row, form)
     if key and not is_secret(key, _TEST_KEYS):
         text = f"Only keys of test mode are tried here; they begin with {' or '.join(_TEST_KEYS)}."
         raise InvalidRequest.of("key", "invalid_format", text)
-    if body:
-        headers["Content-Type"] = "application/json"
-
-    async def read(_limit: int) -> bytes:
-        return body
-
     sent = {name.lower(): value for name, value in headers.items()}
-    sent |= {"content-length": str(len(body))} if body else {}
     sent |= {"authorization": f"Bearer {key}"} if key else {}
-    given = page.request.headers
-    sent |= {name: given[name] for name in ("user-agent", "x-forwarded-for", "forwarded") if name in given}
     caller = None if key else replace(page.principal, tenant=replace(page.principal.tenant, livemode=False))
-    request = Request(row.method, path, query, sent, page.request.client, read)
-    response = await page.console.pipeline.answer(request, caller=caller)
+    response = await page.api.send(row.method, path, body, sent, query=query, caller=caller)
     shown = response.body[:_LONGEST_SHOWN]
     cut = len(shown) < len(response.body)
     if not cut and "json" in (response.header("content-type") or ""):
         shown = msgspec.json.format(shown, indent=2)
-    call = _curl(row.method, f"{base_url}{path}{'?' + query if query else ''}", headers, body)
-    return Sent(call, response, shown.decode("utf-8", "replace"), cut)
-
-
-def _headers_of(row: Operation, form: FormData) -> Iterator[tuple[str, str]]:
-    if row.idempotent:
-        yield "Idempotency-Key", new_id("key")
-    if row.if_match:
-        yield "If-Match", form.get("if_match") or "*"
-    if row.writes and form["dry_run"] in ("true", "explain"):
-        yield "Service-Dry-Run", form["dry_run"]
-
-
-def _curl(method: str, url: str, headers: Mapping[str, str], body: bytes) -> str:
-    """Return the call; a key is read from the environment."""
-    lines = [f"curl {shlex.quote(url)}", *([f"-X {method}"] if method != "GET" else [])]
+    # The call as a line to copy; a key is read from the environment.
+    url = f"{base_url}{path}?{query}".rstrip("?")
+    lines = [f"curl {shlex.quote(url)}"]
+    lines += [f"-X {row.method}"] if row.method != "GET" else []
+    headers |= {"Content-Type": "application/json"} if body else {}
     lines += ['-H "Authorization: Bearer $JOINERY_KEY"']
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
-    return " \\\n  ".join([*lines, *([f"-d {shlex.quote(body.decode())}"] if body else [])])
+    lines += [f"-d {shlex.quote(body.decode())}"] if body else []
+    call = " \\\n  ".join(lines)
+    return {"curl": call, "response": response, "body": shown.decode("utf-8", "replace"), "shortened": cut}
+
+
+def _headers_of(row: Operation, form: FormData) -> dict[str, str]:
+    headers = {"Idempotency-Key": new_id("key")} if row.idempotent else {}
+    if row.if_match:
+        headers["If-Match"] = form.get("if_match") or "*"
+    if row.writes and form["dry_run"] in ("true", "explain"):
+        headers["Service-Dry-Run"] = form["dry_run"]
+    return headers
 
 
 def _body_of(row: Operation, form: FormData) -> bytes:
@@ -213,10 +184,3 @@ def _value(name: str, text: str, schema: Schema) -> Any:
     except (msgspec.DecodeError, ValueError, RecursionError):
         problem = "This is no JSON; it takes an object, a list or null."
         raise InvalidRequest.of(name, "invalid_format", problem) from None
-
-
-def _example_of(row: Operation) -> str:
-    """Return an answer as it may look."""
-    if row.reply is None or row.streams:
-        return ""
-    return _text(row.example if row.example is not None else wire.example(dict(row.reply)))

@@ -1,4 +1,4 @@
-"""Runs: a source's, one with moving progress, and its problems by kind and in the sheet's own cells."""
+"""Runs: one with moving progress, and its problems by kind and in the sheet's own cells."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,17 @@ from adapters.wire import runs as wire
 from domain.ingestion.reading import Excerpt
 from domain.kernel.errors import NotFound
 from domain.kernel.problems import Problem
-from domain.kernel.resource import View
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
 from domain.runs.usecases.excerpting import places_of
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from entrypoints.console.context import PageContext, Pages
-from entrypoints.console.pages.sources import READ, show_part
+from entrypoints.console.pages.sources import READ
 from entrypoints.console.rendering import Portion
 from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
 
-_STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "done")
 _PROBLEMS: Final = 25
 _GROUPS: Final = 40
 _COLUMNS: Final = 40
@@ -34,29 +32,23 @@ _WIDEST: Final = 16
 pages: Final = Pages("/console", section="Sources", scope=READ)
 
 
-@pages.get("/sources/<id>/runs")
-async def list_runs(page: PageContext) -> Response:
-    """Show all runs of a source."""
-    return await show_part(page, "runs", "sources/runs.html", 25)
-
-
 @pages.get("/runs/<id>")
 async def show_run(page: PageContext) -> Response:
-    """Show a run: its problems by kind and field, those of one of them word by word, and its columns."""
+    """Show a run: its problems by kind and field, each problem of one of them, and its columns."""
     run, query = await page.api.get(f"/v1/runs/{page.ids['id']}"), page.query
     groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for problem in run["problems"]:
         groups[problem["problem"], problem["field"]].append(problem)
     largest = sorted(groups, key=lambda group: -len(groups[group]))
-    asked = query.get("kind"), query.get("field")
-    chosen = asked if asked in groups else next(iter(largest), None)
+    named = query.get("kind"), query.get("field")
+    chosen = named if named in groups else next(iter(largest), None)
     return page.render(
         "sources/run.html",
         source=await page.api.get(f"/v1/sources/{run['source']}"),
         counts={group: len(found) for group, found in groups.items()},
         groups=Portion.of(largest, query.number("groups"), _GROUPS),
         chosen=chosen,
-        told=Portion.of(groups[chosen] if chosen else [], query.number("from"), _PROBLEMS),
+        problems=Portion.of(groups[chosen] if chosen else [], query.number("from"), _PROBLEMS),
         columns=Portion.of(run.get("columns") or [], query.number("columns"), _COLUMNS),
         **_state_of(run),
     )
@@ -64,24 +56,15 @@ async def show_run(page: PageContext) -> Response:
 
 def _state_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return what moves."""
-    stage, status = run["stage"], run["status"]
-    at = _STAGES.index(stage) if stage in _STAGES else 0
-    return {"run": run, "open": status in ("queued", "running", "waiting"), "stages": _STAGES, "at": at}
+    return {"run": run, "open": run["status"] in ("queued", "running", "waiting")}
 
 
 @pages.get("/runs/<id>/progress")
 async def follow_run(page: PageContext) -> Response:
     """Stream the part of the run's page that moves."""
-    await page.api.get(f"/v1/runs/{page.ids['id']}")  # whoever may not read it, follows nothing
-
-    async def look() -> tuple[Mapping[str, Any], bool]:
-        async with page.read() as tx:
-            if (run := await tx[RunStore].get(page.ids["id"])) is None:
-                raise NotFound
-            state = _state_of(wire.RUN.render(run, View(page.principal.tenant, tx.now)))
-        return state, not state["open"]
-
-    return followed(page, "sources/run.html", "progress", look)
+    id = page.ids["id"]
+    await page.api.get(f"/v1/runs/{id}")  # nobody follows what they may not read
+    return followed(page, "sources/run.html", lambda tx: tx[RunStore].get(id), wire.RUN, _state_of)
 
 
 @pages.get("/runs/<id>/sheet")
@@ -132,9 +115,9 @@ def _with_problems(table: Excerpt, problems: Sequence[Problem]) -> dict[str, Any
                 cells[problem.line, place][problem.detail] = None
     on_page = {line for line, _ in table.rows}
     shown = _columns({place for line, place in cells if line in on_page}, len(table.headers))
-    for (line, place), said in cells.items():
+    for (line, place), details in cells.items():
         if place not in shown:
-            lines[line][f"{table.headers[place]}: {' '.join(said)}"] = None
+            lines[line][f"{table.headers[place]}: {' '.join(details)}"] = None
     rows = [
         (
             line,

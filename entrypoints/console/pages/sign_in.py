@@ -29,65 +29,60 @@ async def _enter(page: PageContext, entered: Entered, target: str, notice: str |
     if page.signed_in is not None:
         before = page.signed_in.session
         with suppress(NotFound):
-            await page.dependencies.sessions.revoke(before.user, before.id)
+            await page.sessions.revoke(before.user, before.id)
     device = page.cookies.set(f"{page.cookies.session}-device", entered.device, int(DEVICE_LASTS.total_seconds()))
-    cookies = [page.session_cookie(entered.cookie), device, page.cookies.look()]
+    cookies = [page.session_cookie(entered.cookie), device, page.cookies.view()]
     return page.redirect(target, notice, cookies=cookies)
 
 
 @pages.get(SIGN_IN)
-async def show_sign_in(page: PageContext, refused: DomainError | None = None) -> Response:
+async def show_sign_in(page: PageContext) -> Response:
     """Show the form for address and password."""
     target = safe_target(page.form["next"] or page.query["next"])
     if page.signed_in is not None and not page.sent:
         return page.redirect(target)
-    return page.render("sign_in/sign_in.html", refused=refused, next=target, email=page.form.get("email"))
+    return page.render("sign_in/sign_in.html", next=target, email=page.form.get("email"))
 
 
-@pages.post(SIGN_IN)
+@pages.post(SIGN_IN, again=show_sign_in)
 async def sign_in_by_password(page: PageContext) -> Response:
     """Sign in, or go on to the second step."""
     email, password = page.form.get("email"), page.form["password"]
-    try:
-        found = await page.dependencies.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
-    except DomainError as error:
-        return await show_sign_in(page, error)
+    found = await page.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
     if isinstance(found, Entered):
         return await _enter(page, found, safe_target(page.form["next"]))
     return _show_code(page, found.token)
 
 
-def _show_code(page: PageContext, token: str, refused: DomainError | None = None) -> Response:
-    return page.render("sign_in/code.html", refused=refused, next=safe_target(page.form["next"]), token=token)
+def _show_code(page: PageContext, token: str) -> Response:
+    return page.render("sign_in/code.html", next=safe_target(page.form["next"]), token=token)
 
 
-@pages.post(f"{SIGN_IN}/code")
+@pages.post(f"{SIGN_IN}/code", again=show_sign_in)
 async def sign_in_by_code(page: PageContext) -> Response:
     """Take the second step."""
     token, code = page.form["token"], page.form["code"]
     try:
-        found = await page.dependencies.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
-    except StepOver as error:
-        return await show_sign_in(page, error)
+        found = await page.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
+    except StepOver:
+        raise
     except DomainError as error:
-        return _show_code(page, token, error)
+        page.refused = page.refusal(error)
+        return _show_code(page, token)
     return await _enter(page, found, safe_target(page.form["next"]))
 
 
 @pages.post(f"{SIGN_IN}/passkey/options")
 async def passkey_options(page: PageContext) -> Response:
-    """Answer what the browser is asked to sign."""
-    return page.json((await page.dependencies.accounts.passkeys.sign_in(page.visitor)).options)
+    """Answer with the options for signing in by a passkey."""
+    return page.json((await page.accounts.passkeys.sign_in(page.visitor)).options)
 
 
-@pages.post(f"{SIGN_IN}/passkey")
+@pages.post(f"{SIGN_IN}/passkey", again=show_sign_in)
 async def sign_in_by_passkey(page: PageContext) -> Response:
     """Sign in the person whose passkey has answered."""
-    form, passkeys = page.form, page.dependencies.accounts.passkeys
-    try:
-        found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
-    except DomainError as error:
-        return await show_sign_in(page, error)
+    form, passkeys = page.form, page.accounts.passkeys
+    found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
     return await _enter(page, found, safe_target(form["next"]))
 
 
@@ -96,7 +91,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
     """Take a link for one use: opening it uses nothing up, as mail scanners open links; its button does."""
     secret = page.ids["secret"]
     if page.sent:
-        found = await page.dependencies.accounts.sign_in.by_link(secret, page.visitor, _device(page))
+        found = await page.accounts.sign_in.by_link(secret, page.visitor, _device(page))
         if found is not None:
             return await _enter(page, found, safe_target(page.form["next"]))
     holds = await page.dependencies.links.look(secret, Purpose.SIGN_IN) is not None
@@ -105,29 +100,23 @@ async def sign_in_by_link(page: PageContext) -> Response:
 
 @pages.form("/console/forgot")
 async def ask_for_link(page: PageContext) -> Response:
-    """Ask for a link to set another password; the answer is the same whoever asks."""
-    email, refused = page.form.get("email") or page.query.get("email"), None
-    if page.sent:
-        try:
-            await page.dependencies.accounts.passwords.forgot(page.form.get("email"), page.visitor)
-        except DomainError as error:
-            refused = error
-    return page.render("sign_in/forgot.html", refused=refused, sent=page.sent and refused is None, email=email)
+    """Ask for a link to set another password; the answer does not depend on whether the address is known."""
+    if page.submitted:
+        await page.accounts.passwords.forgot(page.form.get("email"), page.visitor)
+    email = page.form.get("email") or page.query.get("email")
+    return page.render("sign_in/forgot.html", sent=page.submitted, email=email)
 
 
 @pages.form("/console/set-password/<secret>")
 async def set_password(page: PageContext) -> Response:
     """Set a password by a link from a mail."""
-    secret, passwords, refused = page.ids["secret"], page.dependencies.accounts.passwords, None
+    secret, passwords = page.ids["secret"], page.accounts.passwords
     user = await passwords.of_link(secret)
-    if page.sent and user is not None:
-        try:
-            if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
-                return page.redirect(SIGN_IN, "Your password is set. Sign in with it.")
-            user = None
-        except DomainError as error:
-            refused = error
-    return page.render("sign_in/set_password.html", refused=refused, status=None if user else 410, user=user)
+    if page.submitted and user is not None:
+        if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
+            return page.redirect(SIGN_IN, "Your password is set. Sign in with it.")
+        user = None
+    return page.render("sign_in/set_password.html", status=None if user else 410, user=user)
 
 
 def _state(page: PageContext) -> str:
@@ -142,7 +131,7 @@ async def _take_sso_turn(page: PageContext) -> None:
 
 @pages.get("/console/sso")
 async def begin_sso(page: PageContext) -> Response:
-    """Ask for the address, or lead to the provider of whoever has it.
+    """Show the form for the address, or lead to the provider of its organisation.
 
     There is a page between, for browsers let no form lead to another site, and so that one sees where one is led.
     """
@@ -150,7 +139,7 @@ async def begin_sso(page: PageContext) -> Response:
     if not email:
         return page.render("sso/start.html", place=target)
     await _take_sso_turn(page)
-    begun = await page.dependencies.sso.sign_in.begin(email, target, again=page.signed_in is not None)
+    begun = await page.sso.sign_in.begin(email, target, again=page.signed_in is not None)
     response = page.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
     response.headers.append(page.cookies.set(_state(page), begun.cookie, begun.seconds))
     if page.request.headers.get("sec-fetch-site") == "same-origin":
@@ -161,16 +150,15 @@ async def begin_sso(page: PageContext) -> Response:
 
 @pages.get("/console/sso/callback/<org>")
 async def end_sso(page: PageContext) -> Response:
-    """Take what the provider sends the browser back with; whoever it names is signed in."""
+    """Take what the provider sends the browser back with; sign in the person that it names."""
     await _take_sso_turn(page)
-    parts, query = page.dependencies, page.query
-    answer = {name: query[name] for name in ("code", "state", "iss", "error") if name in query}
+    answer = {name: page.query[name] for name in ("code", "state", "iss", "error") if name in page.query}
     state = page.request.cookies.get(_state(page), "")
-    vouched = await parts.sso.sign_in.answered(page.ids["org"], state, answer)
-    org, user = vouched.connection.org, await parts.sso.sign_in.person(vouched)
+    vouched = await page.sso.sign_in.answered(page.ids["org"], state, answer)
+    org, user = vouched.connection.org, await page.sso.sign_in.person(vouched)
     async with page.transaction_of(org, user.id, "sso.sign_in") as tx:
-        await parts.sso.sign_in.admit(tx, vouched, user)
-    entered = await parts.accounts.sign_in.enter(user, [Method.SSO], page.visitor, _device(page), org)
+        await page.sso.sign_in.admit(tx, vouched, user)
+    entered = await page.accounts.sign_in.enter(user, [Method.SSO], page.visitor, _device(page), org)
     response = await _enter(page, entered, safe_target(vouched.place))
     response.headers.append(page.cookies.set(_state(page), "", 0))
     return response
@@ -178,24 +166,19 @@ async def end_sso(page: PageContext) -> Response:
 
 @pages.form(f"{PAGE}<secret>")
 async def show_invitation(page: PageContext) -> Response:
-    """Show who invites to what: to accept as whoever is signed in, to sign in first, or to set up an account."""
-    invitations, secret, refused = page.console.invitations, page.ids["secret"], None
-    if (offer := await invitations.look(secret)) is None:
-        raise NotFound(_OVER)
-    if page.sent:
-        try:
-            return await _accept(page, offer)
-        except DomainError as error:
-            # Somebody else may have been faster: what is there by now says what can be done yet.
-            refused, offer = error, await invitations.look(secret) or offer
-    me, place = page.signed_in.user if page.signed_in else None, f"{PAGE}{secret}"
+    """Show who invites to what: to accept when signed in, to sign in first, or to set up an account."""
+    secret = page.ids["secret"]
+    if (offer := await page.console.invitations.look(secret)) is None:
+        raise (page.refused or NotFound(_OVER))
+    if page.submitted:
+        return await _accept(page, offer)
+    me, place, wanted = page.signed_in.user if page.signed_in else None, f"{PAGE}{secret}", offer.invited.invitation
     return page.render(
         "invitations/one.html",
-        refused=refused,
         offer=offer,
-        wanted=offer.invited.invitation,
+        wanted=wanted,
         me=me,
-        fits=me is not None and me.email_key == offer.invited.invitation.email_key,
+        fits=me is not None and me.email_key == wanted.email_key,
         place=place,
         sign_in=sign_in_target(place),
         form=page.form,
@@ -203,18 +186,18 @@ async def show_invitation(page: PageContext) -> Response:
 
 
 async def _accept(page: PageContext, offer: Offer) -> Response:
-    """Make whoever is signed in a member; or else set an account up with name and password, and sign in."""
-    parts, wanted, organisation = page.dependencies, offer.invited.invitation, offer.invited.organisation
+    """Make the person who is signed in a member; or else set an account up with name and password, and sign in."""
+    wanted, organisation = offer.invited.invitation, offer.invited.organisation
     welcome = f"Welcome. You are {wanted.role} at {organisation.name} now."
     if page.signed_in is not None:
         await _join(page, offer, page.person.user)
-        await parts.sessions.look_at(page.person.session, organisation.id, livemode=True)
-        return page.redirect("/console", welcome, cookies=[page.cookies.look()])
+        await page.sessions.look_at(page.person.session, organisation.id, livemode=True)
+        return page.redirect("/console", welcome, cookies=[page.cookies.view()])
     user = await page.console.invitations.newcomer(wanted, page.form["name"])
-    await parts.accounts.passwords.set_up(user, page.form["password"])
+    await page.accounts.passwords.set_up(user, page.form["password"])
     user = await _join(page, offer, user)
     methods = (Method.PASSWORD,)
-    entered = await parts.accounts.sign_in.enter(user, methods, page.visitor, _device(page), organisation.id)
+    entered = await page.accounts.sign_in.enter(user, methods, page.visitor, _device(page), organisation.id)
     return await _enter(page, entered, "/console", welcome)
 
 

@@ -1,6 +1,7 @@
 """Sources: all of them at a glance; one with its health, settings, credentials, mail, and how its categories are filed."""
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -8,7 +9,6 @@ from domain.catalogue import categories
 from domain.runs.ports import RunStore
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.formatting import label
 from entrypoints.console.request import FormData
 from entrypoints.console.source_forms import (
     credentials_given,
@@ -22,11 +22,22 @@ from entrypoints.http.exchange import Response
 
 READ: Final = "sources:read"
 WRITE: Final = "sources:write"
+_API: Final = "/v1/sources/{id}"
 _PATHS: Final = 50
 """Paths of categories in one form."""
 _GLUE: Final = " › "
 
 pages: Final = Pages("/console/sources", section="Sources", scope=READ)
+for _rule, _template, _list, _limit in (
+    ("/<id>/runs", "sources/runs.html", "runs", 25),
+    ("/<id>/columns", "sources/mappings.html", "mappings", 20),
+    ("/<id>/mail", "sources/mail.html", "inbound-messages", 8),
+):
+    pages.show(_rule, _template, limit=_limit, read={"source": _API, "found": f"{_API}/{_list}"})
+
+
+def _path(page: PageContext) -> str:
+    return _API.format_map(page.ids)
 
 
 async def source_names(page: PageContext) -> dict[str, str]:
@@ -35,54 +46,34 @@ async def source_names(page: PageContext) -> dict[str, str]:
     return {source["id"]: source["name"] for source in listed}
 
 
-async def show_part(page: PageContext, part: str, template: str, limit: int) -> Response:
-    """Show a list that the source in the address has: `runs`, `mappings`, `inbound-messages`."""
-    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
-    found = await page.api.get(f"/v1/sources/{source['id']}/{part}", limit=limit, starting_after=page.cursor)
-    return page.render(template, source=source, found=found)
-
-
 @pages.get(title="Sources")
 async def list_sources(page: PageContext) -> Response:
     """Show all sources."""
     found = await page.api.get("/v1/sources", limit=25, starting_after=page.cursor)
-    strips, last = await run_strips(page, found["data"]), await _newest_runs(page, found["data"])
-    wrong = {source["id"]: _wrong_with(source) for source in found["data"]}
-    return page.render("sources/list.html", found=found, strips=strips, last=last, wrong=wrong)
-
-
-async def _newest_runs(page: PageContext, sources: list[Any]) -> dict[str, Any]:
-    since = page.dependencies.clock.now() - timedelta(days=DAYS)
+    sources, since = found["data"], page.dependencies.clock.now() - timedelta(days=DAYS)
     async with page.read() as tx:
-        found = await tx[RunStore].newest([source["id"] for source in sources], since) if sources else ()
-    return {run.source: run for run in found}
-
-
-def _wrong_with(source: dict[str, Any]) -> str:
-    """Say what is wrong with a source; nothing when nothing is."""
-    if reason := source.get("status_reason"):
-        return f"{label(reason['code'], 'source_faults')}: {reason['message']}"
-    if source["status"] == "paused":
-        return "Somebody paused it: nothing is read."
-    for stream in ("catalogue", "stock"):
-        fresh = source["freshness"][stream]
-        if fresh and fresh["state"] != "fresh" and source["kind"] in ("url", "api"):
-            return f"Its {stream} is {fresh['state']}: it should have been read again by now."
-    return ""
+        runs = await tx[RunStore].newest([source["id"] for source in sources], since) if sources else ()
+    return page.render(
+        "sources/list.html",
+        found=found,
+        strips=await run_strips(page, sources),
+        last={run.source: run for run in runs},
+    )
 
 
 @pages.get("/<id>")
-async def show_source(page: PageContext, refused: Refused | None = None, tested: Any = None) -> Response:
+async def show_source(page: PageContext) -> Response:
     """Show one source: how it is, and what may be done about it."""
-    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
-    runs = await page.api.get(f"/v1/sources/{source['id']}/runs", limit=5)
+    return await _show(page)
+
+
+async def _show(page: PageContext, tested: Any = None) -> Response:
+    source = await page.api.get(_path(page))
     return page.render(
         "sources/source.html",
-        refused=refused,
         source=source,
-        runs=runs["data"],
+        runs=(await page.api.get(f"{_path(page)}/runs", limit=5))["data"],
         days=(await run_strips(page, [source]))[source["id"]],
-        wrong=_wrong_with(source),
         tested=tested,
     )
 
@@ -90,31 +81,30 @@ async def show_source(page: PageContext, refused: Refused | None = None, tested:
 @pages.post("/<id>/<any(pause, resume, run, replay, test):what>", scope=WRITE, again=show_source)
 async def act(page: PageContext) -> Response:
     """Pause, resume, read now, read again, try out."""
-    id, what, form = page.ids["id"], page.ids["what"], page.form
+    what, form, path = page.ids["what"], page.form, _path(page)
     if what == "test":
-        return await show_source(page, tested=await page.api.post(f"/v1/sources/{id}/test"))
+        return await _show(page, await page.api.post(f"{path}/test"))
     if what in ("pause", "resume"):
         status = "paused" if what == "pause" else "active"
-        await page.api.patch(f"/v1/sources/{id}", {"status": status}, form.number("version"))
-        said = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
-        return page.redirect(f"/console/sources/{id}", said)
+        await page.api.change("PATCH", path, {"status": status}, form.number("version"))
+        notice = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
+        return page.redirect(f"/console/sources/{page.ids['id']}", notice)
     body = {"stream": form.get("stream", "catalogue")} | ({"accept_shrink": True} if form.get("accept_shrink") else {})
-    run = await page.api.post(f"/v1/sources/{id}/{'runs' if what == 'run' else 'replay'}", body)
+    run = await page.api.post(f"{path}/{'runs' if what == 'run' else 'replay'}", body)
     return page.redirect(f"/console/runs/{run['id']}")
 
 
 @pages.get("/<id>/settings", scope=WRITE)
-async def show_settings(page: PageContext, refused: Refused | None = None) -> Response:
+async def show_settings(page: PageContext) -> Response:
     """Show the forms of its settings and credentials; of one that was refused what was typed, but secrets."""
-    part = page.request.path.rpartition("/")[2] if refused else ""
-    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
+    part = page.request.path.rpartition("/")[2] if page.refused else ""
+    source = await page.api.get(_path(page))
     info = page.dependencies.connectors.info(source["connector"])
     given = page.form if part == "settings" else None
     config = source["config"] if given is None or info is None else settings_given(info.config_schema, given, {})
     senders = source["config"].get("inbound", {}).get("senders", [])
     return page.render(
         "sources/settings.html",
-        refused=refused,
         source=source,
         fields=settings_fields(info.config_schema, config) if info else [],
         methods=sign_in_methods(info.credentials_schema) if info else [],
@@ -129,36 +119,30 @@ async def show_settings(page: PageContext, refused: Refused | None = None) -> Re
 @pages.post("/<id>/settings", scope=WRITE, again=show_settings)
 async def save_settings(page: PageContext) -> Response:
     """Change it, at the version that the form was made of."""
-    source, form = await page.api.get(f"/v1/sources/{page.ids['id']}"), page.form
+    source, form = await page.api.get(_path(page)), page.form
     info = page.dependencies.connectors.info(source["connector"])
     changes: dict[str, Any] = {"name": form.get("name"), "licence_basis": form.get("licence_basis", "unknown")}
     if info is not None:
         config = settings_given(info.config_schema, form, source["config"])
-        changes["config"] = with_senders(config, form["senders"]) if "senders" in form else config
+        changes["config"] = with_senders(config, form) if "senders" in form else config
     if "interval_minutes" in form:
         changes["schedule"] = schedule_given(form)
-    await page.api.patch(f"/v1/sources/{source['id']}", changes, form.number("version"))
+    await page.api.change("PATCH", _path(page), changes, form.number("version"))
     return page.redirect(f"/console/sources/{source['id']}", "Saved.")
 
 
 @pages.post("/<id>/credentials", scope=WRITE, again=show_settings)
 async def save_credentials(page: PageContext) -> Response:
     """Store what it signs in with, or forget it; credentials are never shown again."""
-    id = page.ids["id"]
+    path, place = _path(page), f"/console/sources/{page.ids['id']}"
     if page.form.get("forget"):
-        await page.api.delete(f"/v1/sources/{id}/credentials")
-        return page.redirect(f"/console/sources/{id}/settings", "The credentials are forgotten.")
-    source = await page.api.get(f"/v1/sources/{id}")
+        await page.api.change("DELETE", f"{path}/credentials")
+        return page.redirect(f"{place}/settings", "The credentials are forgotten.")
+    source = await page.api.get(path)
     info = page.dependencies.connectors.info(source["connector"])
     credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
-    await page.api.put(f"/v1/sources/{id}/credentials", {"credentials": credentials})
-    return page.redirect(f"/console/sources/{id}", "The credentials are sealed and stored.")
-
-
-@pages.get("/<id>/mail")
-async def list_messages(page: PageContext) -> Response:
-    """Show the messages that reached its address, newest first."""
-    return await show_part(page, "inbound-messages", "sources/mail.html", 8)
+    await page.api.change("PUT", f"{path}/credentials", {"credentials": credentials})
+    return page.redirect(place, "The credentials are sealed and stored.")
 
 
 @pages.post("/<id>/mail/rotate", scope=WRITE)
@@ -166,18 +150,17 @@ async def rotate_address(page: PageContext) -> Response:
     """Give it another address at once."""
     place = f"/console/sources/{page.ids['id']}/mail"
     try:
-        await page.api.post(f"/v1/sources/{page.ids['id']}/inbound-address/rotate")
+        await page.api.post(f"{_path(page)}/inbound-address/rotate")
     except Refused as refused:
         return page.redirect(place, refused.detail, tone="bad")
     return page.redirect(place, "The source has another address; the former one is unknown now.")
 
 
 @pages.get("/<id>/categories")
-async def list_categories(page: PageContext, refused: Refused | None = None) -> Response:
+async def list_categories(page: PageContext) -> Response:
     """Show its paths and their rules."""
-    source = await page.api.get(f"/v1/sources/{page.ids['id']}")
-    rules = await page.api.get(f"/v1/sources/{source['id']}/categories")
-    start = (page.form if refused else page.query).number("from") or 0
+    rules = await page.api.get(f"{_path(page)}/categories")
+    start = (page.form if page.refused else page.query).number("from") or 0
     found, typed = rules["categories"], dict(zip(page.form.all("path"), page.form.all("category"), strict=False))
     open_ones = [one for one in found if "rule" not in one and "inherited" not in one]
     rows = []
@@ -187,8 +170,7 @@ async def list_categories(page: PageContext, refused: Refused | None = None) -> 
         rows.append(one | named | {"key": key, "chosen": typed.get(key, named.get("rule", ""))})
     return page.render(
         "sources/categories.html",
-        refused=refused,
-        source=source,
+        source=await page.api.get(_path(page)),
         rows=rows,
         start=start,
         at_once=_PATHS,
@@ -197,11 +179,10 @@ async def list_categories(page: PageContext, refused: Refused | None = None) -> 
         unfiled=len(open_ones),
         suggested=sum("suggestion" in one for one in open_ones),
         names=list(_category_ids()),
-        editable=page.may(WRITE),
     )
 
 
-def _key(one: dict[str, Any]) -> str:
+def _key(one: Mapping[str, Any]) -> str:
     return json.dumps(one["path"], ensure_ascii=False)
 
 
@@ -214,9 +195,8 @@ def _category_ids() -> dict[str, str]:
 async def change_categories(page: PageContext) -> Response:
     """Set the rules that were changed, or take every suggestion over."""
     form, ids, place = page.form, _category_ids(), f"/console/sources/{page.ids['id']}/categories"
-    api = f"/v1/sources/{page.ids['id']}/categories"
+    api, rules = f"{_path(page)}/categories", []
     by_key = {_key(one): one for one in (await page.api.get(api))["categories"]}
-    rules = []
     for key, text in zip(form.all("path"), form.all("category"), strict=False):
         if (one := by_key.get(key)) is None:
             continue
@@ -228,5 +208,5 @@ async def change_categories(page: PageContext) -> Response:
     if not rules:
         return page.redirect(place, "Nothing was changed.", tone="info")
     run = (await page.api.post(api, {"rules": rules})).get("run")
-    said = f"{len(rules)} rules are set; the products are filed by them now."
-    return page.redirect(f"/console/runs/{run['id']}" if run else place, said)
+    notice = f"{len(rules)} rules are set; the products are filed by them now."
+    return page.redirect(f"/console/runs/{run['id']}" if run else place, notice)

@@ -1,22 +1,19 @@
 """Setting single sign-on up, step by step: the provider, a domain, a sign-in that works, and then for everybody."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import wraps
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
-from domain.kernel.errors import DomainError, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
 from domain.orgs.usecases.service import confirm_role
 from domain.sso.model import JOINING
 from domain.sso.ports import ProviderFault, SsoStore
 from domain.sso.usecases.proving import seen
 from domain.sso.usecases.settings import Wanted
-from entrypoints.console.context import PageContext, Pages, Refused, View, sudo
-from entrypoints.console.formatting import LABELS
+from entrypoints.console.context import PageContext, Pages, View, sudo
+from entrypoints.console.rendering import LABELS
 from entrypoints.http.exchange import Response
 from ports.limits import Budget
-from ports.unit_of_work import Tx
 
 PLACE: Final = "/console/organisation/single-sign-on"
 _ROLES: Final = ("viewer", "editor", "developer", "billing", "admin")
@@ -25,16 +22,11 @@ _OWNERS: Final = "Only an owner sets up single sign-on: who is let in by it may 
 pages: Final = Pages(PLACE, section="Organisation")
 
 
-def _needs_owner(page: PageContext) -> None:
-    if page.principal.role != OWNER:
-        raise PermissionDenied(_OWNERS)
-
-
 @pages.get(title="Single sign-on", scope="org:read")
-async def show_settings(page: PageContext, refused: Refused | DomainError | None = None) -> Response:
+async def show_settings(page: PageContext) -> Response:
     """Show what is set up, and the next step."""
     _needs_owner(page)
-    sso = page.dependencies.sso
+    sso = page.sso
     async with page.read(livemode=True) as tx:
         connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         affected = len(await sso.settings.affected(tx)) if connection else 0
@@ -45,101 +37,89 @@ async def show_settings(page: PageContext, refused: Refused | DomainError | None
         given = {name: getattr(connection, name) or "" for name in given}
     return page.render(
         "sso/settings.html",
-        refused=refused,
         connection=connection,
         domains=domains,
-        proven=[one for one in domains if one.proven_at],
         affected=affected,
         roles=[role for role in _ROLES if role in JOINING],
         redirect_uri=sso.sign_in.redirect_uri(page.principal.tenant.org),
-        place=PLACE,
         given=given,
     )
 
 
-def _step(view: View) -> View:
-    """Guard a change that an owner makes; a refusal of it is shown on the page, beside what was typed."""
+def _needs_owner(page: PageContext) -> None:
+    if page.principal.role != OWNER:
+        raise PermissionDenied(_OWNERS)
 
-    @sudo(PLACE)
-    @wraps(view)
+
+def _step(rule: str, view: View) -> None:
+    """Register a change that an owner makes; a refusal of it is shown on the page, beside what was typed."""
+
     async def taken(page: PageContext) -> Response:
         _needs_owner(page)
-        try:
-            return await view(page)
-        except (Refused, DomainError) as error:
-            return await show_settings(page, error)
+        return await view(page)
 
-    return taken
+    pages.post(rule, again=show_settings)(sudo(PLACE)(taken))
 
 
-@asynccontextmanager
-async def _transaction(page: PageContext, operation: str) -> AsyncIterator[Tx]:
+async def _change(page: PageContext, operation: str, act: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    """Run a use case for an owner, who still is one then."""
     async with page.transaction(operation, livemode=True) as tx:
         await confirm_role(tx, {OWNER}, _OWNERS)
-        yield tx
+        await act(tx, *args)
 
 
 async def _take_turn(page: PageContext) -> None:
-    """Let an organisation look at providers and name servers ten times at once, then every six seconds. Raises RateLimited."""
+    """Let an organisation query providers and name servers ten times at once, then every six seconds. Raises RateLimited."""
     await page.take_turn(Budget(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
 
 
-@pages.post("/save")
-@_step
-async def save(page: PageContext) -> Response:
+async def _save(page: PageContext) -> Response:
     """Set the provider up, once it answers as one does."""
-    form, sso = page.form, page.dependencies.sso
+    form, sso = page.form, page.sso
     await _take_turn(page)
     try:
         issuer = await sso.providers.issuer(form.get("issuer"))
     except ProviderFault as error:
         raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
     wanted = Wanted(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
-    async with _transaction(page, "sso.set") as tx:
-        await sso.settings.set(tx, wanted)
+    await _change(page, "sso.set", sso.settings.set, wanted)
     return page.redirect(PLACE, "The provider is set up.")
 
 
-@pages.post("/switch")
-@_step
-async def switch(page: PageContext) -> Response:
+async def _switch(page: PageContext) -> Response:
     """Enforce it, or not; turn it on or off; or forget it."""
-    settings, act = page.dependencies.sso.settings, page.form["act"]
-    if act not in LABELS["sso_acts"]:
+    settings, act = page.sso.settings, page.form["act"]
+    acts: Mapping[str, tuple[Any, ...]] = {
+        "enforce": (settings.enforce, True),
+        "relax": (settings.enforce, False),
+        "enable": (settings.enable, True),
+        "disable": (settings.enable, False),
+        "remove": (settings.remove,),
+    }
+    if act not in acts:
         raise InvalidRequest
-    async with _transaction(page, f"sso.{act}") as tx:
-        if act == "remove":
-            await settings.remove(tx)
-        elif act in ("enable", "disable"):
-            await settings.enable(tx, act == "enable")
-        else:
-            await settings.enforce(tx, act == "enforce")
+    await _change(page, f"sso.{act}", *acts[act])
     await _end_sessions(page)
     return page.redirect(PLACE, LABELS["sso_acts"][act])
 
 
 async def _end_sessions(page: PageContext) -> None:
-    """End the sessions of whoever has to come in by single sign-on from now on."""
-    sso = page.dependencies.sso
+    """End the sessions of members who have to use single sign-on from now on."""
+    sso = page.sso
     async with page.read(livemode=True) as tx:
         affected = await sso.settings.obliged(tx)
     await sso.rules.barred(page.principal.tenant.org, affected)
 
 
-@pages.post("/domains")
-@_step
-async def add_domain(page: PageContext) -> Response:
+async def _add_domain(page: PageContext) -> Response:
     """Name a domain, to prove it."""
-    async with _transaction(page, "sso.add_domain") as tx:
-        await page.dependencies.sso.settings.add_domain(tx, page.form.get("domain"))
+    await _change(page, "sso.add_domain", page.sso.settings.add_domain, page.form.get("domain"))
     return page.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
-@pages.post("/domains/check")
-@_step
-async def check_domain(page: PageContext) -> Response:
+async def _check_domain(page: PageContext) -> Response:
     """Look for the domain's record now."""
-    proofs, name = page.dependencies.sso.proofs, page.form["domain"]
+    proofs, name = page.sso.proofs, page.form["domain"]
     await _take_turn(page)
     async with page.read(livemode=True) as tx:
         domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
@@ -147,21 +127,24 @@ async def check_domain(page: PageContext) -> Response:
         raise NotFound
     there = await proofs.is_there(domain)
     if seen(domain, there, page.dependencies.clock.now()) != domain:
-        async with _transaction(page, "sso.check_domain") as tx:
-            await proofs.keep(tx, name, there)
+        await _change(page, "sso.check_domain", proofs.keep, name, there)
         await _end_sessions(page)
-    notice = f"{name} has no such record yet. It may take an hour until name servers tell of it."
-    if there:
-        notice = f"{name} is proven."
-    elif there is None:
-        notice = f"The name servers of {name} did not answer. Try again in a while."
-    return page.redirect(f"{PLACE}#domains", notice, tone="good" if there else "bad")
+    notices = {
+        True: f"{name} is proven.",
+        False: f"{name} has no such record yet. It may take an hour until name servers tell of it.",
+        None: f"The name servers of {name} did not answer. Try again in a while.",
+    }
+    return page.redirect(f"{PLACE}#domains", notices[there], tone="good" if there else "bad")
 
 
-@pages.post("/domains/remove")
-@_step
-async def remove_domain(page: PageContext) -> Response:
+async def _remove_domain(page: PageContext) -> Response:
     """Name it no more."""
-    async with _transaction(page, "sso.remove_domain") as tx:
-        await page.dependencies.sso.settings.remove_domain(tx, page.form["domain"])
+    await _change(page, "sso.remove_domain", page.sso.settings.remove_domain, page.form["domain"])
     return page.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
+
+
+_step("/save", _save)
+_step("/switch", _switch)
+_step("/domains", _add_domain)
+_step("/domains/check", _check_domain)
+_step("/domains/remove", _remove_domain)

@@ -9,7 +9,7 @@ import pytest
 from domain.catalogue.model import Offer, Product, ProductStatus, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement, together
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -40,7 +40,7 @@ class Shop:
         for headers, rows in tables:
             names = tuple(headers.split("|"))
             mapping = propose(names, [["" if cell is None else str(cell) for cell in row] for row in rows], SETTINGS)
-            plan = compile_plan(mapping, SETTINGS, sparse=True)
+            plan = ReadPlan(mapping, SETTINGS, sparse=True)
             grouped &= plan.grouped
             groups: dict[str, list[Any]] = {}
             for line, row in enumerate(rows, start=2):

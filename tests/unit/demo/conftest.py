@@ -9,7 +9,7 @@ import pytest
 from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.testing import FakeContext, read
 from domain.catalogue.statements import ProductStatement, VariantStatement
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
 from domain.ingestion.normalise import normalise
@@ -55,7 +55,7 @@ def state() -> Callable[..., Stated]:
             rows=len(rows), mapping=_mapping(FeedTable(None, table.headers, iter(()), table.given), rows, context)
         )
         assert stated.mapping is not None
-        plan = compile_plan(stated.mapping, context)
+        plan = ReadPlan(stated.mapping, context)
         key_of = plan.product_key if stream == "catalogue" else plan.variant_key
         groups: dict[str, list[Row]] = {}
         for line, cells in rows:

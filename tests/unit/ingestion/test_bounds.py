@@ -7,13 +7,15 @@ import pytest
 from domain.catalogue.category_rules import MOST_LEVELS
 from domain.catalogue.statements import ProductStatement
 from domain.catalogue.trimming import size
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
+
+pytestmark = pytest.mark.slow
 
 USD = FeedSettings(currency="usd")
 FIELDS = {"Key": "sku", "Name": "title"}
@@ -22,7 +24,7 @@ FIELDS = {"Key": "sku", "Name": "title"}
 def _read(rows: list[list[Any]], **columns: str) -> tuple[ProductStatement, list[Problem]]:
     """One product's rows; the columns are Key, Name and those given, with their fields."""
     fields = FIELDS | {name.replace("_", " "): field for name, field in columns.items()}
-    plan = compile_plan(from_given(tuple(fields), tuple(fields.values())), USD)
+    plan = ReadPlan(from_given(tuple(fields), tuple(fields.values())), USD)
     found = [normalise(Group("A-1", list(enumerate(rows, start=2)), "Sheet1"), plan) for _ in range(2)]
     assert found[0] == found[1], "the same rows always say the same"
     return found[0]
@@ -89,7 +91,7 @@ def test_what_a_variant_lists_is_bounded() -> None:
 
 def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
     fields = {"Group": "product_key", "Key": "sku", "Name": "title", "Qty": "quantity", "Place": "location"}
-    plan = compile_plan(from_given(tuple(fields), tuple(fields.values())), USD)
+    plan = ReadPlan(from_given(tuple(fields), tuple(fields.values())), USD)
     rows = [
         (line, ["P-1", f"V-{line // 2}", "Sofa", "3", ("NJ", "LA")[line % 2]]) for line in range(2, 2 * VARIANTS + 22)
     ]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import Package, parse_packages, pieces_per_carton
-from domain.ingestion.values.quantities import length, weight
+from domain.ingestion.values.quantities import measured
 
 MARKS = ("Box {n}: ", "Carton {n} - ", "Ctn {n} of {all}: ", "Karton {n}: ", "Paket {n}/{all}: ", "Colis {n} : ", "Doos {n}: ", "Caja {n} de {all}: ",
          "Scatola {n}: ", "{n}) ", "Package #{n}: ", "Pkg. {n}: ", "")  # fmt: skip
@@ -58,10 +58,10 @@ def test_a_list_of_boxes_is_read_box_by_box(
     wanted = []
     for a, b, c, w in boxes:
         one: dict[str, Any] = {
-            side: length(v, unit)["given"] for side, v in zip(("width", "depth", "height"), (a, b, c), strict=True)
+            side: measured(v, unit)["given"] for side, v in zip(("width", "depth", "height"), (a, b, c), strict=True)
         }
         if weighed:
-            one["weight"] = weight(w, heavy.rstrip("s"))["given"]
+            one["weight"] = measured(w, heavy.rstrip("s"))["given"]
         wanted.append({**one, "count": 1})
     assert [_facts(package) for package in parsed.value or ()] == wanted, text
 
@@ -103,6 +103,15 @@ def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side
 )
 def test_what_a_box_has_no_place_for_is_told(text: str, told: str) -> None:
     assert told in " ".join(fault.detail for fault in parse_packages(text).faults)
+
+
+def test_what_a_box_has_no_place_for_is_told_in_the_order_of_the_text() -> None:
+    faults = parse_packages("20x24x39 in (seat ht: 18 in, seat dp: 17 in, arm ht: 25 in)").faults
+    assert [fault.detail.split(" gives ")[1].split(",")[0] for fault in faults] == [
+        "a seat height",
+        "a seat depth",
+        "a arm height",
+    ]
 
 
 @settings(deadline=None, max_examples=100)

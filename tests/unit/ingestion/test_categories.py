@@ -1,7 +1,7 @@
 """Only what a source states as a category of the taxonomy becomes one."""
 
 from domain.catalogue import categories
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -12,7 +12,7 @@ SOFAS = categories.by_google(460)
 
 def _category(cell: str) -> str | None:
     headers = ("id", "title", "google product category", "price")
-    plan = compile_plan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd"))
+    plan = ReadPlan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd"))
     statement, _ = normalise(Group("a", [(2, ["a", "Sofa", cell, "10.00 USD"])]), plan)
     return statement.data.get("category")
 

@@ -65,7 +65,7 @@ def test_only_on_the_web() -> None:
 def test_nothing_leads_out_of_the_place(name: str) -> None:
     for ending in ("", ".jpg"):
         found = address_below(BASE, name + ending)
-        for url in (found,) if found else addresses(name + ending, BASE).urls:
+        for url in (found,) if found else addresses(name + ending, BASE).value or ():
             if not url.startswith(BASE):
                 assert not found
                 continue
@@ -77,17 +77,17 @@ def test_nothing_leads_out_of_the_place(name: str) -> None:
 
 def test_in_cells() -> None:
     found = addresses("AB 1.jpg, images/AB-2.png | https://a.example/3.jpg;//b.example/4.jpg", BASE)
-    assert found.urls == (
+    assert found.value == (
         f"{BASE}/AB%201.jpg", f"{BASE}/images/AB-2.png", "https://a.example/3.jpg", "https://b.example/4.jpg"
     ) and not found.faults  # fmt: skip
     left = addresses("AB-1.jpg|../AB-2.jpg|ftp://a.example/3.jpg|file:///etc/passwd.jpg|C:\\AB-4.jpg", BASE)
-    assert left.urls == (f"{BASE}/AB-1.jpg",) and [fault.problem for fault in left.faults] == [
+    assert left.value == (f"{BASE}/AB-1.jpg",) and [fault.problem for fault in left.faults] == [
         "unreadable",
         "unsafe_url",
     ]
-    assert addresses("AB-1.jpg").urls == (), "without a place names are left alone"
+    assert addresses("AB-1.jpg").value == (), "without a place names are left alone"
     long = addresses("a" * 2050 + ".jpg", BASE)
-    assert long.urls == () and [fault.problem for fault in long.faults] == ["too_long"]
+    assert long.value == () and [fault.problem for fault in long.faults] == ["too_long"]
 
 
 def test_in_pushed_records() -> None:

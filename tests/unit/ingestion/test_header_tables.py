@@ -3,8 +3,7 @@
 from domain.ingestion.data import load, phrases, rows
 from domain.ingestion.mapping.evidence import _ADJUSTMENTS, _KINDS, _VALUES, CONTRADICTED
 from domain.ingestion.vocabulary.fields import is_field, parse_given
-from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.senses import PHRASES
+from domain.ingestion.vocabulary.senses import PHRASES, plain_words
 
 OWN = {"axes", "media_alt", "media_position", "option_name.0", "option_value.0", CONTRADICTED}
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.catalogue.data import VariantData
-from domain.ingestion.drafts.pieces import pieces_named
 from domain.ingestion.kits import PartFacts, complete
+from domain.ingestion.pieces import pieces_named
 from domain.ingestion.values.quantities import parse_weight
 
 

@@ -17,13 +17,15 @@ import pytest
 
 import domain.ingestion
 from domain.catalogue import search
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.evidence import Traits, traits_of
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary import fields
 from domain.ingestion.vocabulary.senses import Sense, senses
+
+pytestmark = pytest.mark.slow
 
 SMALL, LARGE = 16 * 1024, 64 * 1024
 MOST = 8.0
@@ -121,7 +123,7 @@ def _bound(found: Callable[..., object], rest: list[Any], many: bool) -> Read:
 
 def _cell(name: str) -> Read:
     settings = FeedSettings(currency="usd")
-    plan = compile_plan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
+    plan = ReadPlan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
     return lambda text: normalise(Group("k", [(2, [text])]), plan)
 
 

@@ -9,9 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.labels import label_of, name_role
+from domain.ingestion.values.labels import BED, TRADE, label_of, name_role, side_of
 from domain.ingestion.values.quantities import parse_length
-from domain.ingestion.values.sides import BED, TRADE, side_of
 from tests.support.measure_texts import (
     JOINS,
     NOT_THE_PIECE,

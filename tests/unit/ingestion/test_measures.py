@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.labels import BED, PILLOW, RUG, kind_of
 from domain.ingestion.values.quantities import hundredths, parse_length, parse_weight
-from domain.ingestion.values.sides import BED, PILLOW, RUG, kind_of
 
 
 def _kinds(reading: Any) -> list[str]:

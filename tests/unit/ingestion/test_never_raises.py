@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.columns import readers
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.merging import RecordMerger
 from domain.ingestion.model import FeedSettings, Group
@@ -20,29 +20,30 @@ from domain.ingestion.values import (
     cartons,
     dates,
     dimensions,
-    gtin,
+    labels,
     media,
     money,
     quantities,
     rugs,
-    sides,
     stock,
     text,
     words,
 )
-from domain.ingestion.values.parsed import Parsed
+from domain.ingestion.values.text import Parsed
 from domain.ingestion.vocabulary.senses import score_header, senses
+
+pytestmark = pytest.mark.slow
 
 READERS: list[Callable[[str], Parsed[Any]]] = [
     cartons.parse_packages,
     words.parse_country,
     dates.parse_date,
     dimensions.parse_dimensions,
-    gtin.parse_gtin,
+    words.parse_gtin,
     dates.parse_lead_time,
     quantities.parse_length,
     lambda value: quantities.parse_length(value, "in"),
-    lambda value: dimensions.parse_dimensions(value, "in", sides.BED),
+    lambda value: dimensions.parse_dimensions(value, "in", labels.BED),
     lambda value: money.parse_money(value, "usd"),
     lambda value: money.parse_money(value, "eur", "comma"),
     lambda value: money.parse_money(value, "jpy", "dot"),
@@ -99,7 +100,9 @@ def test_readers_answer_any_text(read: Callable[[str], Parsed[Any]], value: str)
 def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.clean(value), str)
     assert isinstance(text.plain(value), str)
-    assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
+    assert all(
+        url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).value or ()
+    )
     media.addresses(value, "https://cdn.vendor.example/")
     stock.stock_in_value(value)
     readers.pairs(value)
@@ -120,7 +123,7 @@ def test_headers_may_be_anything(header: str) -> None:
 )
 def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
     context = FeedSettings(currency=currency, stream=stream)
-    plan = compile_plan(propose(HEADERS, rows, context), context)
+    plan = ReadPlan(propose(HEADERS, rows, context), context)
     for row in rows:
         plan.product_key(row)
         plan.variant_key(row)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -17,7 +17,7 @@ USD = FeedSettings(currency="usd")
 def _run(
     headers: Sequence[str], rows: Sequence[Sequence[Any]], context: FeedSettings = USD
 ) -> tuple[list[ProductStatement], list[Problem]]:
-    plan = compile_plan(propose(headers, rows, context), context)
+    plan = ReadPlan(propose(headers, rows, context), context)
     groups: dict[str, list[tuple[int, list[Any]]]] = {}
     for line, row in enumerate(rows, start=2):
         key = plan.product_key(row)
@@ -245,7 +245,7 @@ def test_two_boxes_and_their_count() -> None:
 
 def test_cells_of_json_and_ragged_rows() -> None:
     mapping = from_given(["a", "b", "c", "d", "e"], ["sku", "title", "price", "media", "tags"])
-    plan = compile_plan(mapping, USD)
+    plan = ReadPlan(mapping, USD)
     rows: list[tuple[int, list[Any]]] = [
         (
             1,
@@ -274,14 +274,14 @@ def test_numbers_keep_their_point_whatever_the_text_columns_write() -> None:
 
 
 def test_rows_without_key_have_none() -> None:
-    plan = compile_plan(propose(["SKU", "Title"], [["A-1", "x"]], USD), USD)
+    plan = ReadPlan(propose(["SKU", "Title"], [["A-1", "x"]], USD), USD)
     assert plan.product_key(["", "Oak table"]) is None
     assert plan.product_key(["'A-1", "Oak table"]) == "A-1"
     assert plan.variant_key([Decimal("101.0"), ""]) == "101"
 
 
 def test_titles_key_rows_only_when_nothing_else_can() -> None:
-    plan = compile_plan(propose(["Title", "Price"], [["Oak table", "1"]], USD), USD)
+    plan = ReadPlan(propose(["Title", "Price"], [["Oak table", "1"]], USD), USD)
     assert plan.product_key(["Oak table", "1"]) == "Oak table"
 
 
@@ -289,7 +289,7 @@ def test_options_and_pictures_as_json_objects() -> None:
     mapping = from_given(["a", "b", "c", "d"], ["sku", "axes", "media", "variant_media"])
     pictures = [{"url": "https://a.example/1.jpg", "alt": "Front"}, {"url": "https://a.example/2.jpg"}]
     rows: list[tuple[int, list[Any]]] = [(1, ["A-1", {"Color": "Gray", "Size": "Queen"}, pictures, pictures[:1]])]
-    statement, problems = normalise(Group("A-1", rows), compile_plan(mapping, USD))
+    statement, problems = normalise(Group("A-1", rows), ReadPlan(mapping, USD))
     assert problems == []
     assert statement.variants[0].data["axes"] == {"Color": "Gray", "Size": "Queen"}
     assert statement.variants[0].data["colour"] == "Gray"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.catalogue.data import VariantData
-from domain.ingestion.drafts.pieces import lone_piece, of_several, with_sizes
+from domain.ingestion.pieces import lone_piece, of_several, with_sizes
 from tests.unit.ingestion.test_normalise import _run
 
 HEADERS = ["SKU", "Title", "Category", "Parts", "Product Dimension (Inch)", "Price"]

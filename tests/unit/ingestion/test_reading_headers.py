@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from domain.ingestion.mapping.neighbours import without_prefixes
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, MappingTier
-from domain.ingestion.vocabulary.likeness import class_of
-from domain.ingestion.vocabulary.senses import senses
+from domain.ingestion.vocabulary.senses import class_of, senses
 
 PAIRS = {
     "dimensions.seat_height": ["seat height", "Sitzhöhe", "hauteur assise", "zithoogte", "altura asiento", "altezza seduta",

@@ -3,8 +3,7 @@
 from typing import Any
 
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.columns.beside import is_sum
-from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.plan import ReadPlan, is_sum
 from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
@@ -14,7 +13,7 @@ from tests.unit.ingestion.test_normalise import _run
 
 def _given(columns: dict[str, str], rows: list[list[Any]]) -> tuple[list[ProductStatement], list[Problem]]:
     """What rows become under a mapping: columns and their fields."""
-    plan = compile_plan(from_given(tuple(columns), tuple(columns.values())), FeedSettings(currency="usd"))
+    plan = ReadPlan(from_given(tuple(columns), tuple(columns.values())), FeedSettings(currency="usd"))
     groups: dict[str, list[tuple[int, list[Any]]]] = {}
     for line, row in enumerate(rows, start=2):
         groups.setdefault(str(plan.product_key(row)), []).append((line, row))

@@ -7,16 +7,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.values.gtin import check_digit, parse_gtin
 from domain.ingestion.values.media import addresses, role_of
 from domain.ingestion.values.text import as_text, clean, code, plain, stated, unescaped
 from domain.ingestion.values.words import (
+    check_digit,
     parse_assembly,
     parse_boolean,
     parse_components,
     parse_country,
     parse_features,
     parse_freight_class,
+    parse_gtin,
     parse_materials,
     parse_sturdy,
     parse_tags,
@@ -180,7 +181,7 @@ def test_declarations_are_not_stretched() -> None:
 )
 def test_addresses(text: str, count: int) -> None:
     found = addresses(text)
-    assert (len(found.urls), found.faults) == (count, ())
+    assert (len(found.value or ()), found.faults) == (count, ())
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_addresses(text: str, count: int) -> None:
 )
 def test_addresses_that_are_not_fetched(text: str, problem: str) -> None:
     found = addresses(text)
-    assert (found.urls, [fault.problem for fault in found.faults]) == ((), [problem])
+    assert (found.value, [fault.problem for fault in found.faults]) == ((), [problem])
 
 
 def test_roles() -> None:

@@ -10,6 +10,8 @@ from domain.matching import features, measures, words
 from domain.matching.features import StoredVariant, read_features
 from tests.unit.ingestion.test_linear_text import CACHES, SHAPES
 
+pytestmark = pytest.mark.slow
+
 SMALL, LARGE = 2 * 1024, 8 * 1024
 MOST = 6.0
 FLOOR = 0.03

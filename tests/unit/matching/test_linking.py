@@ -17,6 +17,8 @@ from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 from tests.support.matching import products_of
 from tests.unit.matching.linking_runs import Index, items, linked
 
+pytestmark = pytest.mark.slow
+
 MAKER, VENDOR = "src_1", "src_2"
 
 

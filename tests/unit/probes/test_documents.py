@@ -16,6 +16,8 @@ from domain.probes.facts import Response
 from tests.unit.probes.webs import index, json_ld, product, urlset
 from tests.unit.probes.webs import page as html
 
+pytestmark = pytest.mark.slow
+
 URL = "https://vendor.example/chairs/"
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from adapters.files.spool import FileSpool, FileSpools
 from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
@@ -13,6 +15,8 @@ from domain.ingestion.ports import ReadingOrder
 from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES, VARIANTS
 from domain.kernel.problems import Problem
 from domain.runs.usecases.reading import SnapshotReading
+
+pytestmark = pytest.mark.slow
 
 HEADERS = ("Group", "SKU", "Name", "Price")
 GIVEN = ("product_key", "sku", "title", "price")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.ingestion.destination import destination, origin
+from domain.ingestion.ports import destination, origin
 
 CONFIG = {"url": "https://vendor.example/feed.csv", "region": "eu", "currency": "usd"}
 

@@ -10,7 +10,7 @@ from adapters.wire.events import WireEventRendering
 from adapters.wire.products import PRODUCT, VARIANT
 from domain.catalogue import categories
 from domain.events.model import TYPES, Event
-from domain.ingestion.values.gtin import valid
+from domain.ingestion.values.words import valid
 from domain.kernel.ids import is_id, new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample

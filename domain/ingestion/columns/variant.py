@@ -1,5 +1,0 @@
-"""Names of `readers` that other areas import from here."""
-
-from domain.ingestion.columns.readers import components_of
-
-__all__ = ["components_of"]

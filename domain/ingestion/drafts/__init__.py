@@ -1,1 +1,0 @@
-"""What rows have said so far, and the data that it becomes."""
