@@ -13,8 +13,8 @@ from adapters.argon2.passwords import Argon2Passwords, Cost
 from adapters.memory.clock import SettableClock
 from adapters.memory.hosts import MemoryNameRecords
 from adapters.oidc.provider import OidcProviders
-from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresCredentials
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import KeyRequest
@@ -120,7 +120,7 @@ class CountingCredentials(PostgresCredentials):
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
         self.asked += 1
-        found = await super().key(digest)
+        found = (await super().keys([digest])).get(digest)
         if found is None:
             return None
         return found[0], replace(found[1], **self.changed.get(found[0].id, {}))

@@ -8,9 +8,7 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
-from psycopg.types.json import Jsonb
 
-from adapters.postgres.webhooks import attempts_json
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, Tenant
@@ -20,7 +18,7 @@ from entrypoints.areas.registry import AREAS
 from entrypoints.console.pages import logs
 from tests.http.browser import Browser, Page
 from tests.http.client import Client
-from tests.http.fakes import World, running
+from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
@@ -180,8 +178,9 @@ async def test_deliveries_are_shown_filtered_and_sent_again(world: World) -> Non
         [kept] = (await tx[WebhookStore].deliveries(DeliveryFilter(), PageRequest(2))).items
     attempt = builders.attempt(failure="http_status", response_status=503, response_body=SPITE)
     failed = replace(kept, status="failed", next_attempt_at=None, attempts=(attempt,), body=SPITE.encode())
-    statement = "UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = NULL, attempts = %s, body = %s"
-    world.database.execute(statement, Jsonb(attempts_json(failed.attempts)), failed.body)
+    world.database.execute("DELETE FROM webhook_deliveries")
+    async with world.uow.begin(Tenant(world.orgs["Fjord"].id, True), OPERATOR) as tx:
+        await tx[WebhookStore].add_delivery(failed)
     shown = await browser.get(f"{place}/deliveries/{kept.id}")
     assert "503" in shown.text and "&lt;img src=x" in shown.text and "<img" not in shown.text
     assert "something else than 2xx" in shown.text

@@ -16,9 +16,9 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from adapters.memory.clock import SettableClock
+from adapters.postgres.locks import PostgresShards
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.shards import PostgresShards
 from domain.kernel.clock import CLOCK
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
