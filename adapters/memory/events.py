@@ -1,12 +1,15 @@
-"""The event logs in memory."""
+"""The event logs of all tenants and the network's, in memory, for tests of those who read them.
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+Transactions append only; the other stores have no twin in memory (docs/architecture.md#tests).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.changes.model import (
     ALL,
     NETWORK_GROUPS,
@@ -17,13 +20,16 @@ from domain.changes.model import (
     View,
     network_of,
 )
-from domain.changes.ports import EventRendering, Recent, Splice
+from domain.changes.ports import EventRendering, Published, Recent, Splice
 from domain.changes.ports import Grant as LicenceShown
 from domain.events.model import Event, LoggedEvent, LogPosition, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import AuditContext, Tenant
+from ports.clock import Clock
 from ports.signals import Channel, Signal
+
+FIRST_EPOCH: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,77 +71,99 @@ def logged(kept: KeptEvent, body: bytes = b"", groups: frozenset[str] | None = N
     )
 
 
-EVENTS: Final = Table[KeptEvent]("events", lambda kept: f"{kept.position:020d}", descending=False)
-GRANTS: Final = Table[Grant]("licences", lambda grant: f"{grant.catalogue} {grant.holder}")
-FIRST_EPOCH: Final = 1
+@dataclass(slots=True)
+class MemoryLogs:
+    """What is committed.
+
+    Attributes:
+        events: each log's events by position, the oldest first.
+        granted: what each owner grants.
+        checkpoints: up to which position of each owner's log the network's have its events.
+        low_watermarks: up to which position events have been dropped.
+        epochs: of logs that lost something, their epoch and the position behind which it began.
+        listeners: called with channel and payload (ports/signals.py) after each commit.
+    """
+
+    events: defaultdict[Tenant, dict[int, KeptEvent]] = field(default_factory=lambda: defaultdict(dict))
+    granted: defaultdict[Tenant, dict[tuple[str, str], Grant]] = field(default_factory=lambda: defaultdict(dict))
+    checkpoints: defaultdict[Tenant, dict[Tenant, LogPosition]] = field(default_factory=lambda: defaultdict(dict))
+    low_watermarks: dict[Tenant, int] = field(default_factory=dict)
+    epochs: dict[Tenant, tuple[int, int]] = field(default_factory=dict)
+    listeners: list[Callable[[Channel, str], None]] = field(default_factory=list)
+
+    def grants(self) -> Iterator[tuple[Tenant, Grant]]:
+        """Every grant with its owner."""
+        return ((owner, grant) for owner, grants in self.granted.items() for grant in grants.values())
+
+    def append(
+        self, log: Tenant, event: Event, at: datetime, owner: Tenant | None = None, told: datetime | None = None
+    ) -> None:
+        """Append an event at the log's next position."""
+        position = max(self.low_watermarks.get(log, 0), *self.events[log], 0) + 1
+        self.events[log][position] = KeptEvent(position, log, event, at, owner, told)
+
+    def notify(self, log: Tenant) -> None:
+        """Signal that something was appended to the log."""
+        for listener in list(self.listeners):
+            listener(Channel.EVENTS, Signal(log).payload)
+
+    def bounds(self, log: Tenant) -> LogBounds:
+        """How far a log goes."""
+        epoch, began = self.epochs.get(log, (FIRST_EPOCH, 0))
+        low, newest = self.low_watermarks.get(log, 0), max(self.events[log], default=None)
+        if newest is None:
+            return LogBounds(epoch, low, None, began, low) if began or low else LogBounds()
+        return LogBounds(epoch, newest, self.events[log][newest].at, began, low)
 
 
-class MemoryEvents:
-    """EventLog."""
+class MemoryAppends:
+    """A unit of work with one store, the EventLog, of which it has only `append`."""
 
-    def __init__(self, transaction: Transaction, context: AuditContext) -> None:
-        self._transaction, self._context = transaction, context
-        self._rows = transaction.rows(EVENTS)
+    def __init__(self, logs: MemoryLogs, clock: Clock) -> None:
+        self._logs, self._clock = logs, clock
 
-    async def append(self, events: Sequence[Event]) -> None:
-        await self._transaction.lock()
-        tenant = self._transaction.tenant
-        last = await self.high_watermark()
-        for position, event in enumerate(events, start=last + 1):
-            event.identify(self._context)
-            await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
-            self._transaction.recorded.events.append(event)
-        if events:
-            self._transaction.channels.add((Channel.EVENTS, Signal(tenant).payload))
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Any]:
+        """Begin a transaction: its events get their positions when it is committed."""
+        appended: list[Event] = []
 
-    async def high_watermark(self) -> int:
-        low = self._transaction.store.low_watermarks.get(self._transaction.tenant, 0)
-        return max(low, last_position(self._rows.where()))
+        class Appending:
+            """What `tx[EventLog]` is."""
 
-    async def end(self) -> LogPosition:
-        return bounds_of(self._transaction.store, self._transaction.tenant).end
+            async def append(self, events: Sequence[Event]) -> None:
+                for event in events:
+                    event.identify(context)
+                appended.extend(events)
 
-    async def network_end(self) -> LogPosition:
-        return bounds_of(self._transaction.store, network_of(self._transaction.tenant.livemode)).end
-
-
-def bounds_of(store: MemoryDatabase, log: Tenant) -> LogBounds:
-    """How far a log goes."""
-    kept = store.committed(EVENTS, log).values()
-    epoch, began = store.epochs.get(log, (FIRST_EPOCH, 0))
-    low = store.low_watermarks.get(log, 0)
-    if not kept and not began and not low:
-        return LogBounds()
-    newest = max(kept, key=lambda one: one.position, default=None)
-    return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
-
-
-def last_position(kept: Collection[KeptEvent]) -> int:
-    """The newest event's, 0 for none."""
-    return max((one.position for one in kept), default=0)
+        now = self._clock.now()
+        yield defaultdict(Appending)
+        for event in appended:
+            self._logs.append(tenant, event, now)
+        if appended:
+            self._logs.notify(tenant)
 
 
 class MemoryEventReader:
-    """EventReader. One transaction writes at a time, so positions stand in the order of commits."""
+    """EventReader."""
 
-    def __init__(self, store: MemoryDatabase, rendering: EventRendering) -> None:
-        self._store = store
+    def __init__(self, logs: MemoryLogs, rendering: EventRendering) -> None:
+        self._logs = logs
         self._render = rendering.event
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        return {log: bounds_of(self._store, log) for log in logs}
+        return {log: self._logs.bounds(log) for log in logs}
 
     async def confirmed(self, log: Tenant) -> LogBounds:
-        return bounds_of(self._store, log)
+        return self._logs.bounds(log)
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
-        bounds = bounds_of(self._store, log)
+        bounds = self._logs.bounds(log)
         if bounds.beyond(after):
             began = min(bounds.began, bounds.last) if bounds.began else bounds.last
-            self._store.epochs[log] = (after.epoch + 1, began)
+            self._logs.epochs[log] = (after.epoch + 1, began)
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
-        grants = list(self._store.everyone(GRANTS))
+        grants = list(self._logs.grants())
         return frozenset(
             tenant
             for tenant in tenants
@@ -146,9 +174,9 @@ class MemoryEventReader:
         holders = {"*", *(tenant.org for tenant in tenants)}
         return [
             LicenceShown(kept.position, owner.org, grant.holder, grant.groups)
-            for kept in self._store.committed(EVENTS, log).values()
+            for kept in self._logs.events[log].values()
             if after < kept.position <= up_to
-            for owner, grant in self._store.everyone(GRANTS)
+            for owner, grant in self._logs.grants()
             if owner == kept.owner and grant.catalogue == kept.event.catalogue and grant.holder in holders
         ]
 
@@ -167,7 +195,7 @@ class MemoryEventReader:
         events = within(found, limit, most_bytes)
         whole = len(events) < limit and weight_of(events) < most_bytes
         position = after.behind(events[-1]) if events else after
-        newest = bounds_of(self._store, view.log).end
+        newest = self._logs.bounds(view.log).end
         if whole and newest.position > position.position:
             position = replace(newest, epoch=after.epoch)
         if whole and position.position <= end.position < OPEN_END:
@@ -175,9 +203,9 @@ class MemoryEventReader:
         return EventBatch(events, position, caught_up=whole)
 
     def _refuse_lost(self, log: Tenant, after: LogPosition) -> None:
-        kept = self._store.committed(EVENTS, log).get(f"{after.position:020d}")
+        kept = self._logs.events[log].get(after.position)
         lost = kept is None or kept.at != after.time
-        if after.time is not None and lost and bounds_of(self._store, log).low != after.position:
+        if after.time is not None and lost and self._logs.bounds(log).low != after.position:
             raise CursorExpired
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
@@ -211,7 +239,7 @@ class MemoryEventReader:
 
     def _visible(self, view: View, wanted: EventFilter) -> list[LoggedEvent]:
         found = []
-        for kept in self._store.committed(EVENTS, view.log).values():
+        for kept in self._logs.events[view.log].values():
             groups = self._groups(view.tenant, kept) if view.of_network else None
             if groups is not None or not view.of_network:
                 owner = kept.owner or kept.tenant
@@ -223,7 +251,7 @@ class MemoryEventReader:
             return None
         granted = [
             grant.groups
-            for owner, grant in self._store.everyone(GRANTS)
+            for owner, grant in self._logs.grants()
             if owner == kept.owner and grant.catalogue == kept.event.catalogue and _opens(grant, owner, reader)
         ]
         return NETWORK_GROUPS.union(*granted) if granted else None
@@ -231,3 +259,46 @@ class MemoryEventReader:
 
 def _opens(grant: Grant, owner: Tenant, reader: Tenant) -> bool:
     return grant.holder in (reader.org, "*") and owner.livemode == reader.livemode
+
+
+class MemoryNetworkLog:
+    """NetworkLog."""
+
+    def __init__(self, logs: MemoryLogs, rendering: EventRendering, clock: Clock) -> None:
+        self._logs, self._clock = logs, clock
+        self._reader = MemoryEventReader(logs, rendering)
+
+    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+        found = [
+            owner
+            for owner, kept in self._logs.events.items()
+            if any(one.event.network and one.owner is None for one in kept.values())
+        ]
+        return await self._reader.bounds([owner for owner in found if among is None or owner in among])
+
+    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        return dict(self._logs.checkpoints[network_of(livemode)])
+
+    async def confirmed(self, owner: Tenant) -> LogBounds:
+        return await self._reader.confirmed(owner)
+
+    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
+        kept = self._logs.events[owner].values()
+        return [logged(one) for one in kept if one.event.network and one.position > after.position][:limit]
+
+    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
+        checkpoints = self._logs.checkpoints[log]
+        if any(checkpoints.get(one.owner) != (_undated(one.was) if one.was else None) for one in published):
+            return False
+        for one in published:
+            for event in one.events:
+                source = self._logs.events[one.owner][event.position]
+                self._logs.append(log, source.event, self._clock.now(), one.owner, source.at)
+            checkpoints[one.owner] = _undated(one.reached)
+        self._logs.notify(log)
+        return True
+
+
+def _undated(position: LogPosition) -> LogPosition:
+    """As it is kept."""
+    return LogPosition(position.epoch, position.position)

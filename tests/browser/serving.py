@@ -1,4 +1,4 @@
-"""An application on memory adapters behind a real server, for browsers to walk through."""
+"""An application behind a real server, for browsers to walk through."""
 
 import asyncio
 import socket

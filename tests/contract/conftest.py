@@ -1,5 +1,6 @@
-"""Every suite runs on every backend that is there."""
+"""Every suite runs on embedded PostgreSQL, and on each server that the environment names (CONTRIBUTING.md)."""
 
+import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,23 +8,26 @@ import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
-from tests.support.backend import Backend, memory_backend
+from tests.support.backend import Backend
 from tests.support.citus import GIVEN, ON_CLUSTER
+from tests.support.postgres import postgres_backend
+from tests.support.settable import settable_backend
+
+_OTHERS = (("server", os.environ.get("JOINERY_TEST_SERVER")), ("citus", GIVEN))
+BACKENDS = ["citus"] if ON_CLUSTER else ["postgres", *(name for name, given in _OTHERS if given)]
 
 
-@pytest_asyncio.fixture(params=["citus"] if ON_CLUSTER else ["memory", "postgres", "server", "citus"])
+@pytest_asyncio.fixture(params=BACKENDS)
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
-    """One way of keeping everything."""
-    if request.param == "memory":
-        yield memory_backend()
-        return
-    module = pytest.importorskip("tests.support.postgres", exc_type=ImportError)
-    if request.param == "server" and not await module.at_hand():
-        pytest.skip("no PostgreSQL server is at hand")
-    if request.param == "citus" and not GIVEN:
-        pytest.skip("JOINERY_TEST_CITUS_URL is not set")
-    async with module.postgres_backend("embedded" if request.param == "postgres" else request.param) as made:
-        yield made
+    """One way of keeping everything; with the mark `settable_clock`, time passes only when the test lets it."""
+    if request.node.get_closest_marker("settable_clock") is None:
+        async with postgres_backend("embedded" if request.param == "postgres" else request.param) as made:
+            yield made
+    elif request.param == "postgres":
+        async with settable_backend() as made:
+            yield made
+    else:
+        pytest.skip("time passes by itself there")
 
 
 @pytest.fixture

@@ -109,13 +109,6 @@ def _table(columns: tuple[Column, ...], rows: Any = ROWS) -> ReadTable:
     return ReadTable(None, HeaderMapping(HEADERS, columns, tuple(unmapped)), rows)
 
 
-async def _pass(desk: Desk, by: timedelta) -> None:
-    """Let time go by where it can be made to; elsewhere the rest of a test is skipped."""
-    if desk.backend.name != "memory":
-        pytest.skip("nobody waits for hours")
-    await desk.backend.pass_time(by)
-
-
 SKU = Column(0, "SKU", "sku", {})
 
 
@@ -153,17 +146,19 @@ async def test_nothing_is_asked_unless_somebody_is_there_to_be(backend: Backend,
     assert await other.uses() == []
 
 
+@pytest.mark.settable_clock
 async def test_what_a_person_confirms_meanwhile_stays(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
     models = Asked(_says((1, "materials", 1.0)), desk.confirm)
     await desk.work(models)
     assert await desk.read() == {"SKU": ("sku", "built_in")} and (await desk.stored()).status == "confirmed"
     assert len(await desk.uses()) == 1, "it was asked all the same"
-    await _pass(desk, timedelta(hours=1))
+    await desk.backend.pass_time(timedelta(hours=1))
     await desk.work(models)
     assert len(models.questions) == 1
 
 
+@pytest.mark.settable_clock
 async def test_what_a_run_proposes_meanwhile_is_asked_about_anew(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
     learned = Column(2, "Flim", "price", {}, MappingTier.LEARNED)
@@ -174,7 +169,7 @@ async def test_what_a_run_proposes_meanwhile_is_asked_about_anew(backend: Backen
     models = Asked(_says((1, "materials", 1.0), (2, "cost", 1.0)), run)
     await desk.work(models)
     assert await desk.read() == {"SKU": ("sku", "built_in"), "Flim": ("price", "learned")}
-    await _pass(desk, timedelta(minutes=1))
+    await desk.backend.pass_time(timedelta(minutes=1))
     models.says = _says((1, "materials", 1.0))
     await desk.work(models)
     assert (await desk.read())["Zorb"] == ("materials", "model")
@@ -202,15 +197,16 @@ async def test_one_that_refuses_is_not_asked_again(backend: Backend, tenant: Ten
     assert len(models.questions) == 1 and len(await desk.uses()) == 1
 
 
+@pytest.mark.settable_clock
 async def test_one_that_has_no_time_is_asked_later_and_not_for_ever(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
     models = Asked(ModelLater("busy", after=timedelta(minutes=30)))
     await desk.work(models)
-    await _pass(desk, timedelta(minutes=20))
+    await desk.backend.pass_time(timedelta(minutes=20))
     await desk.work(models)
     assert len(models.questions) == 1, "it said when"
     for _ in range(9):
-        await _pass(desk, timedelta(days=1))
+        await desk.backend.pass_time(timedelta(days=1))
         await desk.work(models)
     assert len(models.questions) == 6 and await desk.uses() == []
     models.says = _says((1, "materials", 1.0))
@@ -219,17 +215,19 @@ async def test_one_that_has_no_time_is_asked_later_and_not_for_ever(backend: Bac
     assert (await desk.read())["Zorb"] == ("materials", "model"), "the next run has it asked anew"
 
 
+@pytest.mark.settable_clock
 async def test_one_that_says_nothing_is_asked_later(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
     models = Asked(_says((1, "materials", 1.0)), asyncio.Event().wait)  # type: ignore[arg-type]
     await desk.work(models, patience=0.05)
     assert await desk.read() == {"SKU": ("sku", "built_in")} and await desk.uses() == []
     models.meanwhile = _nothing
-    await _pass(desk, timedelta(hours=1))
+    await desk.backend.pass_time(timedelta(hours=1))
     await desk.work(models)
     assert (await desk.read())["Zorb"] == ("materials", "model")
 
 
+@pytest.mark.settable_clock
 async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
 
@@ -239,7 +237,7 @@ async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
 
     models = Asked(_says((1, "materials", 1.0)), forget)
     await desk.work(models)
-    await _pass(desk, timedelta(hours=1))
+    await desk.backend.pass_time(timedelta(hours=1))
     await desk.work(models)
     assert len(models.questions) == 1 and len(await desk.uses()) == 1
 

@@ -16,9 +16,9 @@ from domain.webhooks.ports import Sent, WebhookStore
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.secrets import signature
 from tests.contract.desk import CALL, KEY, Desk, settled, until
-from tests.contract.grants import grant
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.log_changes import grant
 
 pytestmark = pytest.mark.asyncio
 _72_HOURS = timedelta(hours=72)
@@ -306,8 +306,8 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
     plan = await backend.registry.plan("max") or builders.plan(features=("fat_webhooks",))
     others = [Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True), desk.receivers) for _ in "ab"]
     catalogue = new_id("cat")
-    await grant(backend, desk.tenant, catalogue, "*")
-    await grant(backend, desk.tenant, catalogue, others[1].tenant.org, "stock")
+    await grant(backend.pool, desk.tenant, catalogue, "*")
+    await grant(backend.pool, desk.tenant, catalogue, others[1].tenant.org, "stock")
     endpoints = [await one.endpoint(payload=payload) for one in (desk, *others)]
     fields = (("price", 1, 2), ("quantity", 3, 4), ("cost", 5, 6))
     changed = desk.changed("ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, network=True)
@@ -329,7 +329,7 @@ async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where
     """Not again at the end that is found by the next worker: what lies between would be missed."""
     owner = Desk(backend, await backend.tenant(), desk.receivers)
     catalogue = new_id("cat")
-    await grant(backend, owner.tenant, catalogue, desk.tenant.org)
+    await grant(backend.pool, owner.tenant, catalogue, desk.tenant.org)
     endpoint = await desk.endpoint()
     away = FeedPosition((await desk.now()).own, LogPosition(position=OPEN_END))
     async with backend.uow.begin(desk.tenant, CALL) as tx:

@@ -15,9 +15,9 @@ from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.losses import forget, raise_low_watermark
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.log_changes import forget, raise_low_watermark
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -213,7 +213,7 @@ async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Bac
     await written(backend, tenant, 5)
     view, old = View.own(tenant), (await bounds_of(backend, tenant)).end
     kept = replace(old, position=0, time=None).behind((await whole(backend, tenant))[1])
-    await forget(backend, tenant, 3)
+    await forget(backend.pool, tenant, 3)
     await backend.pass_time(timedelta(milliseconds=20))
     made = await written(backend, tenant, 6)
     assert (await bounds_of(backend, tenant)).last == 8
@@ -230,7 +230,7 @@ async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Bac
 async def test_a_position_beyond_the_end_is_refused(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant, 5)
     old = (await bounds_of(backend, tenant)).end
-    await forget(backend, tenant, 3)
+    await forget(backend.pool, tenant, 3)
     with pytest.raises(CursorExpired):
         await backend.events.page(View.own(tenant), old, END, 10, ALL)
     with pytest.raises(CursorExpired):
@@ -241,7 +241,7 @@ async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Back
     made, view = await written(backend, tenant, 5), View.own(tenant)
     events = await whole(backend, tenant)
     start = replace((await bounds_of(backend, tenant)).end, position=0, time=None)
-    await raise_low_watermark(backend, tenant, 3)
+    await raise_low_watermark(backend.pool, tenant, 3)
     bounds = await bounds_of(backend, tenant)
     assert (bounds.low, bounds.last) == (3, 5)
     assert ids(await whole(backend, tenant)) == made[3:]
@@ -249,7 +249,7 @@ async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Back
     assert ids((await backend.events.page(view, start.behind(events[2]), END, 10, ALL)).events) == made[3:]
     with pytest.raises(CursorExpired):
         await backend.events.page(view, start.behind(events[1]), END, 10, ALL)
-    await raise_low_watermark(backend, tenant, 5)
+    await raise_low_watermark(backend.pool, tenant, 5)
     bounds = await bounds_of(backend, tenant)
     assert (bounds.low, bounds.last) == (5, 5)
     more = await written(backend, tenant)
@@ -261,11 +261,11 @@ async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tena
     """Of what an epoch told, no more may be left than its own end and that of each later one."""
     await written(backend, tenant, 12)
     first = await bounds_of(backend, tenant)
-    await forget(backend, tenant, 10)
+    await forget(backend.pool, tenant, 10)
     await backend.events.begin_epoch(tenant, first.end)
     await written(backend, tenant, 7)
     second = await bounds_of(backend, tenant)
-    await forget(backend, tenant, 15)
+    await forget(backend.pool, tenant, 15)
     await backend.events.begin_epoch(tenant, second.end)
     bounds = await bounds_of(backend, tenant)
     assert bounds.epoch not in (first.epoch, second.epoch)

@@ -99,8 +99,6 @@ async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
 
 async def test_positions_stand_in_the_order_of_commits(backend: Backend, tenant: Tenant) -> None:
     """Whoever appended first and commits last comes last: nothing appears below what was seen."""
-    if backend.name == "memory":
-        pytest.skip("one writes at a time here")
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as slow:
             await slow[EventLog].append([builders.event("src_slow")])
@@ -115,8 +113,6 @@ async def test_positions_stand_in_the_order_of_commits(backend: Backend, tenant:
 
 
 async def test_an_uncommitted_append_is_never_visible_and_holds_nobody_up(backend: Backend, tenant: Tenant) -> None:
-    if backend.name == "memory":
-        pytest.skip("one writes at a time here")
     other = await backend.tenant()
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as open_one:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
 RARE, SPARSE, DENSE = "source.blocked", "product.merged", "offer.changed"
 LENGTH = 9_000
-"""Events of a long log, of which one request may look at a part alone. In memory, where each looks at all, fewer do."""
+"""Events of a long log, of which one request may look at a part alone."""
 
 
 async def walked(
@@ -80,7 +80,7 @@ class LongLog:
 @pytest_asyncio.fixture
 async def long_log(backend: Backend, tenant: Tenant) -> AsyncIterator[LongLog]:
     """The tenant's."""
-    made = LongLog(tenant, 1_500 if backend.name == "memory" else LENGTH)
+    made = LongLog(tenant, LENGTH)
     await made.write(backend)
     yield made
 

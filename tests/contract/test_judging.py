@@ -21,11 +21,12 @@ from domain.matching.ports import PairStore
 from domain.matching.usecases.judging import Judging
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
+from ports.unit_of_work import Tx
 from tests.support import builders
-from tests.support.backend import Backend, memory_backend
+from tests.support.backend import Backend
 from tests.support.judged import FakeDecisions, FakeItems, item, pair, said
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
 CALL = builders.CALL
 TOOK = ModelUsage("small-1", 1200, 90, 480)
 MOST = ModelUsage("small-1", 4000, 4000, 9_000)
@@ -34,6 +35,10 @@ Reply = Callable[[ModelQuestion], Any]
 
 class Died(BaseException):
     """The process was killed: nothing after it happens."""
+
+
+def _pairs(tx: Tx) -> PairStore:
+    return tx[PairStore]
 
 
 async def _nothing() -> None:
@@ -131,10 +136,9 @@ class Bench:
 
 
 @pytest_asyncio.fixture
-async def bench() -> Bench:
+async def bench(backend: Backend, tenant: Tenant) -> Bench:
     """A tenant whose judge is switched on."""
-    backend = memory_backend()
-    made = Bench(backend, await backend.tenant())
+    made = Bench(backend, tenant)
     await made.set()
     return made
 

@@ -10,29 +10,32 @@ import pytest_asyncio
 
 from adapters.llm.models import ProviderModels
 from adapters.llm.pricing import Price
+from domain.kernel.tenancy import Tenant
 from domain.matching.judging import INSTRUCTIONS
 from entrypoints.operations.validation import SchemaFaults
 from tests.contract.test_judging import Bench
 from tests.contract.test_models import DIALECTS
-from tests.support.backend import memory_backend
+from tests.support.backend import Backend
 from tests.support.judged import item, said
 from tests.support.model_clients import model_client, outbound
 from tests.support.providers import KEY, Provider, Reply, provider
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
 PRICE = Price(250_000, 2_000_000)
 
 
 @pytest_asyncio.fixture(params=list(DIALECTS))
-async def scene(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Bench, Provider]]:
+async def scene(
+    request: pytest.FixtureRequest, backend: Backend, tenant: Tenant
+) -> AsyncIterator[tuple[Bench, Provider]]:
     """A tenant whose judge is a model of that provider."""
-    backend, client = memory_backend(), model_client()
+    client = model_client()
     with provider(request.param) as server:
         dialect = DIALECTS[request.param]()
         models: Any = ProviderModels(
             outbound(client, 2.0, 64 * 1024), dialect, SchemaFaults(), server.url, "small-1", {"small-1": PRICE}, KEY
         )
-        bench = Bench(backend, await backend.tenant(), models)
+        bench = Bench(backend, tenant, models)
         await bench.set()
         yield bench, server
         await client.close()

@@ -14,11 +14,10 @@ from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.grants import grant, revoke
-from tests.contract.losses import forget
 from tests.contract.test_event_reader import bounds_of
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.log_changes import forget, grant, revoke
 
 pytestmark = pytest.mark.asyncio
 STEPS = 120
@@ -53,7 +52,7 @@ class Model:
         try:
             async with self.backend.uow.begin(tenant, builders.CALL) as tx:
                 await tx[EventLog].append(made)
-                if self.backend.name != "memory" and dice.random() < 0.5:
+                if dice.random() < 0.5:
                     await self._write_between()
                 if in_part:
                     with pytest.raises(RolledBack):
@@ -96,10 +95,10 @@ class Model:
         key = (owner, dice.choice(self.catalogues), dice.choice([other.org for other in others] + ["*"]))
         if key in self.grants:
             del self.grants[key]
-            await revoke(self.backend, *key)
+            await revoke(self.backend.pool, *key)
         else:
             self.grants[key] = frozenset(dice.sample(("stock", "trade"), dice.randrange(3)))
-            await grant(self.backend, *key, *sorted(self.grants[key]))
+            await grant(self.backend.pool, *key, *sorted(self.grants[key]))
 
     async def lose(self) -> None:
         """The newest events of one log, unless they are copied already; whoever stood there is told."""
@@ -109,7 +108,7 @@ class Model:
             return
         old, view = (await bounds_of(self.backend, tenant)).end, View.own(tenant)
         keep = self.dice.randrange(copied, len(events) - 1)
-        await forget(self.backend, tenant, keep + 1)
+        await forget(self.backend.pool, tenant, keep + 1)
         del events[keep:]
         await self.backend.pass_time(timedelta(milliseconds=5))
         if self.dice.random() < 0.5:
@@ -185,5 +184,5 @@ async def test_logs_are_lists_of_events(backend: Backend, seed: int) -> None:
             await model.read()
     finally:
         for key in model.grants:
-            await revoke(backend, *key)
+            await revoke(backend.pool, *key)
     assert len(model.network) > 50

@@ -373,8 +373,7 @@ async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Te
     dying = _Dying()
     with pytest.raises(AssertionError):
         await match(backend, tenant, dying, matched=25)
-    # the memory's clock stands at another time than the one by which jobs are put off
-    await backend.pass_time(timedelta(seconds=3) if backend.name != "memory" else timedelta(days=36_500))
+    await backend.pass_time(timedelta(seconds=3))
     await match(backend, tenant, dying, matched=25)
     found = await _keys(backend, tenant, dying)
     assert found.keys() == whole_.keys()
@@ -382,8 +381,6 @@ async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Te
 
 
 async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tenant: Tenant) -> None:
-    if backend.name == "memory":
-        pytest.skip("one writes at a time there")
     late = _chair(B, "X", "white", title="Halden chair XR-2214")
 
     class Adding(Told):

@@ -258,8 +258,6 @@ async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> Non
 
 
 async def test_a_product_that_somebody_holds_is_passed_by(backend: Backend, tenant: Tenant) -> None:
-    if backend.name == "memory":
-        pytest.skip("one writes at a time")
     [product] = await add(backend.uow, tenant, _named("1", A))
     await _registered(backend.uow, tenant)
     [address] = (await _due(backend.uow, tenant)).values()

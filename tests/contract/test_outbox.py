@@ -1,7 +1,7 @@
 """Outgoing mail in store (ports/outbox.py), and its sending (domain/outbox/usecases)."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -56,11 +56,7 @@ class Outgoing:
 @pytest.fixture
 def outgoing(backend: Backend) -> Outgoing:
     clock, post = SettableClock(), Post()
-    clock.set(
-        backend.now().replace(microsecond=0)
-        if backend.name != "memory"
-        else datetime.fromisoformat("2026-11-20T00:00Z")
-    )
+    clock.set(backend.now().replace(microsecond=0))
     return Outgoing(backend, clock, post, OutgoingMail(backend.outbox, VAULT, clock, post))
 
 

@@ -4,20 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.memory.platform import MemoryIncidents
-from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.platform import PostgresIncidents
 from domain.kernel.paging import PageRequest
 from domain.platform.incidents import OpenedBy, opened
 from domain.platform.model import ComponentState
-from domain.platform.ports import Incidents
+from tests.support.backend import Backend
 from tests.support.builders import MOMENT
-from tests.support.postgres import database
 
 pytestmark = pytest.mark.asyncio
 
 
-async def _kept(incidents: Incidents) -> None:
+async def test_incidents(backend: Backend) -> None:
+    incidents = PostgresIncidents(backend.pool)
     made = [
         opened("feed", ComponentState.DOWN, f"{number} is <down>", "We look.", OpenedBy.OPERATOR, MOMENT, MOMENT)
         for number in range(3)
@@ -36,15 +34,3 @@ async def _kept(incidents: Incidents) -> None:
     assert rest.items[0] == made[0]
     for one in (made[0], made[2]):
         assert await incidents.save(replace(one, closed_at=MOMENT), one)
-
-
-async def test_incidents_in_memory() -> None:
-    await _kept(MemoryIncidents())
-
-
-async def test_incidents_in_postgres() -> None:
-    pool = Pool(await database(), size=2)
-    try:
-        await _kept(PostgresIncidents(pool))
-    finally:
-        await pool.close()

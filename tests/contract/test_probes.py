@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.markup.documents import MarkupDocuments
-from adapters.memory.web import MemoryWeb
+from adapters.memory.hosts import MemoryWeb
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict, LeaseLost, NotFound, Unprocessable

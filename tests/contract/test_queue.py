@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from adapters.arq.queue import ArqQueue
 from adapters.arq.worker import ArqWorker
-from adapters.memory.queue import MemoryQueue
+from adapters.memory.messages import MemoryQueue
 from domain.kernel.errors import Unavailable
 from entrypoints.up.servers import Valkey
 

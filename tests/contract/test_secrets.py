@@ -9,8 +9,6 @@ import pytest
 
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.clock import SettableClock
-from adapters.memory.secrets import MemoryKeyRings
-from adapters.memory.table import MemoryDatabase
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.changes.model import FeedPosition
@@ -23,6 +21,7 @@ from domain.people.factors import Authenticator
 from domain.people.model import User
 from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
 from domain.secrets.model import CURSORS_COUNT, LINKS_COUNT, SealedKind, SealedValue
+from domain.secrets.ports import StoredRing
 from domain.secrets.usecases import resealing
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.secrets.usecases.resealing import Resealing
@@ -32,6 +31,7 @@ from domain.sso.model import Connection, owner_of
 from domain.sso.ports import SsoStore
 from domain.webhooks.model import Rotation, SealedSecrets
 from domain.webhooks.ports import WebhookStore
+from ports.clock import Clock
 from ports.idempotency import IdempotencyStore, StoredAnswer
 from tests.support import builders
 from tests.support.backend import Backend
@@ -158,7 +158,31 @@ async def test_counts_tell_under_which_secret(backend: Backend) -> None:
     assert (await backend.sealed_values.counts())[vault.keys[0]] == {kind.value: 2 for kind in SealedKind}
 
 
-def worker(backend: Backend, rings: MemoryKeyRings, *secrets: str, clock: SettableClock) -> tuple[Keyring, Resealing]:
+class FakeKeyRings:
+    """KeyRings. `unknowing` are the ids of secrets that some other process does not know."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.ring: StoredRing | None = None
+        self.unknowing: set[str] = set()
+
+    async def read(self) -> StoredRing | None:
+        return self.ring
+
+    async def write(self, sealed: bytes, expected: bytes | None) -> bool:
+        if (self.ring.sealed if self.ring else None) != expected:
+            return False
+        self.ring = StoredRing(sealed, self._clock.now())
+        return True
+
+    async def has_api_keys(self) -> bool:
+        return False
+
+    async def lacking(self, key: str) -> int:
+        return int(key in self.unknowing)
+
+
+def worker(backend: Backend, rings: FakeKeyRings, *secrets: str, clock: SettableClock) -> tuple[Keyring, Resealing]:
     """A scheduler that knows these secrets."""
     vault = AesGcmVault(secrets[0], secrets[1:])
     keyring = Keyring(rings, vault, WorkingKeys(secrets), clock)
@@ -167,7 +191,7 @@ def worker(backend: Backend, rings: MemoryKeyRings, *secrets: str, clock: Settab
 
 async def test_everything_is_sealed_anew_once_everybody_knows_the_secret(backend: Backend) -> None:
     clock = SettableClock()
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
     one = await sealed(backend, AesGcmVault(FIRST))
     first, _ = worker(backend, rings, FIRST, clock=clock)
     await first.load()
@@ -192,7 +216,7 @@ async def test_everything_is_sealed_anew_once_everybody_knows_the_secret(backend
 async def test_nothing_is_sealed_anew_that_somebody_could_not_open(backend: Backend) -> None:
     """A process of an earlier release, say."""
     clock = SettableClock()
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
     one = await sealed(backend, AesGcmVault(FIRST))
     keyring, ticking = worker(backend, rings, SECOND, FIRST, clock=clock)
     await keyring.load()
@@ -205,7 +229,7 @@ async def test_nothing_is_sealed_anew_that_somebody_could_not_open(backend: Back
 
 async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend) -> None:
     clock = SettableClock()
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
     many = [await sealed(backend, AesGcmVault(FIRST)) for _ in range(3)]
     first, _ = worker(backend, rings, FIRST, clock=clock)
     await first.load()
@@ -255,7 +279,7 @@ async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> N
                     await tx[SourceStore].seal(one.source, both.seal({"token": "newer"}, one.source, BOUND))
             return await backend.sealed_values.replace(value, fresh)
 
-    keyring = Keyring(MemoryKeyRings(MemoryDatabase(), clock), both, WorkingKeys((SECOND, FIRST)), clock)
+    keyring = Keyring(FakeKeyRings(clock), both, WorkingKeys((SECOND, FIRST)), clock)
     await keyring.load()
     await keyring.promote()
     await Resealing(keyring, both, Slow(), going_to, clock).run()
@@ -269,7 +293,7 @@ async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(back
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[SourceStore].add(source)
         await tx[SourceStore].seal("src_1", bytes.fromhex(EARLIER))
-    keyring, ticking = worker(backend, MemoryKeyRings(MemoryDatabase(), clock), secret, clock=clock)
+    keyring, ticking = worker(backend, FakeKeyRings(clock), secret, clock=clock)
     await keyring.load()
     assert await ticking.tick() >= 1
     async with backend.uow.read(tenant) as tx:
@@ -286,7 +310,7 @@ async def test_what_cannot_be_opened_stays_and_is_told(backend: Backend, caplog:
     box = AesGcmVault(FIRST).seal(CREDENTIALS, "src_other", BOUND)
     async with backend.uow.begin(broken.tenant, builders.CALL) as tx:
         await tx[SourceStore].seal(broken.source, box)
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
     keyring = Keyring(rings, both, WorkingKeys((SECOND, FIRST)), clock)
     await keyring.load()
     await keyring.promote()
@@ -303,7 +327,7 @@ async def test_what_cannot_be_opened_stays_and_is_told(backend: Backend, caplog:
 
 async def test_keys_of_a_superseded_secret_count_until_they_lapse() -> None:
     clock = SettableClock()
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
     keys = [WorkingKeys(secrets) for secrets in ((FIRST,), (SECOND, FIRST), (SECOND,))]
     rising = [Keyring(rings, AesGcmVault(one.secrets[0], one.secrets[1:]), one, clock) for one in keys]
     with pytest.raises(Unavailable):
@@ -330,7 +354,7 @@ async def test_keys_of_a_superseded_secret_count_until_they_lapse() -> None:
 async def test_api_keys_of_an_earlier_release_stay_valid() -> None:
     """It hashed them by a key that was derived from the secret."""
     clock = SettableClock()
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
 
     async def kept() -> bool:
         return True
@@ -343,7 +367,7 @@ async def test_api_keys_of_an_earlier_release_stay_valid() -> None:
 
 async def test_two_that_bring_it_into_force_at_once() -> None:
     clock = SettableClock()
-    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    rings = FakeKeyRings(clock)
     await Keyring(rings, AesGcmVault(FIRST), WorkingKeys((FIRST,)), clock).load()
     both = [Keyring(rings, AesGcmVault(SECOND, (FIRST,)), WorkingKeys((SECOND, FIRST)), clock) for _ in range(2)]
     for one in both:

@@ -11,8 +11,6 @@ import pytest_asyncio
 
 from adapters.memory.clock import SettableClock
 from adapters.memory.objects import MemoryObjects
-from adapters.memory.storage import MemoryStorageUpkeep
-from adapters.memory.table import MemoryDatabase
 from domain.kernel import retention
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
@@ -208,14 +206,14 @@ async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tena
                 keys = (f"{prefix}{tenant.org}/live/{page}-{number}" for number in range(500))
                 yield [ObjectInfo(key, 1, backend.now() - 2 * DAY) for key in keys]
 
-    class Counting(MemoryStorageUpkeep):
+    class Counting:
         asked = 0
 
         async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
             self.asked = max(self.asked, sum(map(len, keys.values())))
             return await backend.storage.orphans(keys)
 
-    upkeep = Counting(MemoryDatabase())
+    upkeep: Any = Counting()
     found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).orphans()
     assert (found.count, upkeep.asked) == (len(KEPT_IN_OBJECTS) * 20 * 500, 500)
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.table import TableStore as MemoryTableStore
-from adapters.memory.table import table_of
 from adapters.postgres.table import Table, TableStore
 from adapters.postgres.unit_of_work import STORES, TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
@@ -33,11 +31,9 @@ def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
         plain: Store[Any] = tx.store(table.kind)
         return plain
     own = tx[port]
-    if isinstance(own, TableStore | MemoryTableStore):
+    if isinstance(own, TableStore):
         return own
-    if hasattr(tx, "session"):
-        return TableStore(tx.session, table)
-    return MemoryTableStore(tx.transaction, table_of(table.kind))
+    return TableStore(tx.session, table)
 
 
 def rows(table: Table[Any], count: int) -> list[Any]:

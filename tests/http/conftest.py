@@ -10,7 +10,7 @@ from tests.http.fakes import World, running
 
 @pytest_asyncio.fixture
 async def world() -> AsyncIterator[World]:
-    """The whole edge on memory adapters."""
+    """The whole application."""
     async with running() as made:
         yield made
 

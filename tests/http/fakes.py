@@ -1,77 +1,68 @@
-"""The whole edge on memory adapters, with a toy area that shows every behaviour of the pipeline."""
+"""The application on a database of the tests, with a toy area that shows every behaviour of the pipeline."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-from adapters.aesgcm.vault import AesGcmVault
+from dependency_injector import providers
+
 from adapters.argon2.passwords import Argon2Passwords, Cost
-from adapters.authlib.rules import AuthlibRules
-from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
-from adapters.memory.events import MemoryEventReader
-from adapters.memory.factors import MemoryFactors, MemoryPasskeys
-from adapters.memory.match_index import MemoryMatchBacklog
-from adapters.memory.names import MemoryNameRecords
-from adapters.memory.network import MemoryNetworkLog
-from adapters.memory.oauth import MemoryTokenStore
-from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
-from adapters.memory.outbox import MemoryOutbox
-from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
-from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
-from adapters.memory.request_logs import MemoryRequestLogSink
-from adapters.memory.signals import MemorySignals
-from adapters.memory.sso import MemorySsoDirectory
-from adapters.memory.table import MemoryDatabase
-from adapters.memory.unit_of_work import MemoryUnitOfWork
-from adapters.memory.workload import MemoryWorkload
+from adapters.memory.hosts import MemoryNameRecords
 from adapters.oidc.provider import OidcProviders
-from adapters.totp.one_time_codes import TotpCodes
-from adapters.webauthn.passkeys import WebauthnCeremonies
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.cursors import FeedCursors
-from adapters.wire.events import WireEventRendering
-from adapters.zxcvbn.guesses import ZxcvbnGuesses
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresCredentials
+from adapters.postgres.request_logs import PostgresRequestLogSink
 from domain.access.model import ApiKey, Principal
-from domain.access.usecases import AccessService, KeyRequest
-from domain.changes.usecases.tailing import LogTailer
+from domain.access.usecases import KeyRequest
+from domain.audit.model import AuditEntry, AuditFilter
+from domain.audit.ports import AuditLog
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.kernel.versions import SUPPORTED, Versions
 from domain.orgs.model import Member, Meter, Organisation, Plan
 from domain.orgs.ports import OrgStore
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, User
-from domain.people.usecases.accounts import Accounts, Technology, accounts_of
-from domain.people.usecases.links import LinkService
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.sessions import Visitor
 from domain.request_logs.model import RequestLog
 from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
 from domain.sso.usecases.proving import DomainProofs
-from domain.sso.usecases.rules import SsoRules
 from domain.sso.usecases.settings import SsoSettings
 from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.api.app import create_app
 from entrypoints.areas.registry import AREAS
-from entrypoints.dependencies import Dependencies, Sso, callback_of
+from entrypoints.container import Container
+from entrypoints.dependencies import Sso, callback_of
 from entrypoints.http.pressure import CALM, Thresholds
 from entrypoints.operations.operation import Area
-from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Budget, Take
 from tests.http import toys
 from tests.http.browser import Browser
 from tests.http.client import Client
 from tests.support.identity_provider import FakeProvider
+from tests.support.settable import DatabaseClock, SettableDatabase, settable_database
 
 SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
 DOCS = "https://docs.joinery.test"
+_ABSENT = (
+    "objects",
+    "connectors",
+    "feed_readers",
+    "workspaces",
+    "http",
+    "sender",
+    "model_client",
+    "image_converter",
+    "parsers",
+)
 OPERATOR = AuditContext(Actor("service", "operator"), "tests")
 
 
@@ -104,11 +95,11 @@ class BucketLimits:
         return Take(allowed, int(level), (budget.burst - level) / budget.rate, max(0.0, (1 - level) / budget.rate))
 
 
-class CountingCredentials(MemoryCredentials):
+class CountingCredentials(PostgresCredentials):
     """Credentials that count how often they are asked, and may know further principals."""
 
-    def __init__(self, store: MemoryDatabase) -> None:
-        super().__init__(store)
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
         self.asked = 0
         self.changed: dict[str, dict[str, Any]] = {}
         """Fields of a principal to change, by key id."""
@@ -129,17 +120,17 @@ class CountingCredentials(MemoryCredentials):
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
         self.asked += 1
-        found = await super().key(digest)
+        found = (await super().keys([digest])).get(digest)
         if found is None:
             return None
         return found[0], replace(found[1], **self.changed.get(found[0].id, {}))
 
 
-class SwitchableSink(MemoryRequestLogSink):
+class SwitchableSink(PostgresRequestLogSink):
     """A sink that can be told to fail, and keeps what it was given."""
 
-    def __init__(self, store: MemoryDatabase) -> None:
-        super().__init__(store)
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
         self.down = False
         self.written: list[RequestLog] = []
 
@@ -150,12 +141,20 @@ class SwitchableSink(MemoryRequestLogSink):
         return await super().write(logs)
 
 
+async def audited(world: "World", tenant: Tenant, id: str) -> list[AuditEntry]:
+    """What the audit log says of a resource, oldest first."""
+    async with world.uow.read(tenant) as tx:
+        page = await tx[AuditLog].page(PageRequest(100), AuditFilter(target=id))
+    return list(page.items[::-1])
+
+
 @dataclass
 class World:
     """One running application and handles on all that is behind it."""
 
-    clock: SettableClock = field(default_factory=SettableClock)
-    store: MemoryDatabase = field(default_factory=MemoryDatabase)
+    database: SettableDatabase
+    clock: SettableClock
+    container: Any = None
     app: Any = None
     dependencies: Any = None
     uow: Any = None
@@ -185,7 +184,8 @@ class World:
         made = Organisation(
             new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), self.clock.now() - timedelta(days=9)
         )
-        await MemoryOrgRegistry(self.store).create(made)
+        self.database.offer(plan)
+        self.database.add(made)
         self.orgs[name] = made
         return made
 
@@ -235,95 +235,32 @@ def settings(**changes: Any) -> Settings:
     return Settings(**told | changes)
 
 
-def accounts(world: World, links: LinkService, mail: OutgoingMail, base_url: str) -> Accounts:
-    """Real hashes, codes and ceremonies, at the least cost."""
-    by = Technology(
-        passwords=world.passwords or Argon2Passwords(Cost(1, 8)),
-        guesses=ZxcvbnGuesses(),
-        codes=TotpCodes(),
-        ceremonies=WebauthnCeremonies(base_url),
-        limits=world.limits,
-        vault=AesGcmVault(SECRET.decode()),
-        clock=world.clock,
-        base_url=base_url,
-    )
-    stores = MemoryFactors(world.store), MemoryPasskeys(world.store)
-    return accounts_of(world.people, *stores, world.sessions, links, world.access, mail, by)
-
-
-def dependencies(world: World, **changes: Any) -> Dependencies:
-    """Everything on memory adapters; what only workers and the scheduler need is left out."""
-    signals, rendering, nothing = MemorySignals(), WireEventRendering(), cast("Any", None)
-    world.store.listeners.append(signals.notify)
-    events = MemoryEventReader(world.store, rendering)
-    links = LinkService(world.links, world.access, world.clock)
-    mail = OutgoingMail(MemoryOutbox(world.store), AesGcmVault(SECRET.decode()), world.clock)
-    made: dict[str, Any] = {
-        "settings": settings(),
+def _container(world: World, settings: Settings) -> Container:
+    """What the API process is made of, on the test's database and clock, without what reaches other hosts or processes."""
+    container = Container(settings=providers.Object(settings))
+    given = {
         "clock": world.clock,
-        "uow": world.uow,
-        "memberships": MemoryMemberships(world.store),
-        "access": world.access,
-        "people": world.people,
-        "sessions": world.sessions,
-        "links": links,
-        "outgoing_mail": mail,
-        "accounts": accounts(world, links, mail, changes.get("settings", settings()).base_url),
-        "token_store": world.token_store,
-        "grant_rules": AuthlibRules(BASE, world.access.digest),
-        "sso": _sso(world),
-        "limits": world.limits,
-        "vault": AesGcmVault(SECRET.decode()),
-        "objects": nothing,
-        "connectors": nothing,
-        "schemas": SchemaFaults(),
-        "codec": nothing,
-        "feed_readers": nothing,
-        "workspaces": nothing,
-        "events": events,
-        "event_rendering": rendering,
-        "tailer": LogTailer(events, rendering, signals),
-        "keys": world.keys,
-        "keyring": nothing,
-        "sealed_values": nothing,
-        "feed_cursors": FeedCursors(world.keys.cursors),
-        "signals": signals,
-        "dispatch": nothing,
-        "source_schedule": nothing,
-        "request_logs": world.sink,
-        "platform_checks": world.checks,
-        "incidents": world.incidents,
-        "match_backlog": MemoryMatchBacklog(world.store, world.clock),
-        "idempotency": nothing,
-        "maintenance": nothing,
-        "storage": nothing,
-        "usage": nothing,
-        "workload": MemoryWorkload(world.store, world.clock),
-        "exports": nothing,
-        "delivery_log": nothing,
-        "delivery_places": nothing,
-        "sender": nothing,
-        "web": nothing,
-        "documents": nothing,
-        "parsers": asyncio.to_thread,
-        "image_fetcher": nothing,
-        "image_converter": nothing,
-        "waiting": lambda: world.waiting,
-    }
-    return Dependencies(**made | changes)
-
-
-def _sso(world: World) -> Sso:
-    """Single sign-on over a provider and a name system that tests fill."""
-    directory, vault = MemorySsoDirectory(world.store), AesGcmVault(SECRET.decode())
-    asked, callback = OidcProviders(world.provider, now=lambda: world.clock.now().timestamp()), callback_of(settings())
-    return Sso(
+        "keys": working_keys(),
+        "limits": BucketLimits(world.clock),
+        "passwords": world.passwords or Argon2Passwords(Cost(1, 8)),
+        "credentials": CountingCredentials(container.pool()),
+        "request_logs": SwitchableSink(container.pool()),
+    } | dict.fromkeys(_ABSENT)
+    for name, value in given.items():
+        getattr(container, name).override(providers.Object(value))
+    directory, vault = container.sso_directory(), container.vault()
+    asked = OidcProviders(world.provider, now=lambda: world.clock.now().timestamp())
+    sso = Sso(
         settings=SsoSettings(vault),
         proofs=DomainProofs(world.names, directory, world.clock),
-        rules=world.sso_rules,
+        rules=container.sso_rules(),
         providers=asked,
-        sign_in=SsoSignIn(world.uow, directory, world.people, asked, vault, world.clock, callback),
+        sign_in=SsoSignIn(
+            container.uow(), directory, container.people(), asked, vault, world.clock, callback_of(settings)
+        ),
     )
+    container.sso.override(providers.Object(sso))
+    return container
 
 
 @asynccontextmanager
@@ -333,29 +270,29 @@ async def running(
     versions: Versions = SUPPORTED,
     thresholds: Thresholds = Thresholds(lag=CALM.lag),
     passwords: Any = None,
+    settings: Settings = settings(),
     **changes: Any,
 ) -> AsyncIterator[World]:
     """A world whose application is serving; `changes` are fields of Dependencies."""
-    world = World(passwords=passwords)
-    world.clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
-    world.uow = MemoryUnitOfWork(world.store, world.clock, WireRendering())
-    world.credentials = CountingCredentials(world.store)
-    world.keys = working_keys()
-    world.links, world.people = MemoryOneTimeLinks(), MemoryPeople(world.store)
-    kept = MemorySessions(world.store, world.links)
-    world.token_store = MemoryTokenStore(world.store)
-    world.access = AccessService(world.credentials, world.keys, {b"p": kept, b"a": world.token_store})
-    world.sso_rules = SsoRules(world.uow, MemorySsoDirectory(world.store), kept)
-    world.sessions = SessionService(kept, MemoryMemberships(world.store), world.access, world.clock, world.sso_rules)
-    world.limits = BucketLimits(world.clock)
-    world.sink = SwitchableSink(world.store)
-    world.checks, world.incidents = MemoryPlatformChecks(), MemoryIncidents()
-    world.network = MemoryNetworkLog(world.store, WireEventRendering(), world.clock)
-    world.dependencies = dependencies(world, **changes)
+    database = await settable_database()
+    database.clear()
+    world = World(database, DatabaseClock(database), passwords=passwords)
+    world.container = container = _container(world, replace(settings, database_url=database.address))
+    made = container.assembled()
+    world.uow, world.access, world.people, world.sessions = made.uow, made.access, made.people, made.sessions
+    world.links, world.keys, world.limits = made.links, made.keys, made.limits
+    world.token_store, world.network, world.sso_rules = made.token_store, container.network_log(), container.sso_rules()
+    world.credentials, world.sink = container.credentials(), container.request_logs()
+    world.checks, world.incidents = made.platform_checks, made.incidents
+    nothing: dict[str, Any] = {"waiting": lambda: world.waiting, "parsers": asyncio.to_thread, "readiness": {}}
+    world.dependencies = replace(made, **nothing | changes)
     world.app = create_app(world.dependencies, areas, thresholds=thresholds, versions=versions)
     await world.org("Fjord", plan_of("standard", "standard"))
     await world.org("Oak", plan_of("standard", "standard"))
     await world.org("Elm", plan_of("high", "high", "bulk_exports", "stream"))
-    async with world.app.test_app():
-        toys.reset()
-        yield world
+    try:
+        async with world.app.test_app():
+            toys.reset()
+            yield world
+    finally:
+        await container.pool().close()

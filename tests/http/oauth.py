@@ -13,6 +13,7 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import App, AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Member, Organisation
+from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 from tests.http.browser import Browser, Page
@@ -71,19 +72,15 @@ class Stage:
         """Make the user a member, or give another role."""
         id_ = self.world.orgs[org].id
         async with self.world.uow.begin(Tenant(id_, True), OPERATOR) as tx:
-            from adapters.memory.orgs import MEMBERS
-            from adapters.memory.table import EVERYWHERE
-
-            await tx.transaction.rows(MEMBERS, EVERYWHERE).put(  # type: ignore[attr-defined]
-                Member(user.id, id_, user.email, role, self.world.clock.now())
-            )
+            if await tx[OrgStore].member(user.email) is None:
+                await tx[OrgStore].add_member(Member(user.id, id_, user.email, role, self.world.clock.now()))
+            else:
+                await tx[OrgStore].change_role(user.id, role)
 
     async def leaves(self, user: User, org: str) -> None:
         """The user is no member any more."""
-        from adapters.memory.orgs import MEMBERS
-        from adapters.memory.table import EVERYWHERE
-
-        self.world.store.erase(MEMBERS, EVERYWHERE, f"{self.world.orgs[org].id}/{user.id}")
+        async with self.world.uow.begin(Tenant(self.world.orgs[org].id, True), OPERATOR) as tx:
+            await tx[OrgStore].remove_member(user.id)
 
     def place(self, app: App, **changes: str | None) -> str:
         """The address of an authorization request; None leaves a parameter out."""

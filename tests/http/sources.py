@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
-from adapters.memory.audit import AUDIT
-from adapters.memory.jobs import JOBS
+from domain.audit.model import AuditEntry
 from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.http.client import Answer, Client
-from tests.http.fakes import OPERATOR, World, running
+from tests.http.fakes import OPERATOR, World, audited, running
 from tests.support.readers import in_process
 from tests.support.services import Outside
 
@@ -65,12 +64,11 @@ class Shop:
 
     def jobs(self) -> list[Any]:
         """The open jobs, oldest first."""
-        rows = sorted((row for _, row in self.world.store.everyone(JOBS)), key=lambda row: row.number)
-        return [row.job for row in rows]
+        return self.world.database.rows("SELECT * FROM jobs ORDER BY id")
 
-    def audited(self, id: str) -> list[Any]:
+    async def audited(self, id: str) -> list[AuditEntry]:
         """What the audit log says of a resource, oldest first."""
-        return [entry for _, entry in self.world.store.everyone(AUDIT) if entry.change.id == id]
+        return await audited(self.world, self.tenant, id)
 
 
 @asynccontextmanager

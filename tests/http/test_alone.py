@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.kernel.tenancy import Tenant
 from ports.parsing import ParserEnded, ParserFailed
 from ports.unit_of_work import Tx
@@ -31,10 +31,10 @@ class _Parsers:
 
 
 async def test_categories_are_listed_one_after_the_other_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers, reading, open_ = _Parsers(), MemoryUnitOfWork.read, 0
+    parsers, reading, open_ = _Parsers(), PostgresUnitOfWork.read, 0
 
     @asynccontextmanager
-    async def counted(self: MemoryUnitOfWork, tenant: Tenant) -> AsyncIterator[Tx]:
+    async def counted(self: PostgresUnitOfWork, tenant: Tenant) -> AsyncIterator[Tx]:
         nonlocal open_
         open_ += 1
         async with reading(self, tenant) as tx:
@@ -43,7 +43,7 @@ async def test_categories_are_listed_one_after_the_other_without_a_connection(mo
 
     async with shop(parsers=parsers) as made:
         path = f"/v1/sources/{(await made.create(**FILE_SOURCE))['id']}"
-        monkeypatch.setattr(MemoryUnitOfWork, "read", counted)
+        monkeypatch.setattr(PostgresUnitOfWork, "read", counted)
         listings = [asyncio.create_task(made.client.get(f"{path}/categories")) for _ in range(4)]
         async with asyncio.timeout(10):
             while not parsers.inside:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.access import KEYS
 from domain.access.model import SCOPES, checksum, is_key
 from domain.access.ports import KeyStore
 from domain.access.usecases import new_secret, scopes_of
@@ -194,7 +193,7 @@ async def test_keys(world: World) -> None:
     assert secret.startswith("svc_rk_test_")
     assert is_key(secret)
     assert secret.endswith(checksum(secret[:-6]))
-    assert secret not in repr(world.store.committed(KEYS, key.tenant))
+    assert secret not in repr(world.database.contents())
     assert key.last4 == secret[-4:]
     assert scopes_of(["all"]) >= {"products:read", "billing:write"}
     with pytest.raises(InvalidRequest):
@@ -264,7 +263,7 @@ async def test_who_scope_feature(world: World) -> None:
     assert (await person.post("/v1/person")).status == 200
     assert (await person.post("/v1/session")).status == 403
     admin = await world.key(world.orgs["Fjord"], role="admin")
-    world.credentials.changed[admin[0].id] = {"person": True}
+    world.credentials.changed[admin[0].id] = {"person": True, "role": "admin"}
     assert (await Client(world.app, admin[1]).post("/v1/owner")).status == 403
 
 

@@ -6,9 +6,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SystemClock
-from adapters.memory.unit_of_work import MemoryUnitOfWork
-from adapters.wire.catalogue import WireRendering
 from domain.catalogue import categories
 from domain.runs.ports import RunStore
 from tests.http.fakes import OPERATOR
@@ -37,7 +34,7 @@ async def _source(shop: Shop) -> Any:
         builders.product(source["id"], source["catalogue"], f"P{number}", data={"title": "A", "category_path": path})
         for number, path in enumerate(paths)
     ]
-    await add(MemoryUnitOfWork(shop.world.store, SystemClock(), WireRendering()), shop.tenant, *made)
+    await add(shop.world.uow, shop.tenant, *made)
     return source
 
 
@@ -91,9 +88,9 @@ async def test_rules_are_kept_and_a_run_is_queued(shop: Shop) -> None:
         ("Furniture", "Odd"): CHAIRS,
         ("Furniture", "Sofas"): None,
     }
-    [entry] = [entry for entry in shop.audited(source["id"]) if entry.change.object == "category_rules"]
+    [entry] = [entry for entry in (await shop.audited(source["id"])) if entry.change.object == "category_rules"]
     assert entry.change.after["rules"][0] == {"path": ["Furniture", "Odd"], "category": CHAIRS}
-    assert [entry.change.action for entry in shop.audited(answer["run"]["id"])] == ["create"]
+    assert [entry.change.action for entry in (await shop.audited(answer["run"]["id"]))] == ["create"]
 
 
 async def test_rules_are_removed_by_null(shop: Shop) -> None:

@@ -11,10 +11,6 @@ import pytest
 import pytest_asyncio
 
 from adapters.files.workspaces import FileWorkspaces
-from adapters.memory.clock import SystemClock
-from adapters.memory.jobs import MemoryDispatch
-from adapters.memory.unit_of_work import MemoryUnitOfWork
-from adapters.wire.catalogue import WireRendering
 from domain.checks.model import PAUSES
 from domain.checks.usecases.execution import CheckExecution
 from domain.jobs.usecases.draining import Drain
@@ -51,12 +47,11 @@ class Stand:
 
     async def work(self) -> None:
         """Carry out what waits."""
-        store, connectors = self.shop.world.store, self.shop.services.connectors
-        uow = MemoryUnitOfWork(store, SystemClock(), WireRendering())
+        world, connectors = self.shop.world, self.shop.services.connectors
         handler = CheckExecution(
-            uow, connectors, self.shop.world.dependencies.vault, in_process(connectors), FileWorkspaces()
+            world.uow, connectors, world.dependencies.vault, in_process(connectors), FileWorkspaces()
         )
-        drain = Drain(MemoryDispatch(store, SystemClock()), {CHECK: handler})
+        drain = Drain(world.dependencies.dispatch, {CHECK: handler})
         await drain.drain(f"{self.shop.tenant.org}/{lane(self.source['id'])}")
 
     @asynccontextmanager
@@ -88,7 +83,7 @@ async def stand_of(made: Shop) -> Stand:
     source = await made.create(**{**URL_SOURCE, "connector": "shop"})
     product = builders.product(source["id"], source["catalogue"], "A", data={"title": "Chair"})
     offer = builders.offer(builders.variant(product, "A-1"), location="default", data=dict(FACTS))
-    await add(MemoryUnitOfWork(made.world.store, SystemClock(), WireRendering()), made.tenant, product)
+    await add(made.world.uow, made.tenant, product)
     made.services.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     return Stand(made, source, offer.variant, offer.id)
 
@@ -110,8 +105,8 @@ async def test_what_the_source_answers_in_time_is_answered(stand: Stand) -> None
     assert len(stand.shop.services.connectors.checked) == 1
     run = (await stand.shop.client.get(f"/v1/sources/{stand.source['id']}/runs")).json()["data"][0]
     assert (run["trigger"], run["stream"], run["status"]) == ("stock_check", "stock", "succeeded")
-    assert [entry.change.action for entry in stand.shop.audited(found["id"])] == ["create"]
-    assert [entry.change.action for entry in stand.shop.audited(run["id"])] == ["create"]
+    assert [entry.change.action for entry in (await stand.shop.audited(found["id"]))] == ["create"]
+    assert [entry.change.action for entry in (await stand.shop.audited(run["id"]))] == ["create"]
 
 
 async def test_what_takes_longer_is_queued_with_what_is_known(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,16 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.memory.access import KEYS
-from adapters.memory.webhooks import DELIVERIES
 from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, Tenant
+from domain.webhooks.model import DeliveryFilter
+from domain.webhooks.ports import WebhookStore
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.pages import logs
 from tests.http.browser import Browser, Page
 from tests.http.client import Client
-from tests.http.fakes import World, running
+from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
@@ -41,8 +42,8 @@ async def _made(browser: Browser, **fields: str) -> tuple[Page, str]:
 
 
 def _key(world: World, name: str, *, livemode: bool = True) -> str:
-    kept = world.store.committed(KEYS, Tenant(world.orgs["Fjord"].id, livemode)).values()
-    return next(key.id for key in kept if key.name == name)
+    statement = "SELECT id FROM api_keys WHERE org = %s AND livemode = %s AND name = %s"
+    return str(world.database.rows(statement, world.orgs["Fjord"].id, livemode, name)[0].id)
 
 
 async def test_only_who_makes_keys_sees_them(world: World) -> None:
@@ -173,11 +174,13 @@ async def test_deliveries_are_shown_filtered_and_sent_again(world: World) -> Non
     place = f"{HERE}/webhooks/{id_}"
     tested = await browser.follow(await browser.submit(await browser.get(place), f"{place}/test"))
     assert "webhook.test" in tested.text and "Send again" not in tested.text
-    tenant = Tenant(world.orgs["Fjord"].id, True)
-    [kept] = world.store.committed(DELIVERIES, tenant).values()
+    async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
+        [kept] = (await tx[WebhookStore].deliveries(DeliveryFilter(), PageRequest(2))).items
     attempt = builders.attempt(failure="http_status", response_status=503, response_body=SPITE)
     failed = replace(kept, status="failed", next_attempt_at=None, attempts=(attempt,), body=SPITE.encode())
-    world.store.write(DELIVERIES, tenant, failed)
+    world.database.execute("DELETE FROM webhook_deliveries")
+    async with world.uow.begin(Tenant(world.orgs["Fjord"].id, True), OPERATOR) as tx:
+        await tx[WebhookStore].add_delivery(failed)
     shown = await browser.get(f"{place}/deliveries/{kept.id}")
     assert "503" in shown.text and "&lt;img src=x" in shown.text and "<img" not in shown.text
     assert "something else than 2xx" in shown.text

@@ -82,7 +82,7 @@ async def test_a_file_is_looked_into_and_then_connected(desk: Desk) -> None:
     assert "Oak is connected" in run.text and 'data-events="/console/runs/' in run.text
     [source] = (await desk.shop.client.get("/v1/sources")).json()["data"]
     assert (source["name"], source["config"], source["licence_basis"]) == ("Oak", {"currency": "usd"}, "own_data")
-    assert desk.shop.audited(source["id"])[0].context.actor.kind == "user"
+    assert (await desk.shop.audited(source["id"]))[0].context.actor.kind == "user"
     [upload] = [key for key in desk.shop.services.objects._objects if key.startswith("uploads/") and draft not in key][
         -1:
     ]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.jobs import JOBS
 from domain.kernel.tenancy import Tenant
 from tests.http.client import Client
 from tests.http.fakes import World, running
@@ -33,7 +32,8 @@ async def _patched(client: Client, **changes: Any) -> Any:
 
 
 def _jobs(world: World, tenant: Tenant) -> list[str]:
-    return [row.job.kind for of, row in world.store.everyone(JOBS) if of == tenant]
+    statement = "SELECT kind FROM jobs WHERE org = %s AND livemode = %s ORDER BY id"
+    return [row.kind for row in world.database.rows(statement, tenant.org, tenant.livemode)]
 
 
 async def test_until_somebody_sets_them_they_are_the_defaults(client: Client) -> None:

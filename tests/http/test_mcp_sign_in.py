@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adapters.memory.web import MemoryWeb
+from adapters.memory.hosts import MemoryWeb
 from domain.access.model import ROLES
 from entrypoints.operations.tools import manifest_of
 from tests.http.fakes import BASE, running

@@ -1,4 +1,4 @@
-"""GET /v1/media/{id} through the application, on stores in memory."""
+"""GET /v1/media/{id} through the application."""
 
 from datetime import timedelta
 from urllib.parse import urlsplit

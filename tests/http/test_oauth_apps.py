@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from adapters.memory.web import MemoryWeb
+from adapters.memory.hosts import MemoryWeb
 from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind, Origin

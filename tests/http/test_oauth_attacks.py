@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import pytest
 import pytest_asyncio
 
-from adapters.memory.web import MemoryWeb
+from adapters.memory.hosts import MemoryWeb
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.memory.web import MemoryWeb
+from adapters.memory.hosts import MemoryWeb
 from domain.oauth.model import App, AppKind, Origin
 from tests.http.fakes import BASE, running
 from tests.http.oauth import CALLBACK, Stage, led

@@ -6,6 +6,7 @@ import pytest
 
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ids import is_id
+from entrypoints.http.pressure import Pressure
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -85,9 +86,11 @@ async def test_order_of_checks(world: World) -> None:
     assert await request.code(writer) == "fine"
 
 
-async def test_shedding_precedes_permission_and_follows_the_budget(world: World) -> None:
+async def test_shedding_precedes_permission_and_follows_the_budget(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stranger = await world.client(scopes=frozenset())
-    world.app.asgi_app._pipeline.pressure._sampled = 3
+    monkeypatch.setattr(Pressure, "level", 3)
     assert (await stranger.get("/v1/things")).code == "overloaded"
     for _ in range(200):
         await stranger.get("/v1/things")

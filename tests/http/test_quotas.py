@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from adapters.files.objects import FileObjects
-from adapters.memory.orgs import MemoryOrgRegistry
-from adapters.memory.storage import MemoryStorageUpkeep
 from domain.orgs.model import Meter, Plan
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.usecases.scheduling import BatchExpiry
@@ -42,7 +40,7 @@ async def includes(world: World, **meters: int) -> None:
         frozenset(),
         {name: Meter(n, 1, 0) for name, n in meters.items()},
     )
-    MemoryOrgRegistry(world.store).offer(made)
+    world.database.offer(made)
 
 
 def is_refused(answer: Answer, meter: str) -> None:
@@ -148,7 +146,7 @@ async def test_a_batch_that_expired_takes_no_more_parts() -> None:
         run = (await at.client.post(path, body)).json()["id"]
         at.world.clock.advance(timedelta(hours=23))
         assert (await at.client.post(path, body)).json()["id"] == run
-        expiry = BatchExpiry(at.world.uow, MemoryStorageUpkeep(at.world.store), at.world.clock)
+        expiry = BatchExpiry(at.world.uow, at.world.dependencies.storage, at.world.clock)
         at.world.clock.advance(timedelta(hours=23))
         assert await expiry.expire() == 0
         at.world.clock.advance(timedelta(hours=2))
@@ -227,7 +225,7 @@ class Held:
     """A PUT whose sender waits to be let go."""
 
     def __init__(self, world: World, link: str) -> None:
-        self.go, self.status = asyncio.Event(), 0
+        self.go, self.begun, self.status = asyncio.Event(), asyncio.Event(), 0
         path, _, query = link.partition("?")
         scope = {
             "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
@@ -236,6 +234,7 @@ class Held:
         self.task = asyncio.create_task(world.app(scope, self._receive, self._send))
 
     async def _receive(self) -> Any:
+        self.begun.set()
         await self.go.wait()
         return {"type": "http.request", "body": b"0123456789", "more_body": False}
 
@@ -248,7 +247,7 @@ async def test_few_files_at_a_time(tmp_path: Path) -> None:
         links = [(await announced(client))[1] for _ in range(AT_ONCE + 1)]
         other = (await announced(await world.client("Oak")))[1]
         held = [Held(world, link) for link in links[:AT_ONCE]]
-        await asyncio.sleep(0.05)
+        await asyncio.gather(*(put.begun.wait() for put in held))
         visitor = world.stranger()
         same = await visitor.send("PUT", links[0], body=b"x" * 10, headers=CSV)
         assert (same.status, same.code) == (409, "conflict")

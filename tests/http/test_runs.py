@@ -82,8 +82,8 @@ async def test_start(shop: Shop) -> None:
     assert (await shop.client.get(f"/v1/sources/{source['id']}/runs")).json()["data"] == [run]
     [job] = shop.jobs()
     assert (job.kind, job.lane, job.key) == ("runs.execute", f"source:{source['id']}", run["id"])
-    assert job.args == {"run": run["id"]} and job.tenant == shop.tenant
-    [entry] = shop.audited(run["id"])
+    assert job.args == {"run": run["id"]} and (job.org, job.livemode) == (shop.tenant.org, True)
+    [entry] = await shop.audited(run["id"])
     assert entry.change.action == "create" and entry.change.after["source"] == source["id"]
 
 

@@ -56,7 +56,7 @@ async def test_create(shop: Shop) -> None:
         "created_at": "2026-11-20T13:08:00.000Z",
         "updated_at": "2026-11-20T13:08:00.000Z",
     }
-    [entry] = shop.audited(source["id"])
+    [entry] = await shop.audited(source["id"])
     assert entry.change.action == "create" and entry.change.after["name"] == "Lindgren"
     assert entry.context.operation == "sources.create"
 
@@ -234,8 +234,11 @@ async def test_update(shop: Shop) -> None:
     assert answer.status == 200 and answer.headers["etag"].startswith('"2-')
     assert (changed["name"], changed["licence_basis"], changed["version"]) == ("Renamed", "vendor_agreement", 2)
     assert changed["updated_at"] == "2026-11-20T13:08:01.000Z"
-    assert shop.audited(source["id"])[-1].change.before == {"name": "Lindgren", "licence_basis": "unknown"}
-    assert shop.audited(source["id"])[-1].change.after == {"name": "Renamed", "licence_basis": "vendor_agreement"}
+    assert (await shop.audited(source["id"]))[-1].change.before == {"name": "Lindgren", "licence_basis": "unknown"}
+    assert (await shop.audited(source["id"]))[-1].change.after == {
+        "name": "Renamed",
+        "licence_basis": "vendor_agreement",
+    }
 
 
 async def test_update_needs_the_version_read(shop: Shop) -> None:
@@ -254,7 +257,7 @@ async def test_an_update_that_changes_nothing_leaves_the_version(shop: Shop) -> 
     source = await shop.create()
     same = await shop.patch(source, name=source["name"], config=source["config"], status="active")
     assert same.json() == source
-    assert len(shop.audited(source["id"])) == 1
+    assert len(await shop.audited(source["id"])) == 1
 
 
 async def test_update_checks_as_create_does(shop: Shop) -> None:
@@ -345,7 +348,7 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     explained = await shop.client.send_json(
         "PUT", path, {"credentials": {"token": "Geheim2"}}, service_dry_run="explain"
     )
-    told = [answer.body, explained.body, repr(shop.audited(source["id"])).encode()]
+    told = [answer.body, explained.body, repr(await shop.audited(source["id"])).encode()]
     assert not any(b"Geheim" in text for text in told)
     gone = await shop.client.send_json("DELETE", path)
     assert gone.json()["has_credentials"] is False and gone.json()["version"] == 3
@@ -370,7 +373,7 @@ async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: 
     source = (await shop.patch(source, config={"pages": 3, "currency": "usd"})).json()
     assert source["has_credentials"] is False
     assert planned is not None and (await shop.stored(source["id"])).next_pull == planned
-    change = shop.audited(source["id"])[-1].change
+    change = (await shop.audited(source["id"]))[-1].change
     assert (change.before["has_credentials"], change.after["has_credentials"]) == (True, False)
     async with shop.world.uow.read(shop.tenant) as tx:
         assert await tx[SourceStore].sealed(source["id"]) is None

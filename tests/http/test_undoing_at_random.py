@@ -6,18 +6,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair
 from tests.http.client import Answer, Client
 from tests.http.sources import shop
 from tests.support.merged_catalogues import Shop
-from tests.tenancy.world import serving
 
 pytestmark = pytest.mark.asyncio
 EVENTS = "/v1/audit-events"
@@ -178,20 +175,13 @@ class Player:
 
 
 @asynccontextmanager
-async def in_memory(folder: Path, dice: random.Random) -> AsyncIterator[Player]:
+async def playing(dice: random.Random) -> AsyncIterator[Player]:
     async with shop() as here:
 
         def pass_time() -> None:
             here.world.clock.advance(timedelta(seconds=9))
 
         yield Player(here.client, Shop(here.world.uow, here.tenant), dice, pass_time)
-
-
-@asynccontextmanager
-async def on_postgres(folder: Path, dice: random.Random) -> AsyncIterator[Player]:
-    async with serving(folder) as world:
-        tenant = Tenant((await world.organisation()).id, True)
-        yield Player(await world.client(tenant), Shop(world.container.uow(), tenant), dice, lambda: None)
 
 
 async def there_and_back(player: Player, turns: int) -> None:
@@ -208,19 +198,14 @@ async def there_and_back(player: Player, turns: int) -> None:
     assert await player.documents() == before, player.done
 
 
-WORLDS = {"memory": in_memory, "postgres": on_postgres}
-
-
-@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("seed", range(3))
-async def test_all_is_as_it_was(world: str, seed: int, tmp_path: Path) -> None:
-    async with WORLDS[world](tmp_path, random.Random(seed)) as player:
+async def test_all_is_as_it_was(seed: int) -> None:
+    async with playing(random.Random(seed)) as player:
         await there_and_back(player, 14)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("seed", range(100, 130))
-async def test_all_is_as_it_was_after_much(world: str, seed: int, tmp_path: Path) -> None:
-    async with WORLDS[world](tmp_path, random.Random(seed)) as player:
+async def test_all_is_as_it_was_after_much(seed: int) -> None:
+    async with playing(random.Random(seed)) as player:
         await there_and_back(player, 40)

@@ -67,7 +67,7 @@ async def test_announce(shop: Shop) -> None:
     read = (await shop.client.get(f"/v1/uploads/{upload['id']}")).json()
     assert read["target"].pop("url").startswith("http")
     assert read == upload
-    assert shop.audited(upload["id"])[0].change.after["filename"] == "prices.csv"
+    assert (await shop.audited(upload["id"]))[0].change.after["filename"] == "prices.csv"
 
 
 async def test_complete(shop: Shop, tmp_path: Path) -> None:

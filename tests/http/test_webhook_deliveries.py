@@ -91,9 +91,9 @@ async def test_resend(desk: Desk, status: str) -> None:
     again = answer.json()
     assert (answer.status, again["status"]) == (200, "pending")
     assert (again["next_attempt_at"], again["event"]) == ("2026-11-20T14:08:00.000Z", delivery.event)
-    [kept] = desk.kept_deliveries()
+    [kept] = await desk.kept_deliveries()
     assert (kept.tries, kept.body) == (0, delivery.body)
-    assert desk.audited(delivery.id)[-1].context.operation == "webhooks.resend"
+    assert (await desk.audited(delivery.id))[-1].context.operation == "webhooks.resend"
 
 
 @pytest.mark.parametrize("status", ["pending", "sending"])
@@ -178,7 +178,7 @@ async def test_a_test_event_is_sent_whatever_is_subscribed(desk: Desk) -> None:
     envelope = json.loads(delivery["body"])
     assert (envelope["id"], envelope["type"], envelope["subject"]) == (delivery["event"], "webhook.test", made["id"])
     assert envelope["livemode"] is True and envelope["data"]["id"] == made["id"]
-    [kept] = desk.kept_deliveries()
+    [kept] = await desk.kept_deliveries()
     assert (kept.positions, kept.next_attempt_at) == ((), desk.world.clock.now())
     assert desk.events() == [], "a test is no event of the log"
 
@@ -253,8 +253,8 @@ async def test_dry_runs_do_nothing(desk: Desk) -> None:
             assert answer.status in (200, 201, 202, 204), (method, target, answer.body)
             assert answer.headers["service-dry-run"] == mode
     assert await desk.read(made["id"]) == before
-    assert desk.kept_deliveries() == [delivery]
-    assert desk.keys(made["id"]) == (key_in(made["secret"]),)
+    assert (await desk.kept_deliveries()) == [delivery]
+    assert (await desk.keys(made["id"])) == (key_in(made["secret"]),)
 
 
 async def test_secrets_are_in_no_preview(desk: Desk) -> None:
@@ -266,20 +266,18 @@ async def test_secrets_are_in_no_preview(desk: Desk) -> None:
 
 
 async def test_workers_are_notified_when_changes_commit(desk: Desk) -> None:
-    heard: list[tuple[str, str]] = []
-    desk.world.store.listeners.append(lambda channel, payload: heard.append((channel, payload)))
+    desk.world.database.execute("LISTEN joinery_webhooks")
     made = await desk.create()
-    said = ("webhooks", f"{desk.tenant().org} t {made['id']}")
-    assert heard == [said]
+    said = f"{desk.tenant().org} t {made['id']}"
+    assert desk.world.database.heard() == [said]
     for step in (
         lambda: desk.patch(made, coalesce_seconds=4),
         lambda: desk.client.post(f"{PLACE}/{made['id']}/test"),
         lambda: desk.client.post(f"{PLACE}/{made['id']}/rotate-secret"),
         lambda: desk.client.send_json("DELETE", f"{PLACE}/{made['id']}"),
     ):
-        heard.clear()
         await step()
-        assert said in heard
-    heard.clear()
+        assert said in desk.world.database.heard()
     await desk.client.post(PLACE, ENDPOINT, service_dry_run="true")
-    assert heard == []
+    assert desk.world.database.heard() == []
+    desk.world.database.execute("UNLISTEN *")

@@ -6,17 +6,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.memory.audit import AUDIT
-from adapters.memory.events import EVENTS
-from adapters.memory.idempotency import ANSWERS
-from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
+from domain.audit.model import AuditEntry
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery
+from domain.webhooks.model import Delivery, Endpoint, SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from domain.webhooks.usecases.posting import signing_keys
 from domain.webhooks.usecases.service import WebhookService
 from tests.http.client import Answer, Client
-from tests.http.fakes import OPERATOR, World, running
+from tests.http.fakes import OPERATOR, World, audited, running
 
 ENDPOINT = {"url": "https://receiver.example/hooks", "event_types": ["offer.changed"]}
 AREAS = ("webhooks",)
@@ -66,31 +63,38 @@ class Desk:
         """The delivery as it is answered."""
         return (await self.client.get(f"{PLACE}/{endpoint}/deliveries/{id}")).json()
 
-    def audited(self, id: str) -> list[Any]:
+    async def audited(self, id: str) -> list[AuditEntry]:
         """What the audit log says of a resource, oldest first."""
-        return [entry for _, entry in self.world.store.everyone(AUDIT) if entry.change.id == id]
+        return await audited(self.world, self.tenant(), id)
 
     def events(self) -> list[Any]:
         """The log's events, oldest first."""
-        kept = sorted((row for _, row in self.world.store.everyone(EVENTS)), key=lambda row: row.position)
-        return [row.event for row in kept]
+        return self.world.database.rows("SELECT * FROM events ORDER BY position")
 
-    def kept(self, id: str) -> Any:
-        """The endpoint as it lies in store."""
-        return next(row for _, row in self.world.store.everyone(ENDPOINTS) if row.endpoint.id == id)
+    async def kept(self, id: str) -> tuple[Endpoint, SealedSecrets]:
+        """The endpoint and its secrets as they are stored."""
+        async with self.world.uow.read(self.tenant()) as tx:
+            endpoint, secrets = await tx[WebhookStore].get(id), await tx[WebhookStore].secrets(id)
+        assert endpoint is not None and secrets is not None
+        return endpoint, secrets
 
-    def kept_deliveries(self) -> list[Delivery]:
-        """The deliveries as they lie in store."""
-        return [row for _, row in self.world.store.everyone(DELIVERIES)]
+    def checkpoint(self, id: str) -> int:
+        """The position of the log up to which the endpoint has been served."""
+        [row] = self.world.database.rows("SELECT checkpoint FROM webhook_endpoints WHERE id = %s", id)
+        return int(row.checkpoint)
 
-    def remembered(self) -> list[bytes]:
-        """The bodies that are kept for repeated requests."""
-        return [row.answer.body for _, row in self.world.store.everyone(ANSWERS)]
+    async def kept_deliveries(self) -> list[Delivery]:
+        """The deliveries as they are stored."""
+        rows = self.world.database.rows("SELECT org, livemode, endpoint, id FROM webhook_deliveries ORDER BY id")
+        found: list[Delivery] = []
+        for row in rows:
+            async with self.world.uow.read(Tenant(row.org, row.livemode)) as tx:
+                found.append(await tx[WebhookStore].delivery(row.endpoint, row.id))
+        return found
 
-    def keys(self, id: str) -> tuple[bytes, ...]:
+    async def keys(self, id: str) -> tuple[bytes, ...]:
         """The keys that sign for the endpoint now."""
-        kept = self.kept(id)
-        return signing_keys(self.service.vault, kept.endpoint, kept.secrets, self.world.clock.now())
+        return signing_keys(self.service.vault, *await self.kept(id), self.world.clock.now())
 
 
 def key_in(secret: str) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adapters.memory.names import MemoryNameRecords
+from adapters.memory.hosts import MemoryNameRecords
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
 from entrypoints.mail.service import Listener, desk_of

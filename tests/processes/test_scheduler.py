@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.memory.queue import MemoryQueue
-from adapters.memory.signals import MemorySignals
+from adapters.memory.messages import MemoryQueue, MemorySignals
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Duty, Leader, Tick, Ticks

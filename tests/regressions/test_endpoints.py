@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adapters.memory.clock import SystemClock
-from adapters.memory.signals import MemorySignals
+from adapters.memory.messages import MemorySignals
 from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry

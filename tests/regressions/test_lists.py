@@ -18,8 +18,6 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """A page looks at 10 rows instead of some thousand, at 3 before it counts, and counts filters up to 3 instead of 500."""
-    if backend.name == "memory":
-        pytest.skip("in memory everything is looked at")
     monkeypatch.setattr(catalogue_query, "_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNTED", 3)
     monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._statements(10, 10))

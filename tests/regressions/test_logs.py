@@ -8,10 +8,10 @@ from domain.changes.model import ALL, OPEN_END, EventFilter, View, network_of
 from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.grants import grant
 from tests.contract.test_event_reader import bounds_of, ids, written
 from tests.contract.test_network import published
 from tests.support.backend import Backend
+from tests.support.log_changes import grant
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -23,7 +23,7 @@ async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Bac
     coalesced delivery (its events are let go of and read again) loses what came later in the window.
     """
     owner, catalogue = await backend.tenant(), new_id("cat")
-    await grant(backend, owner, catalogue, tenant.org)
+    await grant(backend.pool, owner, catalogue, tenant.org)
     start = (await bounds_of(backend, NETWORK)).last
     made = await published(backend, owner, catalogue, 2_300)
     await backend.relay(owner)
@@ -36,11 +36,8 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
     """Expected: a reader gets what is written after the clock was put right. What is dated more than a day before the event
     that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
     """
-    pool = getattr(backend.events, "_pool", None)
-    if pool is None:
-        pytest.skip("in memory nothing is bounded by time")
     await written(backend, tenant, 3)
-    async with pool.owner() as link:  # as a server writes whose clock is two days ahead
+    async with backend.pool.owner() as link:  # as a server writes whose clock is two days ahead
         ahead = datetime.now(UTC) + timedelta(days=2)
         for table in ("events", "event_logs"):
             await link.cursor.execute(f"UPDATE {table} SET time = %s WHERE org = %s", (ahead, tenant.org))

@@ -3,7 +3,7 @@
 import pytest
 
 from adapters.memory.clock import SystemClock
-from adapters.memory.signals import MemorySignals
+from adapters.memory.messages import MemorySignals
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork

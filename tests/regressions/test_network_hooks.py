@@ -1,21 +1,17 @@
 """Webhooks of a licensed endpoint when the network's node alone went back (a promoted replica that lacked the last transactions)."""
 
 import asyncio
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from adapters.memory.events import MemoryEventReader
-from adapters.memory.network import CHECKPOINTS
 from domain.changes.model import network_of
 from domain.kernel.tenancy import Tenant
 from tests.contract.desk import Desk, settled, until
-from tests.contract.grants import grant
-from tests.contract.losses import forget
 from tests.contract.test_event_reader import bounds_of
 from tests.contract.test_network import published
 from tests.support.backend import Backend
+from tests.support.log_changes import forget, grant
 
 pytestmark = pytest.mark.asyncio
 NETWORK = network_of(True)
@@ -30,15 +26,10 @@ async def desk(backend: Backend, tenant: Tenant) -> Desk:
 async def goes_back(backend: Backend, first: int, *owners: Tenant) -> None:
     """The network's log loses its events from there on, and with them where the owners were; an epoch begins."""
     told = await bounds_of(backend, NETWORK)
-    await forget(backend, NETWORK, first)
-    reader: Any = backend.events
-    if isinstance(reader, MemoryEventReader):
-        for owner in owners:
-            reader._store.erase(CHECKPOINTS, NETWORK, owner.org)
-    else:
-        async with reader._pool.owner() as link:
-            orgs = [owner.org for owner in owners]
-            await link.cursor.execute("DELETE FROM network_checkpoints WHERE owner = ANY(%s)", (orgs,))
+    await forget(backend.pool, NETWORK, first)
+    async with backend.pool.owner() as link:
+        orgs = [owner.org for owner in owners]
+        await link.cursor.execute("DELETE FROM network_checkpoints WHERE owner = ANY(%s)", (orgs,))
     await backend.events.begin_epoch(NETWORK, told.end)
 
 
@@ -54,7 +45,7 @@ async def test_a_new_event_where_another_one_was_delivered(desk: Desk) -> None:
     backend = desk.backend
     first, second = await backend.tenant(), await backend.tenant()
     for owner in (first, second):
-        await grant(backend, owner, f"cat_{owner.org}", desk.tenant.org)
+        await grant(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
     await published(backend, first, f"cat_{first.org}")  # so that the log has an epoch
     await relay(backend, first)
     endpoint = await desk.endpoint()
@@ -82,7 +73,7 @@ async def test_what_waits_is_not_mistaken_for_what_is_there_now(desk: Desk) -> N
     backend = desk.backend
     owner, other = await backend.tenant(), await backend.tenant()
     for one in (owner, other):
-        await grant(backend, one, f"cat_{one.org}", desk.tenant.org)
+        await grant(backend.pool, one, f"cat_{one.org}", desk.tenant.org)
     await published(backend, owner, f"cat_{owner.org}")
     await relay(backend, owner)
     endpoint = await desk.endpoint()
@@ -114,10 +105,8 @@ async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
     the network's log begin an epoch for everybody, or misses what comes up to it.
     """
     backend = desk.backend
-    if backend.name == "memory":
-        pytest.skip("its clock stands still, and by the time alone a fork is known")
     owner = await backend.tenant()
-    await grant(backend, owner, f"cat_{owner.org}", desk.tenant.org)
+    await grant(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
     await published(backend, owner, f"cat_{owner.org}")
     await relay(backend, owner)
     endpoint = await desk.endpoint()

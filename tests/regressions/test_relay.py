@@ -5,17 +5,16 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.network import CHECKPOINTS
 from domain.changes.model import FeedPosition, View, network_of
 from domain.changes.usecases.network import NetworkRelay
 from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.grants import grant
 from tests.contract.test_event_reader import bounds_of
 from tests.contract.test_network import published, shown
 from tests.support.backend import Backend
+from tests.support.log_changes import grant
 from tests.support.logs import START, Log, running
 
 pytestmark = pytest.mark.asyncio
@@ -29,7 +28,7 @@ async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
     relay = NetworkRelay(log.network, log.signals)
     await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
     await relay.relay(await log.network.publishers())
-    log.store.erase(CHECKPOINTS, network_of(True), log.tenant.org)
+    del log.store.checkpoints[network_of(True)][log.tenant]
     log.forget(1, network_of(True))
     await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
     attempts = 0
@@ -52,8 +51,8 @@ async def test_a_publisher_with_much_to_tell_holds_up_nobody(backend: Backend, t
     has nothing left: one who publishes 300,000 products at once keeps all others waiting for minutes (≤ 50 ms is asked).
     """
     big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
-    await grant(backend, big, catalogues[0], tenant.org)
-    await grant(backend, small, catalogues[1], tenant.org)
+    await grant(backend.pool, big, catalogues[0], tenant.org)
+    await grant(backend.pool, small, catalogues[1], tenant.org)
     start = (await bounds_of(backend, network_of(True))).end
     await published(backend, big, catalogues[0], 3_000)
     [one] = await published(backend, small, catalogues[1])

@@ -4,36 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from adapters.memory.access import MemoryCredentials
-from adapters.memory.clock import SettableClock
-from adapters.memory.events import MemoryEventReader
-from adapters.memory.exports import MemoryExportUpkeep
-from adapters.memory.factors import MemoryFactors, MemoryPasskeys
-from adapters.memory.idempotency import MemoryIdempotencyMaintenance
-from adapters.memory.jobs import MemoryDispatch
-from adapters.memory.mail import MemoryInboundAddresses
-from adapters.memory.match_index import MemoryMatchBacklog
-from adapters.memory.network import MemoryNetworkLog
-from adapters.memory.oauth import MemoryTokenStore
-from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
-from adapters.memory.outbox import MemoryOutbox
-from adapters.memory.people import MemoryOneTimeLinks, MemoryPeople, MemorySessions
-from adapters.memory.request_logs import MemoryRequestLogSink
-from adapters.memory.secrets import MemorySealedValues
-from adapters.memory.signals import MemorySignals
-from adapters.memory.sources import MemorySourceSchedule
-from adapters.memory.sso import MemorySsoDirectory
-from adapters.memory.storage import MemoryStorageUpkeep
-from adapters.memory.table import MemoryDatabase
 from adapters.memory.tracing import MemoryTracing
-from adapters.memory.unit_of_work import MemoryUnitOfWork
-from adapters.memory.usage import MemoryUsageUpkeep
-from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
-from adapters.memory.workload import MemoryWorkload
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
+from adapters.postgres.nodes.pool import Pool
 from domain.access.ports import Credentials, TokenProofs
-from domain.catalogue import categories
 from domain.changes.ports import EventReader, NetworkLog
 from domain.exports.ports import ExportUpkeep
 from domain.jobs.ports import Dispatch
@@ -52,7 +25,6 @@ from domain.sources.ports import SourceSchedule
 from domain.sso.ports import SsoDirectory
 from domain.storage.ports import StorageUpkeep
 from domain.usage.ports import UsageUpkeep
-from domain.webhooks.model import SHARDS
 from domain.webhooks.ports import DeliveryLog, Shards
 from ports.idempotency import IdempotencyMaintenance
 from ports.signals import Signals
@@ -74,6 +46,7 @@ class Backend:
     """
 
     name: str
+    pool: Pool
     uow: UnitOfWork
     registry: OrgRegistry
     memberships: Memberships
@@ -129,53 +102,3 @@ class Backend:
     async def tenant(self, *, livemode: bool = True) -> Tenant:
         """A new organisation's tenant."""
         return Tenant((await self.organisation()).id, livemode)
-
-
-def memory_backend() -> Backend:
-    """Everything in memory, on a clock that stands still."""
-    store, clock, signals, tracing = MemoryDatabase(), SettableClock(), MemorySignals(), MemoryTracing()
-    links = MemoryOneTimeLinks()
-    store.listeners.append(signals.notify)
-
-    async def pass_time(by: timedelta) -> None:
-        clock.advance(by)
-
-    async def offer(plan: Plan) -> None:
-        MemoryOrgRegistry(store).offer(plan)
-
-    return Backend(
-        name="memory",
-        uow=MemoryUnitOfWork(store, clock, WireRendering(), tracing=tracing),
-        registry=MemoryOrgRegistry(store),
-        memberships=MemoryMemberships(store),
-        credentials=MemoryCredentials(store),
-        people=MemoryPeople(store),
-        sso=MemorySsoDirectory(store),
-        sessions=MemorySessions(store, links),
-        token_store=MemoryTokenStore(store),
-        token_proofs=MemoryTokenStore(store),
-        links=links,
-        outbox=MemoryOutbox(store),
-        factors=MemoryFactors(store),
-        passkeys=MemoryPasskeys(store),
-        dispatch=MemoryDispatch(store, clock),
-        schedule=MemorySourceSchedule(store),
-        addresses=MemoryInboundAddresses(store),
-        sink=MemoryRequestLogSink(store),
-        maintenance=MemoryIdempotencyMaintenance(store, clock),
-        storage=MemoryStorageUpkeep(store),
-        usage=MemoryUsageUpkeep(store, clock),
-        workload=MemoryWorkload(store, clock),
-        backlog=MemoryMatchBacklog(store, clock),
-        exports=MemoryExportUpkeep(store),
-        events=MemoryEventReader(store, WireEventRendering()),
-        network=MemoryNetworkLog(store, WireEventRendering(), clock),
-        signals=signals,
-        delivery_log=MemoryDeliveryLog(store, clock, categories.below),
-        sealed_values=MemorySealedValues(store),
-        shards=lambda: MemoryShards(SHARDS),
-        now=clock.now,
-        pass_time=pass_time,
-        offer=offer,
-        tracing=tracing,
-    )

@@ -19,7 +19,7 @@ from tests.support.catalogues import add
 
 HOSTILE = (
     "<script>evil()</script>", '"><img src=x onerror=evil()>', "'><svg/onload=evil()>", "{{ 7*7 }}{% raw %}", "javascript:evil()",
-    "</title><script>evil()</script>", "\u202egnp.exe", "a\x00b\x0b", "&lt;b&gt;&amp;", "<!-- evil -->", "]]><x>", "é" * 400, "x" * 3000,
+    "</title><script>evil()</script>", "\u202egnp.exe", "a\x01b\x0b", "&lt;b&gt;&amp;", "<!-- evil -->", "]]><x>", "é" * 400, "x" * 3000,
 )  # fmt: skip
 
 

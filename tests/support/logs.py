@@ -6,11 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from adapters.memory.clock import SettableClock
-from adapters.memory.events import EVENTS, GRANTS, Grant, MemoryEventReader
-from adapters.memory.network import MemoryNetworkLog
-from adapters.memory.signals import MemorySignals
-from adapters.memory.table import MemoryDatabase
-from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.memory.events import Grant, MemoryAppends, MemoryEventReader, MemoryLogs, MemoryNetworkLog
+from adapters.memory.messages import MemorySignals
 from adapters.wire.events import WireEventRendering
 from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, View, network_of
 from domain.changes.usecases.service import ChangesService
@@ -32,7 +29,7 @@ class CountedEvents(MemoryEventReader):
     With a `window` a page looks at so many events alone, whatever is asked for.
     """
 
-    def __init__(self, store: MemoryDatabase) -> None:
+    def __init__(self, store: MemoryLogs) -> None:
         super().__init__(store, WireEventRendering())
         self.down = False
         self.window: int | None = None
@@ -74,10 +71,10 @@ class Log:
     """A log in memory with its follower running."""
 
     def __init__(self, **tailer: Any) -> None:
-        self.store, self.signals = MemoryDatabase(), MemorySignals()
+        self.store, self.signals = MemoryLogs(), MemorySignals()
         self.store.listeners.append(self.signals.notify)
         self.clock = SettableClock()
-        self.uow = MemoryUnitOfWork(self.store, self.clock)
+        self.uow = MemoryAppends(self.store, self.clock)
         self.events = CountedEvents(self.store)
         self.network = MemoryNetworkLog(self.store, WireEventRendering(), self.clock)
         self.tailer = LogTailer(self.events, WireEventRendering(), self.signals, **tailer)
@@ -104,22 +101,22 @@ class Log:
 
     async def at(self, position: int) -> FeedPosition:
         """Behind the tenant's own event there."""
-        kept = self.store.committed(EVENTS, self.tenant)[f"{position:020d}"]
+        kept = self.store.events[self.tenant][position]
         return FeedPosition(LogPosition((await self.end()).own.epoch, position, kept.at))
 
     def forget(self, first: int, tenant: Tenant | None = None) -> None:
         """The log loses its events from there on, as a server does that goes back in time."""
-        kept = self.store.committed(EVENTS, tenant or self.tenant)
-        for key in [key for key in kept if key >= f"{first:020d}"]:
-            del kept[key]
+        kept = self.store.events[tenant or self.tenant]
+        for position in range(first, max(kept, default=0) + 1):
+            kept.pop(position, None)
 
     def grant(self, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
         """A licence."""
-        self.store.write(GRANTS, owner, Grant(catalogue, holder, frozenset(groups)))
+        self.store.granted[owner][catalogue, holder] = Grant(catalogue, holder, frozenset(groups))
 
     def revoke(self, owner: Tenant, catalogue: str, holder: str) -> None:
         """Take it back."""
-        self.store.erase(GRANTS, owner, f"{catalogue} {holder}")
+        self.store.granted[owner].pop((catalogue, holder), None)
 
 
 @asynccontextmanager

@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -57,17 +58,20 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Plan
 from domain.webhooks.model import SHARDS
 from entrypoints.up.servers import Postgres
+from ports.clock import Clock
 from tests.support.backend import Backend
 from tests.support.citus import ON_CLUSTER, cluster_database, drop
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "150"}
-_OFFER = """
+OFFER = """
 INSERT INTO plans VALUES (%(code)s, %(name)s, %(tier)s, %(currency)s, %(monthly)s, %(features)s, %(meters)s,
     %(delivery_days)s, %(request_log_days)s, 9)
-ON CONFLICT (code) DO UPDATE SET meters = excluded.meters
+ON CONFLICT (code) DO UPDATE SET name = excluded.name, tier = excluded.tier, monthly = excluded.monthly,
+    features = excluded.features, meters = excluded.meters, delivery_days = excluded.delivery_days,
+    request_log_days = excluded.request_log_days
 """
 _made: dict[str, str] = {}
-"""The migrated databases' addresses, by where they are: embedded, or on the machine's own server."""
+"""The addresses of the migrated databases, by where they are (`embedded`, `server`, `citus`), and of the embedded server."""
 MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/postgres")
 """A server that happens to be at hand: the suites run on it as well, if one may make databases there."""
 
@@ -89,17 +93,28 @@ async def _drop(server: str, name: str) -> None:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
 
-async def _server() -> str:
-    """The address of a server's maintenance database."""
-    given = os.environ.get("JOINERY_TEST_DATABASE_URL")
-    if given:
+async def server() -> str:
+    """The address of the maintenance database of a server that this process may use, which is started at need."""
+    if given := os.environ.get("JOINERY_TEST_DATABASE_URL"):
         return given
-    home = Path(tempfile.mkdtemp(prefix="jt", dir="/tmp"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    server = Postgres(home, _QUICK)
-    process = await server.start()
-    atexit.register(process.kill)
-    return server.url("postgres", "postgres")
+    if "" not in _made:
+        home = Path(tempfile.mkdtemp(prefix="jt", dir="/tmp"))
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
+        embedded = Postgres(home, _QUICK)
+        process = await embedded.start()
+        atexit.register(process.kill)
+        _made[""] = embedded.url("postgres", "postgres")
+    return _made[""]
+
+
+async def create(server: str, name: str, **settings: str) -> str:
+    """Create an empty database in place of any of that name; return its address."""
+    async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
+        await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
+        await connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        for setting, value in settings.items():
+            await connection.execute(f'ALTER DATABASE "{name}" SET {setting} = {value}'.encode())
+    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
 
 
 async def database(where: str = "embedded") -> str:
@@ -110,16 +125,11 @@ async def database(where: str = "embedded") -> str:
         _made[where] = address = await cluster_database("test")
         atexit.register(lambda: asyncio.run(drop(address)))
     if where not in _made:
-        server = MACHINES_OWN if where == "server" else await _server()
-        name = f"joinery_test_{os.getpid()}"
-        async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
-            await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
-            await connection.execute(f'CREATE DATABASE "{name}"'.encode())
-        address = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-        await migrate(address)
-        _made[where] = address
+        at, name = MACHINES_OWN if where == "server" else await server(), f"joinery_test_{os.getpid()}"
+        _made[where] = await create(at, name)
+        await migrate(_made[where])
         if where == "server":
-            atexit.register(lambda: asyncio.run(_drop(server, name)))
+            atexit.register(lambda: asyncio.run(_drop(at, name)))
     return _made[where]
 
 
@@ -128,9 +138,14 @@ def is_shared(address: str) -> bool:
     return address in _made.values()
 
 
-def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
-    """Everything in PostgreSQL, on the machine's clock; a plan is put on offer at every address."""
-    clock, tracing = SystemClock(), MemoryTracing()
+def offered(plan: Plan) -> dict[str, Any]:
+    """The values of OFFER."""
+    return {**plain(plan), "meters": Jsonb(plain(plan.meters)), "features": sorted(plan.features)}
+
+
+def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock = SystemClock()) -> Backend:
+    """Everything in PostgreSQL, by default on the machine's clock; a plan is put on offer at every address."""
+    tracing = MemoryTracing()
 
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())
@@ -138,11 +153,11 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
     async def offer(plan: Plan) -> None:
         for address in addresses:
             async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-                values = {**plain(plan), "meters": Jsonb(plain(plan.meters)), "features": sorted(plan.features)}
-                await owner.execute(_OFFER, values)
+                await owner.execute(OFFER, offered(plan))
 
     return Backend(
         name="postgres",
+        pool=pool,
         uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering(), tracing),
         registry=PostgresOrgRegistry(pool),
         memberships=PostgresMemberships(pool),
@@ -172,7 +187,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         delivery_log=PostgresDeliveryLog(pool, shards, clock),
         sealed_values=PostgresSealedValues(pool),
         shards=lambda: shards,
-        now=lambda: datetime.now(UTC),
+        now=clock.now,
         pass_time=pass_time,
         offer=offer,
         tracing=tracing,

@@ -216,6 +216,6 @@ async def test_requests_are_answered_while_the_collector_hangs() -> None:
             client = await world.client("Elm")
             began = time.perf_counter()
             answers = await asyncio.gather(*(client.get("/v1/sources") for _ in range(30)))
-            assert {answer.status for answer in answers} == {200} and time.perf_counter() - began < 3
+            assert {answer.status for answer in answers} == {200} and time.perf_counter() - began < 8
         await telemetry.close()
     assert collector.requests == []

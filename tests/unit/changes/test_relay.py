@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.memory.events import EVENTS
-from adapters.memory.network import CHECKPOINTS
 from domain.changes.model import network_of
 from domain.changes.usecases.network import NetworkRelay
 from tests.support.logs import Log
@@ -34,8 +32,7 @@ def _copied(log: Log) -> bool:
 
 
 def _ids(log: Log, *, network: bool = False) -> list[str]:
-    kept = log.store.committed(EVENTS, network_of(True) if network else log.tenant)
-    return [kept[key].event.id for key in sorted(kept)]
+    return [kept.event.id for kept in log.store.events[network_of(True) if network else log.tenant].values()]
 
 
 async def test_a_term_begins_with_the_checkpoints_as_they_are() -> None:
@@ -44,13 +41,13 @@ async def test_a_term_begins_with_the_checkpoints_as_they_are() -> None:
     relay = NetworkRelay(log.network, log.signals)
     await log.write(2, network=True)
     async with leading(relay, log):
-        checkpoint = log.store.committed(CHECKPOINTS, network_of(True))[log.tenant.org]
+        checkpoint = log.store.checkpoints[network_of(True)][log.tenant]
         await log.write(3, network=True)
         while not _copied(log):
             await asyncio.sleep(0.005)
     log.forget(3)
     log.forget(3, network_of(True))
-    log.store.write(CHECKPOINTS, network_of(True), checkpoint)
+    log.store.checkpoints[network_of(True)][log.tenant] = checkpoint
     await log.write(3, network=True)
     async with leading(relay, log):
         assert len(_ids(log, network=True)) == 5

@@ -10,8 +10,6 @@ import pyotp
 import pytest
 import pytest_asyncio
 
-from adapters.memory.people import USERS
-from adapters.memory.table import EVERYWHERE
 from domain.kernel.errors import Conflict, InvalidRequest, RateLimited
 from domain.kernel.ids import new_id
 from domain.people.model import Method, Purpose, User
@@ -47,7 +45,7 @@ class CountingPasswords:
 
 @dataclass
 class House:
-    """Accounts on memory adapters, and Ingrid, who has a password."""
+    """Accounts, and Ingrid, who has a password."""
 
     world: World
     accounts: Accounts
@@ -375,7 +373,7 @@ async def test_a_passkey_of_nobody_is_not_looked_into(house: House, monkeypatch:
     answer = device.get(asked.options)
     reached: list[str] = []
     monkeypatch.setattr(house.accounts.passkeys._ceremonies, "signed", lambda *_: reached.append("signed"))
-    house.world.store.erase(USERS, EVERYWHERE, house.user.id)
+    house.world.database.execute("DELETE FROM users WHERE id = %s", house.user.id)
     with pytest.raises(PasskeyUnknown):
         await house.accounts.passkeys.signed_in(answer, asked.challenge, ELSEWHERE, "")
     assert reached == []

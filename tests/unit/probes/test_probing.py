@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from adapters.markup.documents import MarkupDocuments
-from adapters.memory.web import MemoryWeb
+from adapters.memory.hosts import MemoryWeb
 from adapters.wire.probes import REPORT
 from domain.kernel.resource import View
 from domain.kernel.tenancy import Tenant

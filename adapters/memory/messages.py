@@ -1,10 +1,12 @@
-"""The queue in memory: for tests and for everything in one process."""
+"""The queue and the signals of processes, in memory."""
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from domain.kernel.errors import Unavailable
+from ports.signals import Channel, SignalListener
 
 
 class MemoryQueue:
@@ -56,3 +58,24 @@ class MemoryQueue:
     def _check(self) -> None:
         if self.lost:
             raise Unavailable("The queue is lost.")
+
+
+class MemorySignals:
+    """Signals (ports/signals.py); `notify` is the other side."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[Channel, list[SignalListener]] = {}
+
+    @contextlib.asynccontextmanager
+    async def subscribe(self, channel: Channel) -> AsyncIterator[SignalListener]:
+        listener = SignalListener()
+        self._listeners.setdefault(channel, []).append(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners[channel].remove(listener)
+
+    def notify(self, channel: Channel, payload: str = "") -> None:
+        """Say something to everyone who listens on the channel."""
+        for listener in self._listeners.get(channel, ()):
+            listener.hear(payload)

@@ -1,4 +1,4 @@
-"""A web of pages that are given, in place of the network."""
+"""Other hosts and the name system, whose answers are given, in memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from domain.probes.facts import Response
 from domain.probes.ports import Unreachable
+from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
 
 
 @dataclass
@@ -36,3 +37,24 @@ class MemoryWeb:
 
 def _named(headers: Mapping[str, str]) -> dict[str, str]:
     return {"content-type": "text/html"} | {name.replace("_", "-").lower(): value for name, value in headers.items()}
+
+
+class MemoryNameRecords:
+    """NameRecords. `down` names do not answer."""
+
+    def __init__(self, records: Mapping[tuple[str, RecordKind], tuple[NameRecord, ...]] | None = None) -> None:
+        self._records = dict(records or {})
+        self.down: set[str] = set()
+        self.asked: list[tuple[str, RecordKind]] = []
+
+    def put(self, name: str, kind: RecordKind, *values: str | bytes) -> None:
+        """Have the name these records, in place of others of the kind."""
+        made = (NameRecord(value if isinstance(value, bytes) else value.encode()) for value in values)
+        self._records[name.lower(), kind] = tuple(made)
+
+    def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
+        plain = name.rstrip(".").lower()
+        self.asked.append((plain, kind))
+        if plain in self.down or "*" in self.down:
+            raise NamesUnavailable(plain)
+        return self._records.get((plain, kind), ())
