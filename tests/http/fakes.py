@@ -244,7 +244,7 @@ def _container(world: World, settings: Settings) -> Container:
         "limits": BucketLimits(world.clock),
         "passwords": world.passwords or Argon2Passwords(Cost(1, 8)),
         "credentials": CountingCredentials(container.pool()),
-        "request_log_sink": SwitchableSink(container.pool()),
+        "request_logs": SwitchableSink(container.pool()),
     } | dict.fromkeys(_ABSENT)
     for name, value in given.items():
         getattr(container, name).override(providers.Object(value))
@@ -282,7 +282,7 @@ async def running(
     world.uow, world.access, world.people, world.sessions = made.uow, made.access, made.people, made.sessions
     world.links, world.keys, world.limits = made.links, made.keys, made.limits
     world.token_store, world.network, world.sso_rules = made.token_store, container.network_log(), container.sso_rules()
-    world.credentials, world.sink = container.credentials(), container.request_log_sink()
+    world.credentials, world.sink = container.credentials(), container.request_logs()
     world.checks, world.incidents = made.platform_checks, made.incidents
     nothing = {"waiting": lambda: world.waiting, "parsers": asyncio.to_thread, "readiness": {}}
     world.dependencies = replace(made, **nothing | changes)
