@@ -280,15 +280,15 @@ async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
     browser = await world.browser()
     signed_in = await world.sessions.find(browser.cookies[COOKIE])
     page = SimpleNamespace(
-        dependencies=world.dependencies, person=signed_in, principal=signed_in.principal,
+        sessions=world.dependencies.sessions, person=signed_in, principal=signed_in.principal,
         request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session=COOKIE),
     )  # fmt: skip
     shown = iter(range(9))
 
-    async def look() -> tuple[dict[str, object], bool]:
-        return {"text": str(next(shown))}, False
+    async def state() -> dict[str, object]:
+        return {"text": str(next(shown)), "open": True}
 
-    pieces = streams._looks(page, "", "", look)  # type: ignore[arg-type]
+    pieces = streams._changes(page, "", state)  # type: ignore[arg-type]
     assert b"show" in await anext(pieces)
     await world.sessions.revoke(signed_in.user.id, signed_in.session.id)
     assert b"end" in await anext(pieces)
