@@ -1,7 +1,8 @@
 """The Quart application, made from explicit parts: no globals, so that any number can stand side by side."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Final
 
@@ -228,27 +229,34 @@ def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
 
 
 def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
-    port, tailer = dependencies.settings.watching.api, dependencies.tailer
+    exposing, port = contextlib.AsyncExitStack(), dependencies.settings.watching.api
+    tailer = dependencies.tailer
+    tailing: list[asyncio.Task[None]] = []
 
-    @app.while_serving
-    async def work() -> AsyncGenerator[None, None]:
-        running = [asyncio.create_task(tailer.run(), name="log tailer")]
-        heartbeat = None
+    heartbeats: list[Heartbeat] = []
+
+    async def start() -> None:
         if dependencies.instances is not None:
-            heartbeat = Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered)
-            running.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
+            heartbeats.append(heartbeat := Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered))
+            tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
+        tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
-        async with exposed(pipeline.metrics, dependencies, port):
-            if port or dependencies.metrics_export:
-                running.append(asyncio.create_task(behind.run(), name="match backlog"))
-            yield
-            tailer.close()
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-            if heartbeat is not None:
-                await heartbeat.leave()
-            await pipeline.pressure.stop()
-            await pipeline.logs.stop()
-            pipeline.access_log.flush()
+        await exposing.enter_async_context(exposed(pipeline.metrics, dependencies, port))
+        if port or dependencies.metrics_export:
+            tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
+
+    async def stop() -> None:
+        tailer.close()
+        for task in tailing:
+            task.cancel()
+        await asyncio.gather(*tailing, return_exceptions=True)
+        for heartbeat in heartbeats:
+            await heartbeat.leave()
+        await pipeline.pressure.stop()
+        await pipeline.logs.stop()
+        pipeline.access_log.flush()
+        await exposing.aclose()
+
+    app.before_serving(start)
+    app.after_serving(stop)
