@@ -31,7 +31,7 @@ async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None
         placed = await places(found)
         assert placed.missing == () and {"jobs", "events", "products"} <= set(placed.done)
         assert "schema_migrations" in placed.local and not set(placed.local) & set(placed.done)
-        groups = await found.rows(
+        groups = await found.execute(
             "SELECT DISTINCT colocation_id FROM citus_tables WHERE citus_table_type = 'distributed'"
         )
         assert len(groups) == 1, "an organisation's rows lie on one node"
@@ -56,9 +56,9 @@ async def test_it_goes_on_where_it_was_cut_off(plain: str) -> None:
     await fill(plain)
     before = await contents(plain)
     async with coordinator(plain) as found:
-        await found.rows("SELECT create_reference_table('plans')")
-        await found.rows("SELECT create_reference_table('organisations')")
-        await found.rows("SELECT create_distributed_table('jobs', 'org', colocate_with => 'none', shard_count => 4)")
+        await found.execute("SELECT create_reference_table('plans')")
+        await found.execute("SELECT create_reference_table('organisations')")
+        await found.execute("SELECT create_distributed_table('jobs', 'org', colocate_with => 'none', shard_count => 4)")
     assert "plans" not in await _missing(plain) and "members" in await _missing(plain)
     await spread(plain)
     assert await _missing(plain) == () and await contents(plain) == before
