@@ -1088,7 +1088,7 @@ def parse_dimensions(
     Args:
         text: The cell.
         unit: The column's unit.
-        kind: What `sides.kind_of` says of the piece.
+        kind: What `labels.kind_of` says of the piece.
         order: The letters a header names (`BHT`), or `TRADE` where the trade's order may be taken for granted.
         decimal: The source's decimal mark.
     """

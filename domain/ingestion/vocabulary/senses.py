@@ -387,7 +387,7 @@ def words_in(text: str) -> list[Word]:
 
 @lru_cache(maxsize=16384)
 def read_heading(text: str) -> Reading:
-    """Return what a heading in plain form (`headings.plain_words`) says."""
+    """Return what a heading in plain form (`plain_words`) says."""
     words = words_in(text)
     found = concepts_in(words)
     if not found or sum(not word.concepts for word in words) > _MOST_UNKNOWN:
