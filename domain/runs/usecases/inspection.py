@@ -21,7 +21,7 @@ from domain.ingestion.ports import (
     Place,
     ReaderDied,
 )
-from domain.ingestion.reading import Excerpt, FoundRows, NeedsMapping, ReadTable
+from domain.ingestion.reading import Excerpt, FoundRows, NeedsMapping, ReadTable, SpooledRows
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import Unprocessable
 from domain.kernel.problems import Problem
@@ -271,24 +271,36 @@ class Previewing:
             except NeedsMapping as stopped:
                 tables = stopped.tables.first
                 return replace(seen, tables=tuple(tables), failure=str(stopped))
-            buckets = range(len(spooled.held))
-            gathered = await reader.gather(buckets)
-            lines = {mark.key: line for mark, line in zip(gathered.fingerprints, gathered.lines, strict=True)}
-            stated = await reader.states(buckets, list(lines))
-        products = sorted(stated.statements, key=lambda one: lines.get(one.key, 0))  # in the feed's order
+            products, problems = await _first(reader, spooled)
         return replace(
             seen,
             rows=spooled.rows,
             cut=seen.cut or spooled.rows >= ROWS,
             tables=tuple(spooled.tables.first),
             products=tuple(products[:PRODUCTS]),
-            problems=(*spooled.problems, *stated.problems)[:PROBLEMS],
-            problem_count=spooled.problem_count + len(stated.problems),
+            problems=(*spooled.problems, *problems)[:PROBLEMS],
+            problem_count=spooled.problem_count + len(problems),
         )
 
 
+async def _first(reader: FeedReader, spooled: SpooledRows) -> tuple[list[ProductStatement], list[Problem]]:
+    """The products of those rows in the feed's order, and what could not be read of them."""
+    found: list[tuple[int, ProductStatement]] = []
+    problems: list[Problem] = []
+    for bucket, held in enumerate(spooled.held):
+        if not held:
+            continue
+        buckets = range(bucket, bucket + 1)
+        gathered = await reader.gather(buckets)
+        lines = {mark.key: line for mark, line in zip(gathered.fingerprints, gathered.lines, strict=True)}
+        stated = await reader.states(buckets, list(lines))
+        found += [(lines.get(one.key, 0), one) for one in stated.statements]
+        problems += stated.problems
+    return [one for _, one in sorted(found, key=lambda entry: entry[0])], problems
+
+
 async def _kept(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[int, bool]:
-    """Keep the first `most` bytes; return how many that were, and whether there are more."""
+    """Keep the first `most` bytes; answers how many that were, and whether there are more."""
     read = 0
     with path.open("wb") as file:
         async for chunk in chunks:
