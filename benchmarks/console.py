@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 
@@ -29,10 +29,10 @@ from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 
-PORT: Final = 18_971
-ADDRESS: Final = f"http://127.0.0.1:{PORT}"
-_TYPED: Final = ("oak dining table", "halden sofa", "walnut", "lm-10", "bench zzz", "grey armchair")
-_PAINT: Final = "() => (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime"
+PORT = 18_971
+ADDRESS = f"http://127.0.0.1:{PORT}"
+_TYPED = ("oak dining table", "halden sofa", "walnut", "lm-10", "bench zzz", "grey armchair")
+_PAINT = "() => (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import gzip
 from collections.abc import Mapping
-from typing import Final
 
 import aiohttp
 
@@ -16,10 +15,10 @@ from domain.people.usecases.sessions import Visitor
 from tests.support.console_large import Large, large
 from tests.support.console_places import places_of
 
-_CPU: Final = 15.0
-_BYTES: Final = 120_000
+_CPU = 15.0
+_BYTES = 120_000
 """The figures to meet: milliseconds of processor time, and bytes unpacked."""
-_SAMPLE: Final = ("catalogue.list_products", "runs.push", "sources.create")
+_SAMPLE = ("catalogue.list_products", "runs.push", "sources.create")
 """Operations of the reference that stand for all, unless every one is asked for."""
 
 

@@ -14,22 +14,22 @@ from adapters.postgres.nodes.connecting import Connection
 from adapters.postgres.partitions import make_days
 from domain.kernel.ids import encode, uuid7
 
-DAYS: Final = 20
+DAYS = 20
 """Over so many days rows are spread, up to yesterday."""
-SOURCES: Final = 8
-CATEGORIES: Final = ("ctg_0000000000000000000001", "ctg_0000000000000000000002")
+SOURCES = 8
+CATEGORIES = ("ctg_0000000000000000000001", "ctg_0000000000000000000002")
 """One that all products are filed under, and one that a single product is."""
-GTIN: Final = "4006381333931"
+GTIN = "4006381333931"
 """Of every fourth variant; as many have an MPN in common, and all others each its own."""
-RARE: Final = SOURCES
+RARE = SOURCES
 """The number of the source that has one offer, one product and one run; of the endpoint that has one delivery."""
 _OF_PRODUCT, _OF_VARIANT = 5, 2
 """Offers that a product has, and a variant."""
 
-_ID: Final = "('{kind}_' || (%(days)s::text[])[1 + ({n})::bigint * cardinality(%(days)s::text[]) / ({of})::bigint] || lpad(({n})::text, 14, '0'))"
-_SOURCE: Final = "('src_' || (%(days)s::text[])[1] || lpad(({n})::text, 14, '0'))"
-_ENDPOINT: Final = "('whe_' || (%(days)s::text[])[1] || lpad(({n})::text, 14, '0'))"
-_TIME: Final = "(%(first)s::timestamptz + interval '1 day' * {n}::float8 / %(rows)s * cardinality(%(days)s::text[]))"
+_ID = "('{kind}_' || (%(days)s::text[])[1 + ({n})::bigint * cardinality(%(days)s::text[]) / ({of})::bigint] || lpad(({n})::text, 14, '0'))"
+_SOURCE = "('src_' || (%(days)s::text[])[1] || lpad(({n})::text, 14, '0'))"
+_ENDPOINT = "('whe_' || (%(days)s::text[])[1] || lpad(({n})::text, 14, '0'))"
+_TIME = "(%(first)s::timestamptz + interval '1 day' * {n}::float8 / %(rows)s * cardinality(%(days)s::text[]))"
 
 
 def _id(kind: str, n: str, of: str = "%(rows)s") -> str:
@@ -43,10 +43,10 @@ def _source(n: str, rare: str) -> str:
 
 _P, _V = f"n / {_OF_PRODUCT}", f"n / {_OF_VARIANT}"
 _PRODUCTS, _VARIANTS = f"(%(rows)s / {_OF_PRODUCT})", f"(%(rows)s / {_OF_VARIANT})"
-_UPDATED: Final = "CASE WHEN {n} = 0 THEN %(today)s::timestamptz WHEN {n} < {of} / 10 THEN %(today)s::timestamptz - interval '1 day' ELSE %(first)s::timestamptz END"
-_JSON: Final = "convert_to('{{\"title\": \"Halden walnut sofa ' || n || '\", \"sku\": \"SKU-' || n || '\", \"rest\": \"' || repeat('x', {length}) || '\"}}', 'UTF8')"
+_UPDATED = "CASE WHEN {n} = 0 THEN %(today)s::timestamptz WHEN {n} < {of} / 10 THEN %(today)s::timestamptz - interval '1 day' ELSE %(first)s::timestamptz END"
+_JSON = "convert_to('{{\"title\": \"Halden walnut sofa ' || n || '\", \"sku\": \"SKU-' || n || '\", \"rest\": \"' || repeat('x', {length}) || '\"}}', 'UTF8')"
 
-_CODES: Final = f"""convert_to('{{"sku": "SKU-' || n || '", "mpn": "' || CASE WHEN n %% 3 = 0 THEN 'MANY' ELSE 'M-' || n END || '", "gtin": "'
+_CODES = f"""convert_to('{{"sku": "SKU-' || n || '", "mpn": "' || CASE WHEN n %% 3 = 0 THEN 'MANY' ELSE 'M-' || n END || '", "gtin": "'
     || CASE WHEN n %% 4 = 0 THEN '{GTIN}' ELSE lpad((n + 1)::text, 13, '0') END || '", "rest": "' || repeat('x', 150) || '"}}', 'UTF8')"""
 
 _STATEMENTS: Final[Mapping[str, str]] = {

@@ -12,20 +12,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from benchmarks.references import rows_of
 from domain.ingestion.vocabulary.fields import parse_given
 from domain.ingestion.vocabulary.senses import OUTSIDE, PHRASES, class_of, features, heading
 
-LABELLED: Final = Path(__file__).with_name("labelled-headers.csv")
-WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/data/weights.json"
-_NAMES: Final = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
+LABELLED = Path(__file__).with_name("labelled-headers.csv")
+WEIGHTS = Path(__file__).parents[1] / "domain/ingestion/data/weights.json"
+_NAMES = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
 _ROUNDS, _RATE, _SMALL = 10, 0.3, 0.004
-_SCALE: Final = 0.02
-_FEWEST: Final = 3
+_SCALE = 0.02
+_FEWEST = 3
 """Weights below this many units change nothing."""
-_SEED: Final = 20261122
+_SEED = 20261122
 
 Example = tuple[tuple[str, ...], str]
 

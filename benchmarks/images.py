@@ -8,13 +8,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from PIL import Image, ImageFilter
 
 from adapters.processes.calls import ProcessImages
 
-_SIZES: Final = ((800, 800), (1200, 1200), (2000, 2000), (3000, 2000), (4500, 4500))
+_SIZES = ((800, 800), (1200, 1200), (2000, 2000), (3000, 2000), (4500, 4500))
 """Of what vendors serve: from thumbnails for shops to what a photographer handed in."""
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
@@ -21,7 +21,7 @@ from domain.kernel.tenancy import Tenant
 SMALL, OTHERS = 1_000, 50
 """Rows of each of the other organisations, and how many there are: half of them older than the large one."""
 PAGE, DEEP = 20, 10_000
-_TRIES: Final = 25
+_TRIES = 25
 Filters = Mapping[str, Mapping[str, Any]]
 
 

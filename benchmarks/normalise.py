@@ -32,13 +32,13 @@ _PARSERS: Final[dict[str, tuple[str, Read]]] = {
         ("cost", "msrp", "map", "price", "compare_at"), ("prices", lambda text, unit: money.parse_money(text, "usd"))
     ),
 }
-_CACHED: Final = [
+_CACHED = [
     kept
     for module in (dates, dimensions, money, quantities, rugs, stock)
     for kept in vars(module).values()
     if hasattr(kept, "cache_clear")
 ]
-_RUN: Final = re.compile(r"\d+")
+_RUN = re.compile(r"\d+")
 
 
 def tables(folder: Path) -> Iterator[Table]:

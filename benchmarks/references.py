@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
@@ -29,11 +29,11 @@ from domain.ingestion.values.words import parse_gtin
 Found = tuple[dict[str, Any], bool]
 """What was read, and whether a problem was told."""
 
-_SAMPLES: Final = 3
-_KEPT_KEYS: Final = {"(product_key)": "product_key", "external_key": "variant_key", "(carton_count)": "carton_count"}
-_NAMES: Final = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
-_FAMILIES: Final = {"axes": ("axes", "option_name", "option_value"), "media": ("media", "variant_media")}
-_NEAR: Final = frozenset(
+_SAMPLES = 3
+_KEPT_KEYS = {"(product_key)": "product_key", "external_key": "variant_key", "(carton_count)": "carton_count"}
+_NAMES = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
+_FAMILIES = {"axes": ("axes", "option_name", "option_value"), "media": ("media", "variant_media")}
+_NEAR = frozenset(
     (
         ("price", "sale_price"),
         ("dimensions.width", "dimensions.length"),
@@ -42,7 +42,7 @@ _NEAR: Final = frozenset(
     )
 )
 """Fields of the catalogue, and those that a mapping names for them until the values are read."""
-_BESIDE: Final = frozenset(("dimension_unit", "weight_unit"))
+_BESIDE = frozenset(("dimension_unit", "weight_unit"))
 """Columns that say the unit of others: known, though the catalogue has no field for them."""
 
 
@@ -213,7 +213,7 @@ def _gtin(row: dict[str, str]) -> Found:
     return ({"gtin": reading.value} if reading.value else {}), bool(reading.faults)
 
 
-_READERS: Final = {
+_READERS = {
     "dimensions": _dimensions,
     "rug_size": _rug_size,
     "weight": _weight,

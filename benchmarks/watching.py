@@ -3,10 +3,9 @@
 import os
 import threading
 from pathlib import Path
-from typing import Final
 
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_EVERY: Final = 0.2
+_TICKS = os.sysconf("SC_CLK_TCK")
+_EVERY = 0.2
 
 
 def _fields(pid: int) -> list[str]:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Final
 
 from dependency_injector.containers import DeclarativeContainer
 from dependency_injector.providers import Dependency, Dict, Object, Singleton
@@ -99,7 +98,7 @@ from entrypoints.factories import (
 from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
 
-LOG: Final = logging.getLogger("joinery.secrets")
+LOG = logging.getLogger("joinery.secrets")
 
 
 class Container(DeclarativeContainer):

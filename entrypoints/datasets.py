@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -19,8 +19,8 @@ from entrypoints.http.execute import encode
 from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, services_of
 from ports.unit_of_work import Tx
 
-_PAGE: Final = 100
-_VIA: Final = "export"
+_PAGE = 100
+_VIA = "export"
 
 
 class _List(msgspec.Struct):
@@ -30,7 +30,7 @@ class _List(msgspec.Struct):
     next_cursor: str | None
 
 
-_DECODE: Final = msgspec.json.Decoder(_List).decode
+_DECODE = msgspec.json.Decoder(_List).decode
 
 
 class _PageContext(ReadContext[Any]):

@@ -42,7 +42,7 @@ from ports.objects import Objects
 from ports.schemas import Schemas
 from ports.telemetry import Telemetry
 
-FILE_LIMITS: Final = FileLimits()
+FILE_LIMITS = FileLimits()
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
 
 

@@ -4,21 +4,20 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
 
 import psycopg
 
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 
-_PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
-_DEPENDENCY_ERRORS: Final = (Unavailable, ConnectionError, psycopg.OperationalError)
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
+_DEPENDENCY_ERRORS = (Unavailable, ConnectionError, psycopg.OperationalError)
 """Expected failures of dependencies, which are logged without a traceback."""
-WINDOW: Final = 60.0
+WINDOW = 60.0
 """Seconds for which repeated records are counted instead of logged."""
-BURST: Final = 5
+BURST = 5
 """Warnings of one template that are logged within a window."""
-MOST_TEMPLATES: Final = 500
+MOST_TEMPLATES = 500
 
 
 class JsonLines(logging.Formatter):

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest, start_http_server
@@ -21,11 +21,11 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.factories import product_version
 from entrypoints.settings import Settings
 
-BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets of what should take a moment, in seconds."""
-LONG_BOUNDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
+LONG_BOUNDS = (0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 """Of what may take long."""
-LOG: Final = logging.getLogger("joinery.metrics")
+LOG = logging.getLogger("joinery.metrics")
 
 Gauge = Callable[[], float]
 Gauges = Callable[[], Mapping[Sequence[str], float]]

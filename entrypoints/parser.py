@@ -1,7 +1,6 @@
 """`python -m entrypoints.parser`: forks a process for each web document, mail, dense body or list of categories of the one that started it."""
 
 import sys
-from typing import Final
 
 from adapters.markup import documents, page, sitemaps
 from adapters.mime import reader
@@ -11,7 +10,7 @@ from adapters.senders import checks
 from adapters.wire import category_rules
 from entrypoints.http import body as body_check
 
-FUNCTIONS: Final = functions_by_name(
+FUNCTIONS = functions_by_name(
     documents.robots_facts,
     documents.is_allowed,
     documents.json_value,

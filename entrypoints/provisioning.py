@@ -1,7 +1,6 @@
 """Organisations, members, keys and sign-in links as the operator makes them, for commands and the demo."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import Final
 
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
@@ -15,8 +14,8 @@ from domain.people.model import Purpose, SecurityEvent, User
 from entrypoints.container import Container
 from ports.unit_of_work import Tx
 
-OPERATOR: Final = Actor("service", "operator")
-SIGN_IN: Final = "/console/link/"
+OPERATOR = Actor("service", "operator")
+SIGN_IN = "/console/link/"
 """The page that a link to sign in leads to; what follows the # is sent to nobody by itself."""
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from adapters.files.spool import FileSpools
 from adapters.pluggy.host import connect
@@ -16,7 +16,7 @@ from connectors.sdk.errors import BadData
 from domain.ingestion.ports import ReadingOrder, SnapshotReader
 from domain.runs.usecases.reading import SnapshotReading
 
-SPOOLED: Final = 4 << 20
+SPOOLED = 4 << 20
 """How many bytes of rows a reader holds before they go to files."""
 
 

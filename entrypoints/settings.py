@@ -13,17 +13,17 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from entrypoints.errors import SettingsError
 
-SHORTEST_SECRET: Final = 32
+SHORTEST_SECRET = 32
 """Characters of the operator's secret."""
-LARGEST_FILE: Final = 64 << 10
+LARGEST_FILE = 64 << 10
 """Most bytes of a file that a setting is read from."""
 
 
 PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 """The APIs of models that are spoken, and where each is unless the operator says otherwise."""
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_MAILBOX: Final = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
-_PRICE: Final = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MAILBOX = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
+_PRICE = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
-INLINE_TYPES: Final = {".webp": "image/webp"}
+INLINE_TYPES = {".webp": "image/webp"}
 """Media types that are served inline, by file extension: only images that the service has encoded."""
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
 
-MOST_PAYLOADS: Final = 10_000
+MOST_PAYLOADS = 10_000
 
 
 class Channel(StrEnum):

@@ -9,17 +9,17 @@ import json
 import secrets
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-_VERSION: Final = 2
-_VERSIONS: Final = (1, _VERSION)
-_NONCE: Final = 12
-_WRAPPED: Final = 48
+_VERSION = 2
+_VERSIONS = (1, _VERSION)
+_NONCE = 12
+_WRAPPED = 48
 
 
 def derive(secret: str) -> tuple[str, bytes]:

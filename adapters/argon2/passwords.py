@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -16,11 +16,11 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from domain.kernel.errors import Overloaded
 
 T = TypeVar("T")
-NICE: Final = 5
+NICE = 5
 """How far the thread stands back behind those that answer requests (nice(2), which Linux has for each thread)."""
-PATIENCE: Final = 5.0
+PATIENCE = 5.0
 """Seconds after which it is not begun any more: on a busy machine the thread gets little."""
-_NOBODYS: Final = "the password of nobody"
+_NOBODYS = "the password of nobody"
 
 
 @dataclass(frozen=True, slots=True)

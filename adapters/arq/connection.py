@@ -3,16 +3,16 @@
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from arq.connections import ArqRedis, RedisSettings, create_pool
 from redis.exceptions import RedisError
 
 from domain.kernel.errors import Unavailable
 
-QUEUE: Final = "joinery:lanes"
-FUNCTION: Final = "drain"
-EPOCH: Final = "joinery:epoch"
+QUEUE = "joinery:lanes"
+FUNCTION = "drain"
+EPOCH = "joinery:epoch"
 
 
 def dumps(value: dict[str, Any]) -> bytes:

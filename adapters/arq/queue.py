@@ -2,14 +2,13 @@
 
 import asyncio
 import secrets
-from typing import Final
 
 from arq.connections import ArqRedis
 
 from adapters.arq.connection import EPOCH, FUNCTION, connect, translated
 from domain.kernel.errors import Unavailable
 
-_PATIENCE: Final = 2.0
+_PATIENCE = 2.0
 
 
 class ArqQueue:

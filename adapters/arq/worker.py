@@ -4,20 +4,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 from arq.worker import Worker, create_worker, func
 
 from adapters.arq.connection import FUNCTION, QUEUE, dumps, loads, settings, translated
 from domain.kernel.errors import Unavailable
 
-POLL: Final = 0.5
+POLL = 0.5
 """Seconds between looks into the queue (arq polls)."""
-TAKEN: Final = 32
+TAKEN = 32
 """Lanes that may be out of the queue and wait for a free slot of this process."""
 
-_READ: Final = 500
-LOG: Final = logging.getLogger("joinery.worker")
+_READ = 500
+LOG = logging.getLogger("joinery.worker")
 
 
 class ArqWorker:

@@ -11,7 +11,7 @@ from adapters.authlib.models import AuthorizationCode, Client, DeviceCredential,
 from domain.access.usecases import secret_with
 from domain.oauth.model import CODE_PREFIX
 
-METHODS: Final = ["client_secret_basic", "client_secret_post", "none"]
+METHODS = ["client_secret_basic", "client_secret_post", "none"]
 
 
 class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]  # Authlib has no types

@@ -1,7 +1,7 @@
 """What apps say of themselves, and what this server says of itself, by Authlib's rules for both (RFC 7591, RFC 8414)."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from authlib.oauth2.rfc6749.errors import OAuth2Error
 from authlib.oauth2.rfc7591 import ClientMetadataClaims, ClientRegistrationEndpoint
@@ -16,9 +16,9 @@ from domain.oauth.asking import Metadata
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN, AppKind, scopes_of
 
-LONGEST_NAME: Final = 100
-_SHOWN: Final = ("client_name", "redirect_uris", "grant_types", "response_types", "scope", "client_uri")
-_TEXTS: Final = (
+LONGEST_NAME = 100
+_SHOWN = ("client_name", "redirect_uris", "grant_types", "response_types", "scope", "client_uri")
+_TEXTS = (
     "client_name",
     "client_uri",
     "logo_uri",
@@ -27,7 +27,7 @@ _TEXTS: Final = (
     "scope",
     "token_endpoint_auth_method",
 )
-_LISTS: Final = ("redirect_uris", "grant_types", "response_types")
+_LISTS = ("redirect_uris", "grant_types", "response_types")
 
 
 def server_metadata(issuer: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from domain.oauth import redirects
 from domain.oauth.model import App, Code, Device, HeldToken, scope_text, scopes_of
 
 Digest = Callable[[str], bytes]
-SECRETS: Final = ("client_secret_basic", "client_secret_post")
+SECRETS = ("client_secret_basic", "client_secret_post")
 
 
 class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types

@@ -1,13 +1,12 @@
 """A request to an endpoint as Authlib reads it, made of plain values."""
 
 from collections import defaultdict
-from typing import Final
 
 from authlib.oauth2.rfc6749 import JsonRequest, OAuth2Payload, OAuth2Request
 
 from domain.oauth.asking import Call
 
-_SECURE: Final = "https://server.invalid/"
+_SECURE = "https://server.invalid/"
 """Authlib refuses what does not say https. What stands in front of the service says that here: the operator's address (`base_url`)."""
 
 

@@ -1,7 +1,7 @@
 """ports.oauth.GrantRules by Authlib: a server is made for each request, over what is known of it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from authlib.oauth2.rfc6749.errors import OAuth2Error
 from authlib.oauth2.rfc6749.util import extract_basic_authorization
@@ -16,7 +16,7 @@ from domain.oauth.model import DEVICE_CODE, REFRESH_TOKEN, App, Audience, scopes
 from domain.oauth.ports import Redirect
 
 T = TypeVar("T")
-_NAMED: Final = ("response_type", "grant_type", "client_id", "token_type_hint")
+_NAMED = ("response_type", "grant_type", "client_id", "token_type_hint")
 """Parameters that Authlib repeats in sentences, where not every letter may stand (RFC 6749 §5.2)."""
 
 

@@ -1,6 +1,6 @@
 """Asks name servers for records, within bounds of time and size."""
 
-from typing import Any, Final
+from typing import Any
 
 import dns.exception
 import dns.name
@@ -8,9 +8,9 @@ import dns.resolver
 
 from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
 
-_LONGEST: Final = 16 * 1024
-_MOST: Final = 64
-_CACHED: Final = 4096
+_LONGEST = 16 * 1024
+_MOST = 64
+_CACHED = 4096
 
 
 class DnsRecords:

@@ -5,7 +5,6 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 from urllib.parse import quote, urlencode
 
 from domain.kernel.clock import SKEW
@@ -13,7 +12,7 @@ from domain.kernel.errors import PermissionDenied
 from domain.secrets.keys import SigningKeys
 from domain.secrets.model import counting
 
-_SIGNED: Final = {"PUT": ("expires", "limit", "type"), "GET": ("expires", "filename")}
+_SIGNED = {"PUT": ("expires", "limit", "type"), "GET": ("expires", "filename")}
 
 
 @dataclass(frozen=True, slots=True)

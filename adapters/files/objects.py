@@ -12,23 +12,23 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Ma
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 from adapters.files.links import Grant, Links
 from domain.kernel.errors import PayloadTooLarge, StorageFull, Unavailable, is_storage_full
 from domain.secrets.keys import SigningKeys
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
-CHUNK: Final = 256 * 1024
-PAGE: Final = 500
+CHUNK = 256 * 1024
+PAGE = 500
 """Objects that a listing answers at once."""
 
-_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
-_LONGEST: Final = 900
-_LOG: Final = logging.getLogger("joinery.objects")
-_NAMING: Final = 100
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
+_LONGEST = 900
+_LOG = logging.getLogger("joinery.objects")
+_NAMING = 100
 """How often a file is given its name while its folder is taken away as empty: once, unless somebody tidies without end."""
-_END: Final = "~"
+_END = "~"
 """Ends each object's file name (no key may hold it), so that one key may continue another: `a` and `a/b`."""
 
 

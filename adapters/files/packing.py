@@ -1,13 +1,12 @@
 """Gzip (RFC 1952) for files that are downloaded, in threads of their own: the library computes beside the interpreter."""
 
 from hashlib import sha256
-from typing import Final
 
 from isal import isal_zlib
 
-LEVEL: Final = 1
+LEVEL = 1
 """Of ISA-L (0 to 3); measured in docs/decisions/0047-exports-are-copied-out-of-one-snapshot.md."""
-_GZIP: Final = 31
+_GZIP = 31
 
 
 class GzipPacker:

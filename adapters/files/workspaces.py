@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
-_PREFIX: Final = "joinery-work-"
-_LOCK: Final = "lock"
-_YOUNG: Final = 60.0
+_PREFIX = "joinery-work-"
+_LOCK = "lock"
+_YOUNG = 60.0
 """Seconds for which a folder without a lock may be one that is being made."""
 _LOG = logging.getLogger("joinery.files")
 

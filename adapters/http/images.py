@@ -3,20 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from adapters.http import errors
 from adapters.http.client import Answer, Bounds, GuardedClient
 from domain.media.model import HEAD_BYTES, format_of, origin_of
 from domain.media.ports import FetchedImage, ImageRefused, ImageUnreachable
 
-IMAGE_BYTES: Final = 32 << 20
+IMAGE_BYTES = 32 << 20
 """The largest file that is taken."""
-_BOUNDS: Final = Bounds(total_seconds=120.0, idle_seconds=20.0, wire_bytes=IMAGE_BYTES, body_bytes=IMAGE_BYTES)
-_ACCEPT: Final = "image/webp,image/png,image/jpeg,image/gif;q=0.9,*/*;q=0.1"
-_REDIRECTS: Final = 5
-_LONGEST_VALIDATOR: Final = 1024
-_PRESSED: Final = frozenset((429, 503))
+_BOUNDS = Bounds(total_seconds=120.0, idle_seconds=20.0, wire_bytes=IMAGE_BYTES, body_bytes=IMAGE_BYTES)
+_ACCEPT = "image/webp,image/png,image/jpeg,image/gif;q=0.9,*/*;q=0.1"
+_REDIRECTS = 5
+_LONGEST_VALIDATOR = 1024
+_PRESSED = frozenset((429, 503))
 
 
 class HttpImages:

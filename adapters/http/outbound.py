@@ -3,16 +3,15 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 from urllib.parse import urlsplit
 
 from adapters.http import errors
 from adapters.http.client import Bounds, GuardedClient
 from ports.outbound import OutboundAnswer, OutboundFailed
 
-MOST: Final = 512 * 1024
+MOST = 512 * 1024
 """Bytes of an answer."""
-_BOUNDS: Final = Bounds(
+_BOUNDS = Bounds(
     total_seconds=10.0,
     connect_seconds=5.0,
     answer_seconds=8.0,
@@ -21,11 +20,11 @@ _BOUNDS: Final = Bounds(
     body_bytes=MOST,
     redirects=0,
 )
-MODELS: Final = Bounds(
+MODELS = Bounds(
     total_seconds=100.0, answer_seconds=90.0, idle_seconds=100.0, wire_bytes=1 << 20, body_bytes=1 << 20, redirects=0
 )
 """What providers of models may take."""
-_UNSENT: Final = (
+_UNSENT = (
     errors.ConnectFailed,
     errors.ConnectTimedOut,
     errors.DnsFailed,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from time import monotonic
-from typing import Final
 
 from yarl import URL
 
@@ -18,10 +17,10 @@ from adapters.http.errors import HostBusy
 from domain.kernel.clock import now
 from domain.kernel.concurrency import ConcurrencyLimit
 
-_PRESSED: Final = frozenset({429, 503})
-_CROWDED: Final = 256
+_PRESSED = frozenset({429, 503})
+_CROWDED = 256
 """How many hosts are known before those that are idle are looked for."""
-_LONGEST: Final = 20
+_LONGEST = 20
 """Characters of a Retry-After in seconds that is read as one."""
 
 

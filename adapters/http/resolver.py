@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -88,9 +88,9 @@ def named(host: str, hosts: frozenset[str]) -> bool:
     return False
 
 
-THREADS: Final = 64
+THREADS = 64
 """Names that are looked up at a time."""
-KEPT: Final = 5.0
+KEPT = 5.0
 """Seconds for which an answer is used again."""
 
 Ask = Callable[..., list[Any]]

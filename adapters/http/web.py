@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from multidict import MultiMapping
 
@@ -13,9 +12,9 @@ from adapters.http.client import Answer, Bounds, GuardedClient
 from domain.probes.facts import Response
 from domain.probes.ports import Unreachable
 
-_ENDLESS: Final = 1 << 50
+_ENDLESS = 1 << 50
 """What is announced does not matter: reading stops at `most`."""
-_BOUNDS: Final = Bounds(
+_BOUNDS = Bounds(
     connect_seconds=10.0,
     answer_seconds=15.0,
     idle_seconds=10.0,
@@ -24,9 +23,9 @@ _BOUNDS: Final = Bounds(
     redirects=0,
     pace=Pace(bytes_per_second=512.0, grace_seconds=5.0),
 )
-_HEADERS: Final = 100
-_LONGEST_HEADER: Final = 2_000
-_COOKIES: Final = 50
+_HEADERS = 100
+_LONGEST_HEADER = 2_000
+_COOKIES = 50
 
 
 class HttpWeb:

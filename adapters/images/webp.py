@@ -5,23 +5,22 @@ import struct
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from domain.media.ports import ImageRefused
 
-EDGE: Final = 2048
+EDGE = 2048
 """Pixels of the longest side of what is stored."""
-PIXELS: Final = 64_000_000
+PIXELS = 64_000_000
 """The most that is decoded."""
-SMALLER: Final = (960, 320)
+SMALLER = (960, 320)
 """Pixels of the longest sides of what is stored beside it, as long as that is larger."""
-QUALITY: Final = 82
-FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP")
-_METHOD: Final = 2
+QUALITY = 82
+FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
+_METHOD = 2
 """How hard the encoder tries, of 6: each step beyond costs twice the time and saves a few percent."""
-_DEEP: Final = frozenset(("I", "I;16", "I;16B", "I;16L", "F"))
+_DEEP = frozenset(("I", "I;16", "I;16B", "I;16L", "F"))
 
 Image.MAX_IMAGE_PIXELS = 2 * PIXELS
 Image.preinit()

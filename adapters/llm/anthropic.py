@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Request, Said, count_of, instructions_of
 from adapters.llm.json_text import object_of
 from ports.models import ModelQuestion
 
-VERSION: Final = "2023-06-01"
-_TOOL: Final = "answer"
-_READ: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+VERSION = "2023-06-01"
+_TOOL = "answer"
+_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 class AnthropicDialect:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any
 
 from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Dialect, Request, Said
 from adapters.llm.json_text import object_of, value_of
@@ -15,13 +15,13 @@ from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, M
 from ports.outbound import Outbound, OutboundAnswer, OutboundFailed
 from ports.schemas import Schemas
 
-_REQUEST_BYTES: Final = 256 * 1024
-_BESIDE: Final = 1_000
+_REQUEST_BYTES = 256 * 1024
+_BESIDE = 1_000
 """Tokens that a provider may add to what it is sent: its own words around roles, tools and schemas."""
-_LATER: Final = frozenset({408, 409, 425, 429})
-_CLOSED: Final = frozenset({401, 402, 403, 404})
-_LONGEST: Final = timedelta(days=1)
-_REASON: Final = 300
+_LATER = frozenset({408, 409, 425, 429})
+_CLOSED = frozenset({401, 402, 403, 404})
+_LONGEST = timedelta(days=1)
+_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Request, Said, count_of, instructions_of
 from adapters.llm.json_text import object_of, value_of
 from adapters.llm.strict import strict
 from ports.models import ModelQuestion
 
-_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
-_REFUSALS: Final = {
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_REFUSALS = {
     "length": "The answer was cut off.",
     "content_filter": "The provider's filter took the answer away.",
 }

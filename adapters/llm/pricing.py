@@ -1,13 +1,12 @@
 """What questions cost, in whole millionths of a dollar."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from ports.models import ModelUsage
 
-_TOKENS: Final = 1_000_000
+_TOKENS = 1_000_000
 """Tokens that a price is for."""
-LONGEST_NAME: Final = 100
+LONGEST_NAME = 100
 """Characters of a model's name."""
 
 

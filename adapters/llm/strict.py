@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-_KEPT: Final = frozenset(
+_KEPT = frozenset(
     {"type", "properties", "items", "enum", "const", "anyOf", "$ref", "$defs", "description", "minimum", "maximum"}
     | {"minItems", "maxItems", "pattern"}
 )
 """Keywords that strict answers know. What is left out is checked when the answer has come."""
-_SCHEMAS: Final = ("properties", "$defs")
+_SCHEMAS = ("properties", "$defs")
 _TYPES: Final[Sequence[tuple[type, str]]] = (
     (bool, "boolean"),
     (int, "integer"),

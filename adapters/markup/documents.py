@@ -3,7 +3,7 @@
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from adapters.markup import page, sitemaps
 from connectors.sdk.robots import Robots
@@ -11,7 +11,7 @@ from domain.probes.facts import PageFacts, Response, SitemapFacts, is_usable
 from domain.probes.ports import Rules
 from ports.parsing import ParserEnded, ParserRunner
 
-_SITEMAPS: Final = 20
+_SITEMAPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class MarkupDocuments:
             return None
 
 
-_DISALLOW_ALL: Final = b"User-agent: *\nDisallow: /\n"
+_DISALLOW_ALL = b"User-agent: *\nDisallow: /\n"
 """The rules that apply when those of a site cannot be read (RFC 9309 §2.3.1.4)."""
 
 

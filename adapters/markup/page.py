@@ -2,7 +2,7 @@
 
 import re
 from time import monotonic
-from typing import Any, Final
+from typing import Any
 
 from lxml import etree
 
@@ -10,19 +10,19 @@ from domain.kernel import charsets
 from domain.probes.facts import LONGEST_FOUND, LONGEST_URL, PageFacts, joined
 from domain.probes.structured_data import read as read_blocks
 
-LONGEST: Final = 2 * 1024 * 1024
+LONGEST = 2 * 1024 * 1024
 """Characters of a page that are read."""
-DEEPEST: Final = 1_000
+DEEPEST = 1_000
 """Open elements at which reading stops: what browsers allow is less."""
-SECONDS: Final = 5.0
-_PIECE: Final = 16 * 1024
-_ASSETS: Final = 500
-_LINKS: Final = 2_000
-_BLOCKS: Final = 50
-_TEXT: Final = 20_000
-_BLOCK_CHARS: Final = 1024 * 1024
-_SILENT: Final = frozenset({"script", "style", "noscript", "template", "svg", "head"})
-_CHARSET: Final = re.compile(rb"charset\s{0,5}=\s{0,5}[\"']?([A-Za-z0-9_.:-]{1,40})")
+SECONDS = 5.0
+_PIECE = 16 * 1024
+_ASSETS = 500
+_LINKS = 2_000
+_BLOCKS = 50
+_TEXT = 20_000
+_BLOCK_CHARS = 1024 * 1024
+_SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
+_CHARSET = re.compile(rb"charset\s{0,5}=\s{0,5}[\"']?([A-Za-z0-9_.:-]{1,40})")
 
 
 def facts_of(body: bytes, url: str, content_type: str) -> PageFacts:
@@ -193,7 +193,7 @@ class _Listener:
         )
 
 
-_TAKEN: Final = {
+_TAKEN = {
     "base": _Listener.base,
     "title": _Listener.title,
     "meta": _Listener.meta,

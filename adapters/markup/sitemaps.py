@@ -1,20 +1,19 @@
 """Reads sitemaps (sitemaps.org) as a stream, packed or not; document types and entities are refused."""
 
 import zlib
-from typing import Final
 from xml.parsers import expat
 
 from domain.probes.facts import LONGEST_URL, Response, SitemapFacts, is_usable
 from domain.probes.product_pages import is_product_page, lists_products, spread
 
-UNPACKED: Final = 20 * 1024 * 1024
+UNPACKED = 20 * 1024 * 1024
 """Bytes that a packed sitemap is unpacked to, at most."""
-MOST: Final = 50_000
+MOST = 50_000
 """Addresses of one sitemap (its protocol allows no more)."""
-MOST_SITEMAPS: Final = 1_000
+MOST_SITEMAPS = 1_000
 """Sitemaps of an index that are looked at."""
-EXAMPLES: Final = 200
-_PIECE: Final = 64 * 1024
+EXAMPLES = 200
+_PIECE = 64 * 1024
 
 
 def facts_of(response: Response) -> SitemapFacts:

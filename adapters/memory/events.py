@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.changes.model import (
     ALL,
@@ -29,7 +29,7 @@ from domain.kernel.tenancy import AuditContext, Tenant
 from ports.clock import Clock
 from ports.signals import Channel, Signal
 
-FIRST_EPOCH: Final = 1
+FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from domain.kernel.buckets import Bucket, full
 from ports.limits import Budget, Take
 
-KEPT: Final = 10_000
+KEPT = 10_000
 """Buckets after which the full ones, which say nothing, are dropped."""
 
 

@@ -7,15 +7,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 from domain.kernel.clock import CLOCK
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
-CHUNK: Final = 64 * 1024
-PAGE: Final = 500
+CHUNK = 64 * 1024
+PAGE = 500
 """Objects that a listing answers at once."""
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from random import getrandbits
-from typing import Final
 
 from domain.kernel.trace_context import TraceContext, context_of
 from ports.telemetry import Note, SpanKind
 
-MOST: Final = 10_000
+MOST = 10_000
 """Spans kept; the oldest go first."""
 
 

@@ -4,22 +4,21 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import Final
 
 from adapters.mime.texts import plain_name
 from domain.mail.contents import ContentKind, kind_of
 from domain.mail.model import AttachmentNote, File
 
-MOST_ENTRIES: Final = 1000
+MOST_ENTRIES = 1000
 """Entries of an archive that are looked at."""
-MOST_UNPACKED: Final = 64 * 1024 * 1024
+MOST_UNPACKED = 64 * 1024 * 1024
 """Bytes that the archives of one message may unpack to together."""
-_DIRECTORY: Final = 1024 * 1024
-_RATIO: Final = 250
-_RATIO_FROM: Final = 8 * 1024 * 1024
-_CHUNK: Final = 256 * 1024
-_WINDOW: Final = 31  # zlib: gzip headers
-_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError, RuntimeError)
+_DIRECTORY = 1024 * 1024
+_RATIO = 250
+_RATIO_FROM = 8 * 1024 * 1024
+_CHUNK = 256 * 1024
+_WINDOW = 31  # zlib: gzip headers
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError, RuntimeError)
 
 
 class Room:

@@ -2,11 +2,10 @@
 
 import binascii
 import re
-from typing import Final
 
-_WHITE: Final = bytes(range(33))
-_BASE64: Final = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
-_BROKEN: Final = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]{0,80}\n|[ \t]{0,80}\Z)")
+_WHITE = bytes(range(33))
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
+_BROKEN = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]{0,80}\n|[ \t]{0,80}\Z)")
 
 
 def decoded(body: bytes, encoding: str) -> bytes | None:

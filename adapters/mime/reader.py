@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from adapters.mime.archives import Room, unpacked
 from adapters.mime.bodies import decoded
@@ -15,11 +14,11 @@ from domain.mail.contents import ContentKind, kind_of
 from domain.mail.model import AttachmentNote, File, MessageUnreadable, ReadMessage
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
-_BODIES: Final = ("text/plain", "text/html", "text/enriched", "text/richtext", "text/x-amp-html", "text/watch-html")
-_LONGEST_ID: Final = 998
+_BODIES = ("text/plain", "text/html", "text/enriched", "text/richtext", "text/x-amp-html", "text/watch-html")
+_LONGEST_ID = 998
 
 
-READER_ERRORS: Final = (MessageUnreadable,)
+READER_ERRORS = (MessageUnreadable,)
 
 
 class MimeReader:

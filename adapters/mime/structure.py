@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import BytesHeaderParser
-from typing import Final
 
 from domain.mail.model import MessageUnreadable
 
-MOST_PARTS: Final = 1000
-DEEPEST: Final = 10
-LONGEST_HEADERS: Final = 64 * 1024
+MOST_PARTS = 1000
+DEEPEST = 10
+LONGEST_HEADERS = 64 * 1024
 """Bytes of one part's headers."""
-_MOST_FIELDS: Final = 500
-_LONGEST_BOUNDARY: Final = 200
-_LONGEST_VALUE: Final = 4096
-_MOST_PARAMETERS: Final = 64
-_END: Final = re.compile(rb"\n\n|\A\n")
-_PARSER: Final = BytesHeaderParser()
+_MOST_FIELDS = 500
+_LONGEST_BOUNDARY = 200
+_LONGEST_VALUE = 4096
+_MOST_PARAMETERS = 64
+_END = re.compile(rb"\n\n|\A\n")
+_PARSER = BytesHeaderParser()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,16 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 from email.utils import getaddresses, unquote
-from typing import Final
 
 from adapters.mime.structure import has_parameters
 from domain.kernel import charsets
 from domain.mail.model import LONGEST_TEXT, MessageUnreadable
 from domain.sources.senders import address_of
 
-_LONGEST: Final = 8 * 1024
-_LONGEST_NAME: Final = 1024
+_LONGEST = 8 * 1024
+_LONGEST_NAME = 1024
 """Encoded words are told apart in a square of the length, and a message may have a thousand names."""
-_LONGEST_FROM: Final = 2 * 1024
+_LONGEST_FROM = 2 * 1024
 
 
 def author_of(headers: "Message[str, str]") -> str:

@@ -12,21 +12,21 @@ from typing import Any, Final
 from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet, import_key
 
-MOST_KEYS: Final = 50
+MOST_KEYS = 50
 _PUBLIC: Final[Mapping[str, frozenset[str]]] = {
     "RSA": frozenset({"kty", "kid", "alg", "use", "n", "e"}),
     "EC": frozenset({"kty", "kid", "alg", "use", "crv", "x", "y"}),
     "OKP": frozenset({"kty", "kid", "alg", "use", "crv", "x"}),
 }
-_CURVES: Final = frozenset({"P-256", "P-384", "P-521", "Ed25519", "Ed448"})
-_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_CURVES = frozenset({"P-256", "P-384", "P-521", "Ed25519", "Ed448"})
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 """Private and symmetric members (RFC 7518 §6.2.2, §6.3.2, §6.4)."""
-_LONGEST_TEXT: Final = 500
-_LONGEST_MODULUS: Final = 1366
+_LONGEST_TEXT = 500
+_LONGEST_MODULUS = 1366
 """Base64url characters of 8,192 bits."""
-_LONGEST_COORDINATE: Final = 88
+_LONGEST_COORDINATE = 88
 """Base64url characters of a P-521 coordinate."""
-_MODULUS_BITS: Final = range(2048, 8192 + 1)
+_MODULUS_BITS = range(2048, 8192 + 1)
 """RFC 7518 §3.3 asks for at least 2,048 bits."""
 
 

@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from authlib.oidc.discovery import get_well_known_url
 from joserfc.jwk import KeySet
@@ -14,15 +14,15 @@ from adapters.oidc.keys import UnusableKeys, import_public_keys
 from domain.sso.ports import ProviderFault
 from ports.outbound import Outbound, OutboundFailed
 
-KEPT_SECONDS: Final = 600.0
-KEYS_AGAIN: Final = 30.0
+KEPT_SECONDS = 600.0
+KEYS_AGAIN = 30.0
 """Seconds between two requests for an issuer's keys because one of them is missing: strangers' tokens cause no more."""
-MOST: Final = 500
+MOST = 500
 """Issuers that are remembered."""
-LARGEST: Final = 64 * 1024
+LARGEST = 64 * 1024
 """Bytes of a document or token answer that are parsed."""
-_NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-SIGNED_WITH: Final = frozenset(
+_NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+SIGNED_WITH = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
 )
 """Signatures that a provider's public key checks; never `none`, and none by a secret that the client has as well."""

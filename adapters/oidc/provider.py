@@ -25,16 +25,16 @@ from domain.sso.model import Attempt, Client, Identity
 from domain.sso.ports import ProviderFault
 from ports.outbound import Outbound, OutboundFailed
 
-SCOPE: Final = "openid email profile"
-LEEWAY: Final = 60
+SCOPE = "openid email profile"
+LEEWAY = 60
 """Seconds by which clocks may differ."""
-_LONGEST: Final = 8192
+_LONGEST = 8192
 """Characters of a parameter that comes back."""
-_LONGEST_SUBJECT: Final = 255
+_LONGEST_SUBJECT = 255
 _ANEW: Final[Mapping[str, str]] = {"prompt": "login", "max_age": "0"}
 """Who is remembered is asked all the same; with `max_age`, providers have to tell when that was (OpenID Connect Core §3.1.2.1)."""
-_FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-_REFUSALS: Final = {
+_FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+_REFUSALS = {
     "access_denied": "The provider did not let you in.",
     "login_required": "The provider wants you to sign in there first.",
     "temporarily_unavailable": "The provider is busy; try again.",

@@ -3,15 +3,14 @@
 import logging
 from dataclasses import dataclass
 from time import monotonic
-from typing import Final
 
 from opentelemetry.sdk.resources import Resource
 
-TIMEOUT: Final = 5.0
+TIMEOUT = 5.0
 """Seconds that one export may take, further tries included."""
-CLOSING: Final = 2.0
+CLOSING = 2.0
 """Seconds that a process which stops waits for its last spans and figures to be taken."""
-_QUIET: Final = 60.0
+_QUIET = 60.0
 
 
 @dataclass(frozen=True, slots=True)

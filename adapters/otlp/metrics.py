@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import Final, cast
+from typing import cast
 
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -18,10 +18,10 @@ from prometheus_client.samples import Sample
 from adapters.otlp.collector import CLOSING, TIMEOUT, Collector, quiet
 from domain.kernel.clock import CLOCK
 
-EVERY: Final = 15.0
+EVERY = 15.0
 """Seconds between two exports, as scraping would have it."""
-CUMULATIVE: Final = export.AggregationTemporality.CUMULATIVE
-LOG: Final = logging.getLogger("joinery.metrics")
+CUMULATIVE = export.AggregationTemporality.CUMULATIVE
+LOG = logging.getLogger("joinery.metrics")
 
 
 class OtlpMetrics:

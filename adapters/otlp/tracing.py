@@ -3,7 +3,6 @@
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -16,19 +15,19 @@ from adapters.otlp.collector import CLOSING, TIMEOUT, Collector, quiet
 from domain.kernel.trace_context import TraceContext, context_of
 from ports.telemetry import Note, SpanKind
 
-QUEUE: Final = 8_192
+QUEUE = 8_192
 """Spans that wait to be sent; while the collector takes none, further ones are dropped."""
-BATCH: Final = 512
-EVERY: Final = 1_000
+BATCH = 512
+EVERY = 1_000
 """Milliseconds between batches."""
-LONGEST: Final = 500
+LONGEST = 500
 """Characters of a note."""
-_KINDS: Final = {
+_KINDS = {
     SpanKind.SERVER: trace.SpanKind.SERVER,
     SpanKind.CONSUMER: trace.SpanKind.CONSUMER,
     SpanKind.CLIENT: trace.SpanKind.CLIENT,
 }
-_NOWHERE: Final = Context()
+_NOWHERE = Context()
 
 
 def _span_context(told: TraceContext) -> trace.SpanContext:

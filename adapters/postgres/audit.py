@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from psycopg.types.json import Jsonb
@@ -29,18 +29,18 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, AuditContext
 
-_ENCODE: Final = msgspec.json.Encoder().encode
-_COLUMNS: Final = (
+_ENCODE = msgspec.json.Encoder().encode
+_COLUMNS = (
     "id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, act, undoes, undone, "
     "kept, sequence, hash"
 )
 SQL = statements("audit", entry=_COLUMNS, walked=statements("audit")["walk_one"], looked=str(LOOKED))
 CONFLICTS["audit_entries_undoes"] = "It was undone at the same moment."
-_AT_ONCE: Final = 1_000
+_AT_ONCE = 1_000
 """Entries that are read at once where all are."""
-_SLACK: Final = timedelta(minutes=1)
+_SLACK = timedelta(minutes=1)
 """Longer than between the beginning of a transaction, which is when its entries are dated, and the making of their ids."""
-_WALKED: Final = ("target", "actor", "action", "object")
+_WALKED = ("target", "actor", "action", "object")
 """Filters that have an index, the rarest first: with several, the first one's is walked."""
 
 

@@ -5,7 +5,6 @@ import select
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from psycopg import pq
 from psycopg.errors import error_from_result
@@ -45,18 +44,18 @@ from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 
-_STATEMENTS: Final = {**SQL, **BATCH, **OVERLAY}
-CATEGORY_RULES: Final = Table(CategoryRules, "category_rules")
+_STATEMENTS = {**SQL, **BATCH, **OVERLAY}
+CATEGORY_RULES = Table(CategoryRules, "category_rules")
 
 
-PORTION: Final = 1 << 21
+PORTION = 1 << 21
 """Bytes after which a portion ends: with the document that reaches them."""
-_SIGNATURE: Final = 19
+_SIGNATURE = 19
 """Before the first row: eleven bytes of signature, flags, and the length of an extension that there never is."""
-_ROW: Final = 6
+_ROW = 6
 """Before each document: how many fields the row has (two bytes), and the field's length (four). Source: PostgreSQL
 documentation, COPY, "Binary Format"."""
-_GLANCE: Final = 200
+_GLANCE = 200
 """Milliseconds after which who waits for the server looks whether it is still wanted."""
 
 

@@ -10,28 +10,28 @@ from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import PageRequest
 
-_PROBED: Final = 1_000
+_PROBED = 1_000
 """LOOKED, where each row is looked up in another index: some three microseconds each."""
-_BRIEFLY: Final = 500
+_BRIEFLY = 500
 """LOOKED, before it is known which filter is the rarest: mostly a page is full by then, and nothing has to be counted."""
-_COUNTED: Final = 500
+_COUNTED = 500
 """Up to which the rows of a filter are counted, to find the rarest."""
-_PRODUCTS: Final = 300
+_PRODUCTS = 300
 """Products that changed lately whose offers are sorted for a page."""
-_SHARE: Final = 16 << 10
+_SHARE = 16 << 10
 """Bytes up to which a product's or variant's data is read for the one name in it: nearly all are smaller."""
-_GATHERED: Final = 2_000
+_GATHERED = 2_000
 """Rows that are gathered by SKU, MPN, GTIN or external id, and sorted; what has more of them is walked past instead."""
-NO_BODY: Final = -1
+NO_BODY = -1
 """The share of a list that is asked for its ids alone: no document is as small."""
-_PARTS: Final = statements("catalogue")
-_IS_CODE: Final = (
+_PARTS = statements("catalogue")
+_IS_CODE = (
     "CASE WHEN v.{0}_code = ANY (ARRAY(SELECT s.code FROM jsonb_each_text(%({0})s) AS s (exact, code)))"
     " THEN convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> '{0}'"
     " = ANY (ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code))) END"
 )
 """Whether a variant has one of the SKUs or MPNs exactly: its data is read only when its folded code is one of theirs."""
-_IS_GTIN: Final = (
+_IS_GTIN = (
     "CASE WHEN v.gtin_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(gtin)s)))"
     r" THEN ltrim(regexp_replace(convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0') = v.gtin_key END"
 )
@@ -54,30 +54,30 @@ def _statements(looked: int, probed: int) -> Mapping[str, LiteralString]:
     )
 
 
-SQL: Final = _statements(LOOKED, _PROBED)
-_BRIEF: Final = _statements(_BRIEFLY, _BRIEFLY)
-FILTERS: Final = {
+SQL = _statements(LOOKED, _PROBED)
+_BRIEF = _statements(_BRIEFLY, _BRIEFLY)
+FILTERS = {
     "products": (
         "updated_since", "status", "brand", "category", "availability", "source", "q", "id", "variant", "offer", *search.CODES,
     ),
     "offers": ("variant", "product", "source", "availability", "updated_since", "id", *search.CODES),
 }  # fmt: skip
 """The filters of each list that its statement knows."""
-_WORDS: Final = tuple(f"word{n}" for n in range(search.QUERY_WORDS))
-_TERMS: Final = frozenset((*_WORDS, "category", "availability", "source"))
-_WALKED: Final = {
+_WORDS = tuple(f"word{n}" for n in range(search.QUERY_WORDS))
+_TERMS = frozenset((*_WORDS, "category", "availability", "source"))
+_WALKED = {
     "products": (
         "id", "variant", "offer", *search.CODES, "brand", *_WORDS, "category", "source", "availability", "status", "",
     ),
     "offers": ("id", "variant", "product", *search.CODES, "source", "availability", ""),
 }  # fmt: skip
 """What a list can be walked along, the likely rarest first; nothing is the list itself."""
-_UPDATED: Final = "updated_since"
-_COLUMNS: Final = frozenset({"brand", "status", _UPDATED})
+_UPDATED = "updated_since"
+_COLUMNS = frozenset({"brand", "status", _UPDATED})
 """Filters of products that their own rows hold."""
-_FEW: Final = frozenset({"id", "variant", "offer", "product"})
+_FEW = frozenset({"id", "variant", "offer", "product"})
 """Filters that so few rows pass that a page looks at all of them."""
-_UNORDERED: Final = frozenset({*search.CODES, _UPDATED})
+_UNORDERED = frozenset({*search.CODES, _UPDATED})
 """Filters without an index in the list's order: what passes is sorted, when all of it has been counted."""
 
 

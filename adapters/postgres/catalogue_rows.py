@@ -1,7 +1,7 @@
 """Rows of products, variants and offers, to and from the domain."""
 
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -9,9 +9,9 @@ from adapters.postgres.nodes.connecting import Fetched
 from domain.catalogue import search
 from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
 
-plain: Final = msgspec.json.Decoder(float_hook=Decimal).decode
+plain = msgspec.json.Decoder(float_hook=Decimal).decode
 """Decodes stored JSON, numbers exact."""
-packed: Final = msgspec.Raw
+packed = msgspec.Raw
 """Keeps stored JSON undecoded."""
 _ENCODE = msgspec.json.Encoder().encode
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -22,11 +22,9 @@ from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
 from adapters.postgres.stores import statements
 
-_SESSION: Final = (
-    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_min_messages = warning"
-)
+_SESSION = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_min_messages = warning"
 
-REFERENCE: Final = (
+REFERENCE = (
     "plans",
     "organisations",
     "members",
@@ -40,15 +38,15 @@ REFERENCE: Final = (
     "sso_subjects",
 )
 """Tables on every node: read before the tenant is known, or joined by every tenant's statements. Later ones refer to earlier ones."""
-ANCHOR: Final = "jobs"
+ANCHOR = "jobs"
 """The table that the others are co-located with: an organisation's rows of all of them are on one node."""
 
 
-_STATEMENTS: Final = statements("cluster", anchor=f"'{ANCHOR}'")
-_SEEN: Final = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
+_STATEMENTS = statements("cluster", anchor=f"'{ANCHOR}'")
+_SEEN = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
 """A node hides its shards from lists of its tables."""
 
-_PAUSE: Final = 2.0
+_PAUSE = 2.0
 
 Tell = Callable[[str], None]
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
 
 from psycopg import sql
 
@@ -21,7 +20,7 @@ from domain.kernel import retention
 from domain.runs.model import OPEN, REPLAYABLE
 from domain.storage.model import StoredKind
 
-_TABLES: Final = """
+_TABLES = """
 SELECT c.relname, c.relkind = 'p', array_agg(a.attname::text ORDER BY a.attnum), (
     SELECT coalesce(array_agg(DISTINCT f.relname::text), '{}') FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
     WHERE k.conrelid = c.oid AND k.contype = 'f' AND f.oid <> c.oid)
@@ -30,8 +29,8 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NO
     AND c.relname <> 'schema_migrations'
 GROUP BY c.oid, c.relname, c.relkind ORDER BY c.relname
 """
-_SEQUENCES: Final = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' ORDER BY sequencename"
-_OBJECTS: Final = """
+_SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' ORDER BY sequencename"
+_OBJECTS = """
 SELECT key, bool_or(needed) FROM (
     SELECT snapshot AS key, status = ANY(%(open)s) OR status = ANY(%(replayable)s) AND id = max(id)
         OVER (PARTITION BY org, livemode, source, stream, status) AS needed FROM runs WHERE snapshot IS NOT NULL
@@ -41,14 +40,12 @@ SELECT key, bool_or(needed) FROM (
     UNION ALL SELECT key, free_after >= %(until_freed)s FROM stored_objects WHERE kind = %(image)s AND NOT freed
 ) AS named GROUP BY key ORDER BY key
 """
-_CONTENT: Final = """
+_CONTENT = """
 SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname LIMIT 1
 """
-_NO_LIMITS: Final = (
-    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'"
-)
-_ONE_MOMENT: Final = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
+_NO_LIMITS = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'"
+_ONE_MOMENT = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
 """Each node of a cluster has its own moment: all rows of it are read over one connection, and the moments begin at once."""
 
 

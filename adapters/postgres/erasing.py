@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
 
 from psycopg import sql
 
@@ -11,20 +10,20 @@ from adapters.postgres.nodes.pool import Pool
 from domain.kernel.tenancy import Tenant
 from ports.signals import Signal
 
-BATCH: Final = 20_000
+BATCH = 20_000
 """Rows of one transaction: a large organisation's take many, so that nobody waits for long."""
-_OF_ORGANISATIONS: Final = """
+_OF_ORGANISATIONS = """
 SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY c.relname = 'jobs' DESC, c.relname
 """
 """Jobs first: what is under way then ends without effect."""
-_PUBLISHED: Final = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
-_SOLE_MEMBERS: Final = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
+_PUBLISHED = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
+_SOLE_MEMBERS = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
 """People who belong to no other organisation; their sessions go with them."""
-_DELETE_USERS: Final = "DELETE FROM users WHERE id = ANY(%s)"
+_DELETE_USERS = "DELETE FROM users WHERE id = ANY(%s)"
 """A separate statement: on a cluster `users` is at the coordinator, so a statement that reads `members` cannot change it."""
-_CREDENTIALS: Final = (
+_CREDENTIALS = (
     "api_keys",
     "oauth_apps",
     "oauth_grants",
@@ -34,9 +33,9 @@ _CREDENTIALS: Final = (
     "sso_domains",
     "sso_subjects",
 )
-_ROWS_OF_OTHERS: Final = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
+_ROWS_OF_OTHERS = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
 """Columns that refer to the organisation in rows of others: copies in the network's log, and licences granted to it."""
-_SIGN_IN_TABLES: Final = ("oauth_families", "oauth_codes", "oauth_devices")
+_SIGN_IN_TABLES = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
 class PostgresErasure:

@@ -6,7 +6,7 @@ Bodies are read at once where they are ordinary, else weighed first. The bounds 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, LiteralString
 
 from adapters.postgres.events import BLOCK, SQL, bounds_of, confirmed, new_epoch
 from adapters.postgres.nodes.connecting import Fetched
@@ -19,17 +19,17 @@ from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
 
-_ORDINARY: Final = 4 << 10
+_ORDINARY = 4 << 10
 """Bytes up to which an event is read whatever its share: nearly all are smaller."""
-_WHATEVER: Final = 1 << 30
+_WHATEVER = 1 << 30
 """A share that every body fits into."""
-_FORWARDS: Final = frozenset({"forwards", "after"})
-_BACKWARDS: Final = frozenset({"backwards", "up_to"})
-_TIME: Final = 8
-_BODY: Final = 9
-_LOOKS: Final = (2, 8, 32)
+_FORWARDS = frozenset({"forwards", "after"})
+_BACKWARDS = frozenset({"backwards", "up_to"})
+_TIME = 8
+_BODY = 9
+_LOOKS = (2, 8, 32)
 """Blocks that are read one step after the other until there are enough events: rare events have a block to themselves."""
-WINDOW: Final = 2_000
+WINDOW = 2_000
 """Events of the network's log that are read at once, whoever may see them."""
 
 

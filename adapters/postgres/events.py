@@ -6,7 +6,7 @@ The network's logs, which the relay fills, are logs like any other, of an organi
 import contextlib
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -24,13 +24,13 @@ from domain.kernel.tenancy import Tenant
 from ports.clock import Clock
 from ports.signals import Signal
 
-BLOCK: Final = 512
+BLOCK = 512
 """Positions of a log that are told apart by what types and catalogues occur among them."""
 SQL = statements("events", block=str(BLOCK))
-_TYPES: Final = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
-_SMALL: Final = 40
-CHANNEL: Final = "joinery_events"
-_MOST_NOTED: Final = 2_000
+_TYPES = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
+_SMALL = 40
+CHANNEL = "joinery_events"
+_MOST_NOTED = 2_000
 
 
 class PostgresEventLog(TenantStore):
@@ -131,7 +131,7 @@ class PostgresEventLog(TenantStore):
         return _columns_of(events, bodies, [event.network for event in events], [None] * len(events))
 
 
-_COLUMNS: Final = ("id", "type", "subject", "product", "source", "catalogue", "version")
+_COLUMNS = ("id", "type", "subject", "product", "source", "catalogue", "version")
 
 
 def _columns_of(

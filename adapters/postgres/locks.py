@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 
@@ -20,10 +20,10 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import LeaseLost
 
-_LOCK: Final = 7_215_908_432
-_CHANNEL: Final = "joinery_leadership"
-_RETRY: Final = 1.0
-LOOK: Final = 2.0
+_LOCK = 7_215_908_432
+_CHANNEL = "joinery_leadership"
+_RETRY = 1.0
+LOOK = 2.0
 """Seconds between two tries: for so long there is no leader after a crash."""
 
 
@@ -77,10 +77,10 @@ async def _until_lost(connection: Connection) -> None:
         pass
 
 
-_SPACE: Final = 721_590_844
+_SPACE = 721_590_844
 """First half of the locks' two-part keys; the second is the shard, or MEMBER."""
-_MEMBER: Final = -1
-_STANDING: Final = """
+_MEMBER = -1
+_STANDING = """
 SELECT objid::bigint, mode FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND granted
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -29,7 +29,7 @@ from domain.audit.model import id_at
 from domain.kernel import retention
 from domain.kernel.clock import now
 
-LOG: Final = logging.getLogger("joinery.maintenance")
+LOG = logging.getLogger("joinery.maintenance")
 
 _PLAUSIBLE: Final[LiteralString] = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
 """The condition that the clock has neither gone back nor jumped ahead since the last purge."""
@@ -85,7 +85,7 @@ class PostgresPurgeGuard(CoordinatorStore):
         await self._run("confirm")
 
 
-_PRESENT: Final = """
+_PRESENT = """
 WITH RECURSIVE present (org) AS (
     (SELECT org FROM {part} ORDER BY org LIMIT 1)
     UNION ALL
@@ -95,15 +95,13 @@ WITH RECURSIVE present (org) AS (
 SELECT coalesce(string_agg(org, ','), '') FROM present
 """
 """Organisations that have rows in a partition: one step of an index for each, whatever the number of rows."""
-_KEPT: Final = """
+_KEPT = """
 SELECT o.id, p.{days} FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s) AND p.{days} < %(age)s
 """
-_SHARDS: Final = (
-    "SELECT result FROM run_command_on_shards(%(part)s::text::regclass, %(each)s) WHERE success AND result <> ''"
-)
+_SHARDS = "SELECT result FROM run_command_on_shards(%(part)s::text::regclass, %(each)s) WHERE success AND result <> ''"
 """A node that does not answer is left for the next time."""
 
-_ANCHORED: Final = """
+_ANCHORED = """
 UPDATE audit_chains AS c SET began = due.sequence, anchor = due.hash
 FROM (
     SELECT h.org, h.livemode, last.sequence, last.hash FROM audit_chains AS h CROSS JOIN LATERAL (
@@ -113,13 +111,13 @@ FROM (
 ) AS due
 WHERE c.org = due.org AND c.livemode = due.livemode AND due.sequence > c.began AND due.hash IS NOT NULL
 """
-_OLD_ENTRIES: Final = """
+_OLD_ENTRIES = """
 DELETE FROM audit_entries AS e USING audit_chains AS c
 WHERE e.org = c.org AND e.livemode = c.livemode AND e.sequence <= c.began AND e.id < %(bound)s
 """
 
-_LOADED: Final = ("products", "product_terms", "variants", "offers", "row_fingerprints")
-_CHANGED: Final = """
+_LOADED = ("products", "product_terms", "variants", "offers", "row_fingerprints")
+_CHANGED = """
 SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE c.oid = ANY(%s::text[]::regclass[]) AND (c.reltuples <= 0 OR s.n_mod_since_analyze > c.reltuples / 10)
 ORDER BY c.relname
@@ -229,7 +227,7 @@ def _pull(name: str, column: LiteralString, minutes: LiteralString) -> DueColumn
     return DueColumn(name, "sources", column, "t." + column + " > now() + make_interval(mins => " + longest + ")")
 
 
-_DUE_TIMES: Final = (
+_DUE_TIMES = (
     _pull("sources' pulls", "next_pull", "interval_minutes"),
     _pull("sources' stock pulls", "next_stock_pull", "stock_interval_minutes"),
     # a new job is due at once, a failed one within minutes, and a waiting run when its source says
@@ -244,7 +242,7 @@ _DUE_TIMES: Final = (
         "webhook deliveries", "webhook_deliveries", "next_attempt_at", "t.next_attempt_at > now() + interval '3 days'"
     ),
 )
-_MAIL: Final = "next_at > now() + interval '1 day'"
+_MAIL = "next_at > now() + interval '1 day'"
 
 
 class PostgresScheduleRepair:

@@ -5,7 +5,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -20,14 +20,14 @@ from domain.matching.index import COUNTED, LISTED, Backlog, Item, KeyChange, Lis
 from domain.matching.model import JudgeSettings, MatchPair, Merge, MergeFilter, PairFilter
 from domain.matching.scoring import Weights
 
-PAIRS: Final = Table(
+PAIRS = Table(
     MatchPair,
     "match_pairs",
     exceptions={"left": Column("left_variant"), "right": Column("right_variant")},
     conflicts={"match_pairs_key": "There is a pair of these two already."},
 )
-MERGES: Final = Table(Merge, "merges", conflicts={"merges_applied": "It is merged already."})
-JUDGE_SETTINGS: Final = Table(
+MERGES = Table(Merge, "merges", conflicts={"merges_applied": "It is merged already."})
+JUDGE_SETTINGS = Table(
     JudgeSettings,
     "judge_settings",
     conflicts={
@@ -35,15 +35,15 @@ JUDGE_SETTINGS: Final = Table(
     },
 )
 SQL = statements("matching", pair=PAIRS.columns(), merge=MERGES.columns(), most=str(LISTED))
-_TYPES: Final = (
+_TYPES = (
     "text", "text", "text", "text", "text", "text", "float8", "float8", "jsonb", "text[]", "timestamptz",
     "timestamptz", "jsonb", "text", "bool",
 )  # fmt: skip
-_ITEMS: Final = ("text", "int4", "text", "text", "int8", "bytea")
-_KEYS: Final = ("text", "text", "int4", "bytea", "int4", "int4")
-_AT_ONCE: Final = 1_000
+_ITEMS = ("text", "int4", "text", "text", "int8", "bytea")
+_KEYS = ("text", "text", "int4", "bytea", "int4", "int4")
+_AT_ONCE = 1_000
 """Rows that are read in one statement: decoding more of them would hold up the event loop."""
-_PRICES: Final = ("currency", "price", "msrp", "map")
+_PRICES = ("currency", "price", "msrp", "map")
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
 
 import msgspec
 
@@ -13,7 +12,7 @@ from adapters.postgres.table import Record
 from domain.catalogue.ports import Rendering
 from domain.media.model import Address, Image, NamedMedia
 
-SQL: Final = statements("media")
+SQL = statements("media")
 
 
 class _Item(msgspec.Struct):
@@ -25,8 +24,8 @@ class _Data(msgspec.Struct):
     media: list[_Item] = []
 
 
-_IMAGES: Final = Record(Image)
-_MEDIA: Final = msgspec.json.Decoder(_Data)
+_IMAGES = Record(Image)
+_MEDIA = msgspec.json.Decoder(_Data)
 
 
 class PostgresMediaStore(TenantStore):

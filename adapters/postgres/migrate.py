@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from psycopg import errors
 
@@ -18,33 +18,33 @@ from adapters.postgres.partitions import make_days, server_day
 from adapters.postgres.privileges import OPERATOR, grant, make_roles, missing_grants, other_owner
 from domain.kernel.errors import SchemaMismatch
 
-LOG: Final = logging.getLogger("joinery.schema")
-_LOCK: Final = 7_215_908_431
-_ONE_BY_ONE: Final = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+LOG = logging.getLogger("joinery.schema")
+_LOCK = 7_215_908_431
+_ONE_BY_ONE = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
 """A cluster changes its tables' parts one after the other: side by side, one transaction could not change several tables that
 refer to each other. A plain PostgreSQL knows no such setting, and takes it for nobody's."""
-_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '2s'"
+_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
 """Statements that queue behind a waiting DDL statement wait as long as it does, so each attempt is short."""
-ATTEMPTS: Final = 15
-PAUSE: Final = 1.0
+ATTEMPTS = 15
+PAUSE = 1.0
 """Seconds between two attempts at a lock."""
-_BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected)
-OLDEST: Final = 40
+_BUSY = (errors.LockNotAvailable, errors.DeadlockDetected)
+OLDEST = 40
 """Releases before this schema number do not check compatibility and work on no later schema."""
-_BASELINE: Final = "0044_baseline"
-_REPLACED: Final = "0044_first_party"
+_BASELINE = "0044_baseline"
+_REPLACED = "0044_first_party"
 """The last of the migrations that the baseline replaces: a database that has it has the baseline's schema."""
-_TABLE: Final = f"""
+_TABLE = f"""
 CREATE TABLE IF NOT EXISTS schema_migrations (
     name text PRIMARY KEY, applied_at timestamptz DEFAULT now(), oldest_compatible integer NOT NULL DEFAULT {OLDEST}
 )
 """
-_RECORDED: Final = f"""
+_RECORDED = f"""
 SELECT name, coalesce((to_jsonb(m) ->> 'oldest_compatible')::integer, {OLDEST}) FROM schema_migrations AS m
 """
 """Also of a schema that is too old to record what it is compatible with."""
-_OLDEST: Final = re.compile(r"^-- oldest-compatible: (\d{4})$", re.MULTILINE)
-_NO_TRANSACTION: Final = re.compile(r"^-- transaction: none$", re.MULTILINE)
+_OLDEST = re.compile(r"^-- oldest-compatible: (\d{4})$", re.MULTILINE)
+_NO_TRANSACTION = re.compile(r"^-- transaction: none$", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -256,11 +256,11 @@ async def _read_compatibility(connection: Connection) -> Compatibility:
     return Compatibility.recorded((name for name, _ in rows), max((oldest for _, oldest in rows), default=0))
 
 
-EVERY: Final = 15.0
+EVERY = 15.0
 """Seconds between two checks of the schema."""
-MAX_AGE: Final = 1.0
+MAX_AGE = 1.0
 """Seconds for which `require` reuses the result of a check."""
-_NOT_MIGRATED: Final = (
+_NOT_MIGRATED = (
     errors.UndefinedTable,
     errors.UndefinedColumn,
     errors.UndefinedObject,
@@ -268,7 +268,7 @@ _NOT_MIGRATED: Final = (
     errors.InvalidParameterValue,
 )
 """Errors of a database that no release with this check has migrated: a role, table, column or privilege is missing."""
-_STATEMENT: Final = "SELECT array_agg(name ORDER BY name), max(oldest_compatible) FROM schema_migrations"
+_STATEMENT = "SELECT array_agg(name ORDER BY name), max(oldest_compatible) FROM schema_migrations"
 
 
 class PostgresSchemaCheck:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
@@ -13,7 +13,7 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import AccessToken, App, Code, Consent, Device, Family, Grant, HeldToken, Token
 
 SQL = statements("oauth")
-_CONSENT: Final = {"consent": Spread(Consent, {"user": "user", "org": "organisation", "grant": "grant_id"})}
+_CONSENT = {"consent": Spread(Consent, {"user": "user", "org": "organisation", "grant": "grant_id"})}
 _APPS, _GRANTS, _TOKENS, _FAMILIES = Record(App), Record(Grant), Record(Token), Record(Family)
 _CODES, _DEVICES = Record(Code, exceptions=_CONSENT), Record(Device, exceptions=_CONSENT)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, statements, values_of
 from adapters.postgres.table import Record, Spread
@@ -15,7 +15,7 @@ from domain.orgs.model import Invitation, Invited, Member, Meter, Organisation, 
 from domain.sso.model import Connection, Domain, Subject
 
 SQL = statements("orgs")
-_KEYS: Final = Record(ApiKey, exceptions={"tenant": Spread(Tenant, {"org": "org", "livemode": "livemode"})})
+_KEYS = Record(ApiKey, exceptions={"tenant": Spread(Tenant, {"org": "org", "livemode": "livemode"})})
 
 
 def _user_of(member: Member) -> str:

@@ -19,19 +19,19 @@ from adapters.postgres.privileges import close
 from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
 
-LOG: Final = logging.getLogger("joinery.maintenance")
-AHEAD: Final = 3
+LOG = logging.getLogger("joinery.maintenance")
+AHEAD = 3
 """Days made before they begin; today's is made, too."""
-MOST_MOVED: Final = 20_000
+MOST_MOVED = 20_000
 """Rows of a day that are moved out of the default partition when the day is made; with more, the day stays there."""
-BATCH: Final = 5_000
-TRIES: Final = 3
-PAUSE: Final = 1.0
-_LOCK: Final = 7_215_908_433
-_WAIT: Final = b"SET LOCAL lock_timeout = '200ms'"
-_HOLD: Final = b"SET LOCAL statement_timeout = '600ms'"
+BATCH = 5_000
+TRIES = 3
+PAUSE = 1.0
+_LOCK = 7_215_908_433
+_WAIT = b"SET LOCAL lock_timeout = '200ms'"
+_HOLD = b"SET LOCAL statement_timeout = '600ms'"
 """Attaching a partition keeps everybody out of the default one while that is looked through."""
-_BUSY: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
+_BUSY = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
 
 def _midnight(day: date) -> datetime:
@@ -196,7 +196,7 @@ async def _drop(connection: Connection, table: str, day: date) -> None:
         await connection.execute(sql.SQL("INSERT INTO {} SELECT * FROM misdated").format(default_of(table)))
 
 
-_LEFT_BEHIND: Final = sql.SQL(
+_LEFT_BEHIND = sql.SQL(
     "EXISTS (SELECT FROM event_logs AS l WHERE l.org = e.org AND l.livemode = e.livemode AND e.position <= l.low)"
 )
 

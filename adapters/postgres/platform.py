@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any
 
 from psycopg.errors import QueryCanceled
 
@@ -24,12 +24,12 @@ from domain.platform.workload import SourceLoad, TenantLoad
 from domain.sources.model import RUNNABLE, STALE_INTERVALS, SourceStatus
 
 SQL = statements("platform")
-COUNTED: Final = 50_000
+COUNTED = 50_000
 """Most waiting deliveries that are counted on a node."""
-_BOUNDED: Final = "SET LOCAL statement_timeout = '3s'"
-TROUBLED: Final = (SourceStatus.DEGRADED, SourceStatus.BLOCKED)
-_CHECKS: Final = Record(Check)
-_INCIDENTS: Final = Record(Incident)
+_BOUNDED = "SET LOCAL statement_timeout = '3s'"
+TROUBLED = (SourceStatus.DEGRADED, SourceStatus.BLOCKED)
+_CHECKS = Record(Check)
+_INCIDENTS = Record(Incident)
 
 
 class PostgresPlatformChecks(CoordinatorStore):

@@ -9,47 +9,47 @@ from psycopg import sql
 
 from adapters.postgres.nodes.connecting import Connection, fetch, fetch_value
 
-APP: Final = "joinery_app"
+APP = "joinery_app"
 """For the work of one tenant."""
-SYSTEM: Final = "joinery_system"
+SYSTEM = "joinery_system"
 """For work that spans tenants."""
-OPERATOR: Final = "joinery_operator"
+OPERATOR = "joinery_operator"
 """The role in which requests write organisations, members and credentials when the login does not own the schema."""
 
 PRIVILEGES: Final[Mapping[str, Mapping[str, LiteralString]]] = tomllib.loads(
     files(__package__).joinpath("privileges.toml").read_text("utf-8")
 )
 """By role and table. The file ships with the package, so its values count as literal."""
-_ROLES: Final = sql.SQL(", ").join(map(sql.Identifier, (APP, SYSTEM)))
-_TABLES_WITHOUT_POLICY: Final = """
+_ROLES = sql.SQL(", ").join(map(sql.Identifier, (APP, SYSTEM)))
+_TABLES_WITHOUT_POLICY = """
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relrowsecurity
     AND c.relname = ANY(%(tables)s) AND pg_has_role(c.relowner, 'USAGE')
     AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'operator')
 """
 """Tables that joinery_operator needs a policy for."""
 
-_LOGIN_RIGHTS: Final = """
+_LOGIN_RIGHTS = """
 SELECT rolsuper, rolcreaterole, has_schema_privilege('public', 'CREATE') AND has_schema_privilege('public', 'USAGE')
 FROM pg_roles WHERE rolname = current_user
 """
-_SEPARATE_LOGINS: Final = """
+_SEPARATE_LOGINS = """
 SELECT m.rolname FROM pg_auth_members AS a JOIN pg_roles AS m ON m.oid = a.member JOIN pg_roles AS r ON r.oid = a.roleid
 WHERE r.rolname = %s AND m.rolcanlogin AND NOT (a.admin_option OR m.rolsuper OR m.rolcreaterole)
     AND m.rolname <> current_user ORDER BY m.rolname
 """
 """Logins of processes other than the owner's, which administers the role or can create roles."""
-_PRESENT: Final = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
-_OWNED: Final = """
+_PRESENT = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
+_OWNED = """
 SELECT c.relname, c.relkind = 'S' FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S')
     AND pg_has_role(c.relowner, 'USAGE')
 """
-_OTHER_OWNER: Final = """
+_OTHER_OWNER = """
 SELECT pg_get_userbyid(c.relowner) FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relname = 'schema_migrations' AND NOT pg_has_role(c.relowner, 'USAGE')
 """
 """The owner of the first table that a migration creates, if the login does not have the owner's rights."""
-_MADE_OVER: Final = """
+_MADE_OVER = """
 SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
 WHERE p.polname = 'owner' AND c.relnamespace = 'public'::regnamespace AND NOT c.relowner = ANY(p.polroles)
     AND pg_has_role(c.relowner, 'USAGE')

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -31,7 +31,7 @@ from domain.request_logs.model import RequestLog, RequestLogFilter
 SQL = statements("request_logs", looked=str(LOOKED))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """What PostgreSQL holds in no text: NUL, and what is no character."""
-_FROM_OUTSIDE: Final = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
+_FROM_OUTSIDE = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -76,7 +76,7 @@ def _place(row: Fetched) -> str:
     return str(row[15])
 
 
-_SPANS: Final = (timedelta(days=1), timedelta(days=4))
+_SPANS = (timedelta(days=1), timedelta(days=4))
 """How far beyond a page's beginning is looked first, and next; then at everything."""
 
 
@@ -119,7 +119,7 @@ def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tupl
 
 
 _COUNTER = count()
-_DIGITS: Final = 13
+_DIGITS = 13
 """Of the milliseconds that a position begins with."""
 
 
@@ -141,9 +141,9 @@ def _json(log: RequestLog, process: str) -> dict[str, Any]:
     return values
 
 
-_USED_EVERY: Final = timedelta(minutes=1)
+_USED_EVERY = timedelta(minutes=1)
 """How exactly it is known when a key was last used."""
-_KNOWN: Final = 10_000
+_KNOWN = 10_000
 """Keys of which is remembered what was written; beyond that it is written once more."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from adapters.postgres.stores import CoordinatorStore, TenantStore, rendered, statements
 from adapters.postgres.table import Column, Table, TableStore, as_json
@@ -33,14 +33,14 @@ def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
     return UploadInput(**value) if "upload" in value else PushInput(**value)
 
 
-RUNS: Final = Table(
+RUNS = Table(
     Run,
     "runs",
     exceptions={"input": Column("input", as_json, _input)},
     beside={"trace": None},
     conflicts={"runs_open": "The source already has an open run of this stream; wait for it to end."},
 )
-EXPORTS: Final = Table(Export, "exports")
+EXPORTS = Table(Export, "exports")
 SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
 
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import reading
@@ -12,9 +11,9 @@ from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
 from domain.secrets.ports import StoredRing
 
 SQL = statements("secrets")
-HEADS: Final = [b"\x01\x10", b"\x02\x10"]
+HEADS = [b"\x01\x10", b"\x02\x10"]
 """How sealed answers begin: a version, and the length of the key's name; all others are JSON, or empty."""
-EVERYWHERE: Final = frozenset({SealedKind.SSO_SECRETS})
+EVERYWHERE = frozenset({SealedKind.SSO_SECRETS})
 """What lies on every node alike, and is read and written once."""
 
 

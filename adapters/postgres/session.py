@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import msgspec
 import psycopg
@@ -21,12 +21,12 @@ from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
 T = TypeVar("T")
-_TAKE_TURN: Final = "SELECT pg_advisory_xact_lock(%(lock)s)"
-_SHARE_TURN: Final = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
-_AT_ONCE: Final = 200
+_TAKE_TURN = "SELECT pg_advisory_xact_lock(%(lock)s)"
+_SHARE_TURN = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
+_AT_ONCE = 200
 """Rows of a statement that inserts many: of some fifteen columns each, far below the 65,535 parameters that one may have."""
 
-_TURN: Final = 0.005
+_TURN = 0.005
 """Seconds of a COPY after which others have their turn: the driver takes what it is given without waiting."""
 
 

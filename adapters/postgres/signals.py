@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, LiteralString
+from typing import LiteralString
 
 import psycopg
 
@@ -21,9 +21,9 @@ _CHANNELS: dict[Channel, LiteralString] = {
     Channel.WEBHOOKS: webhooks.CHANNEL,
 }
 
-LOOK: Final = 5.0
+LOOK = 5.0
 """Seconds between two looks at which nodes there are."""
-RETRY: Final = 1.0
+RETRY = 1.0
 """Seconds between two attempts to listen to a node that is out of reach."""
 
 

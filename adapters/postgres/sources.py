@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
 from adapters.postgres.stores import CoordinatorStore, rendered, statements
 from adapters.postgres.table import Column, Table, TableStore, as_json
@@ -12,19 +11,19 @@ from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.sources.model import Source, SourceStatus
 
-SOURCES: Final = Table(
+SOURCES = Table(
     Source,
     "sources",
     computed={"has_credentials": "credentials IS NOT NULL"},
     conflicts={"sources_inbound_address": "The inbound address is taken."},
 )
-MAPPINGS: Final = Table(
+MAPPINGS = Table(
     SourceMapping,
     "mappings",
     exceptions={"samples": Column("samples", as_json, lambda rows: tuple(map(tuple, rows)))},
     conflicts={"mappings_headers": "The source has a mapping of these headers already."},
 )
-_KNOWN: Final = ("headers", "columns", "unmapped")
+_KNOWN = ("headers", "columns", "unmapped")
 SQL = statements("sources", mapping=MAPPINGS.columns(), known=", ".join(("digest", *_KNOWN)))
 
 

@@ -26,12 +26,12 @@ _NEEDED: Final[LiteralString] = """
 
 Subqueries of one row: for EXISTS the planner goes through all runs (making room among 300,000: 146 ms, so 16 ms).
 """
-_ENTRIES: Final = Record(StoredObject)
+_ENTRIES = Record(StoredObject)
 SQL = statements("storage", needed=_NEEDED, entry=_ENTRIES.columns())
-_BATCH: Final = 200
-BATCHES: Final = 100
+_BATCH = 200
+BATCHES = 100
 """Open batches that operators are shown."""
-_NEEDING: Final = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
+_NEEDING = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
 
 
 class PostgresStorageLedger(TenantStore):

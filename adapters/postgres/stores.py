@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
-from typing import Any, ClassVar, Final, LiteralString, Protocol, TypeVar, cast
+from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
@@ -21,11 +21,11 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
 T = TypeVar("T")
-_HEADING: Final = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
-_OPTION: Final = re.compile(r"\s*--\? ([a-z0-9_ ]+)$")
-EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+_HEADING = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
+_OPTION = re.compile(r"\s*--\? ([a-z0-9_ ]+)$")
+EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 """The bounds of every creation time; filters may name moments beyond, which not all arithmetic can represent."""
-LOOKED: Final = 2_000
+LOOKED = 2_000
 """Rows that a page of a list with several filters looks at before it ends although it is not full."""
 
 

@@ -24,7 +24,7 @@ from domain.kernel.plain import plain
 
 R = TypeVar("R")
 Row = dict[str, Any]
-OWN: Final = " WHERE org = %(org)s AND livemode = %(livemode)s"
+OWN = " WHERE org = %(org)s AND livemode = %(livemode)s"
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _ENCODE = msgspec.json.Encoder().encode
 

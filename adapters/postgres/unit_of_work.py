@@ -128,7 +128,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     JUDGE_SETTINGS,
 )
 _TABLE_OF: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
-STORES: Final = StoreFactories[PostgresTx]()
+STORES = StoreFactories[PostgresTx]()
 
 
 def _add(port: type[P], store: Callable[[Session], P], *kinds: type) -> None:

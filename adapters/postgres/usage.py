@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from random import sample
-from typing import Any, Final
+from typing import Any
 
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
@@ -11,8 +11,8 @@ from domain.kernel.tenancy import Tenant
 from domain.usage.meters import MONTHLY, DayUsage, Threshold, month_of, next_month
 from ports.clock import Clock
 
-SQL: Final = statements("usage")
-FORGOTTEN: Final = timedelta(days=2)
+SQL = statements("usage")
+FORGOTTEN = timedelta(days=2)
 """After which what was reserved has ended, whatever became of it: no run lasts as long."""
 
 

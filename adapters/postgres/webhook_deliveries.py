@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 
@@ -28,11 +28,11 @@ from ports.clock import Clock
 from ports.signals import Signal
 
 SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"), reported=", ".join(DELIVERIES.stored))
-_TYPES: Final = (
+_TYPES = (
     "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "timestamptz", "bytea", "jsonb", "int4",
     "timestamptz", "timestamptz", "bool", "int4",
 )  # fmt: skip
-_HEALTH: Final = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "succeeded", "health", "failing")
+_HEALTH = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "succeeded", "health", "failing")
 """Parameters of `progress`, each a list with a value for each endpoint."""
 
 

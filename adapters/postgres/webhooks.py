@@ -30,8 +30,8 @@ from domain.webhooks.model import (
 from domain.webhooks.payload import posts
 from ports.signals import Signal
 
-CHANNEL: Final = "joinery_webhooks"
-ENDPOINTS: Final = Table(
+CHANNEL = "joinery_webhooks"
+ENDPOINTS = Table(
     Endpoint,
     "webhook_endpoints",
     exceptions={
@@ -47,14 +47,14 @@ ENDPOINTS: Final = Table(
         "network_checkpoint": 0,
     },
 )
-DELIVERIES: Final = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
+DELIVERIES = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
 SQL = statements(
     "webhooks",
     delivery=DELIVERIES.columns(),
     deliveries_walked=statements("webhooks")["deliveries_walked"],
     looked=str(LOOKED),
 )
-_BEYOND: Final = "~"
+_BEYOND = "~"
 """Greater than any id."""
 _CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
 _SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -116,11 +116,11 @@ def _signature(function: Callable[..., Any]) -> Signature:
     return Signature.of(function)
 
 
-CONVERT: Final = "convert"
+CONVERT = "convert"
 """The name of the function that writes the target and smaller images next to it.
 
 It returns file name, width and height of each, and raises ImageRefused."""
-_CONVERT: Final = Signature(tuple[str, str], list[tuple[str, int, int]])
+_CONVERT = Signature(tuple[str, str], list[tuple[str, int, int]])
 
 
 @dataclass(frozen=True, slots=True)

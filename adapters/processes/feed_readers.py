@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -30,13 +30,13 @@ from domain.ingestion.reading import (
 from domain.kernel.problems import Problem
 from ports.codec import Codec
 
-REUSED_BELOW: Final = 4 << 20
+REUSED_BELOW = 4 << 20
 """A process that has read less than so many bytes may read another snapshot."""
-USES: Final = 100
+USES = 100
 """After so many snapshots a process has served."""
-REPORT_SECONDS: Final = 2.0
+REPORT_SECONDS = 2.0
 """Seconds between two reports of how far reading is."""
-METHODS: Final = ("begin", "spool", "gather", "states", "sample", "find", "excerpt")
+METHODS = ("begin", "spool", "gather", "states", "sample", "find", "excerpt")
 """What a session can be asked to do."""
 
 
@@ -131,7 +131,7 @@ class ReaderSession:
         return list(self._reader.excerpt(lines, beside))
 
 
-_SIGNATURES: Final = {name: Signature.of(getattr(ReaderSession, name)) for name in METHODS}
+_SIGNATURES = {name: Signature.of(getattr(ReaderSession, name)) for name in METHODS}
 
 
 class ProcessFeedReader:

@@ -17,16 +17,16 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from adapters.processes.protocol import Functions, serve
 
-ORDER: Final = struct.Struct(">cI")
-REPORT: Final = struct.Struct(">cIi")
+ORDER = struct.Struct(">cI")
+REPORT = struct.Struct(">cIi")
 FORK, KILL, ENDED = b"F", b"K", b"E"
 
-_PR_SET_PDEATHSIG: Final = 1
-_LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class ForkServer:

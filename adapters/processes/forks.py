@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -23,11 +23,11 @@ from adapters.processes.protocol import (
     to_parent,
 )
 
-_HANDED_ON: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+_HANDED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
 """What of the environment a child gets: no secret, no address of a store."""
 
 
-LARGE: Final = 256 << 10
+LARGE = 256 << 10
 """Bytes of a message that is encoded or decoded beside the event loop."""
 
 

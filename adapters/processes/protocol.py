@@ -8,11 +8,11 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-LENGTH: Final = 8
+LENGTH = 8
 """Bytes of a message's length, big-endian, before each."""
 
 
@@ -52,10 +52,10 @@ class Raised(msgspec.Struct, tag=True, frozen=True):
 
 Functions = Mapping[str, Callable[..., Any]]
 """Functions by the names that the parent uses."""
-encode: Final = msgspec.msgpack.Encoder().encode
-decode: Final = msgspec.msgpack.decode
-to_parent: Final = msgspec.msgpack.Decoder(CallbackRequest | Returned | Raised).decode
-_to_child: Final = msgspec.msgpack.Decoder(Call | CallbackResult).decode
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.decode
+to_parent = msgspec.msgpack.Decoder(CallbackRequest | Returned | Raised).decode
+_to_child = msgspec.msgpack.Decoder(Call | CallbackResult).decode
 
 
 @dataclass(frozen=True, slots=True)

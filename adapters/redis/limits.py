@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Callable
 from importlib.resources import files
-from typing import Final
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
@@ -13,16 +12,16 @@ from redis.exceptions import RedisError
 from adapters.redis.share import Share, new
 from ports.limits import Budget, Take
 
-LASTS: Final = 1.0
+LASTS = 1.0
 """Seconds that a lease may be served from."""
-PATIENCE: Final = 0.05
+PATIENCE = 0.05
 """Seconds after which Redis is too slow to wait for."""
-PAUSE: Final = 1.0
+PAUSE = 1.0
 """Seconds to go without Redis before it is asked again."""
-KEPT: Final = 10_000
+KEPT = 10_000
 """Shares after which those not in use are dropped."""
 
-LOG: Final = logging.getLogger("joinery.limits")
+LOG = logging.getLogger("joinery.limits")
 
 
 class RedisLimits:

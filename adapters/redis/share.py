@@ -2,14 +2,13 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Final
 
 from domain.kernel.buckets import Bucket, full
 from ports.limits import Budget, Take
 
-HOT: Final = 0.25
+HOT = 0.25
 """Seconds: a lease used up faster than this is followed by one twice as large."""
-PART: Final = 8
+PART = 8
 """A lease is at most this part of the burst."""
 
 

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 from xml.etree import ElementTree as ET
 
 import aiohttp
@@ -13,8 +12,8 @@ from adapters.s3.address import Address
 from adapters.s3.presign import presign
 from domain.kernel.clock import CLOCK
 
-_SECONDS: Final = 60
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=_SECONDS)
+_SECONDS = 60
+_TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

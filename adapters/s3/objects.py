@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import obstore
 from obstore.exceptions import BaseError
@@ -23,15 +23,15 @@ from ports.objects import ObjectInfo, ObjectMissing, SignedPut, download_headers
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
-CHUNK: Final = 256 * 1024
-PAGE: Final = 500
+CHUNK = 256 * 1024
+PAGE = 500
 """Objects that a listing answers at once."""
-_LOG: Final = logging.getLogger("joinery.objects")
-_FULL: Final = re.compile(r"StorageFull|QuotaExceeded|\b507\b")
-_MIN: Final = timedelta(seconds=1)
-_PART: Final = 8 << 20
+_LOG = logging.getLogger("joinery.objects")
+_FULL = re.compile(r"StorageFull|QuotaExceeded|\b507\b")
+_MIN = timedelta(seconds=1)
+_PART = 8 << 20
 """Bytes of a part of an upload: of the 10,000 that there may be, 78 GiB."""
-_PARTS: Final = 2
+_PARTS = 2
 """How many are on their way at a time, each held in memory."""
 
 

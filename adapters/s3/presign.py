@@ -4,15 +4,14 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 from urllib.parse import quote, urlsplit
 
 from adapters.s3.address import Address
 
-LONGEST: Final = 7 * 24 * 3600
+LONGEST = 7 * 24 * 3600
 """Seconds that S3 lets a link live at most."""
 
-_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 def presign(

@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelUsage
 from ports.schemas import Schemas
 
-MODEL: Final = "scripted"
-_OUTCOMES: Final = ("answer", "later", "refused")
+MODEL = "scripted"
+_OUTCOMES = ("answer", "later", "refused")
 
 
 class BadScript(ValueError):

@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
 
-SECONDS: Final = 8.0
+SECONDS = 8.0
 """For everything that is asked about one message."""
-_EACH: Final = 3.0
+_EACH = 3.0
 LookUp = Callable[[str, RecordKind, float], tuple[NameRecord, ...] | None]
 """Returns the DNS records of a name within the given seconds; None if they are unavailable."""
 

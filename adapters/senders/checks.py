@@ -1,7 +1,6 @@
 """SPF, DKIM and DMARC of one message, within a bounded time."""
 
 import asyncio
-from typing import Final
 
 from adapters.senders.asking import Asking, LookUp
 from adapters.senders.dkim_check import passing, signatures, summary
@@ -11,8 +10,8 @@ from domain.mail.model import Authentication, CheckResult, Envelope
 from domain.sso.ports import NameRecord, NameRecords, NamesUnavailable, RecordKind
 from ports.parsing import ParserEnded, ParserFailed, ParserRunner
 
-SECONDS: Final = 30.0
-_UNKNOWN: Final = Authentication(CheckResult.TEMPERROR, CheckResult.TEMPERROR, CheckResult.TEMPERROR)
+SECONDS = 30.0
+_UNKNOWN = Authentication(CheckResult.TEMPERROR, CheckResult.TEMPERROR, CheckResult.TEMPERROR)
 
 
 class SenderVerifier:

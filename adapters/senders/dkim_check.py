@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import dkim
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -17,22 +16,22 @@ from domain.mail.model import CheckResult
 from domain.sources.senders import domain_of
 from domain.sso.ports import NamesUnavailable
 
-MOST_SIGNATURES: Final = 5
+MOST_SIGNATURES = 5
 """How many signatures are looked at, from the top."""
-_SMALLEST_KEY: Final = 1024
-_LARGEST_KEY: Final = 8192
-_LONGEST_RECORD: Final = 2048
-_ED25519: Final = 32
+_SMALLEST_KEY = 1024
+_LARGEST_KEY = 8192
+_LONGEST_RECORD = 2048
+_ED25519 = 32
 """Bytes of an Ed25519 key (RFC 8463 §4); a revoked key has none."""
-_KEY: Final = re.compile(rb"(?:^|;)\s{0,64}p\s{0,64}=([^;]*)")
-_SECONDS: Final = 10.0
+_KEY = re.compile(rb"(?:^|;)\s{0,64}p\s{0,64}=([^;]*)")
+_SECONDS = 10.0
 """After which no further signature of a message is looked at."""
-_LONGEST_HEADER: Final = 16 * 1024
-_MOST_EFFORT: Final = 50_000_000
-_BLANKS: Final = re.compile(rb"[ \t]{16,}")
-_SPACE: Final = re.compile(rb"\s{64}")
-_PARTIAL: Final = re.compile(rb"(?:^|;)\s{0,64}l\s{0,64}=")
-_WEAK: Final = re.compile(rb"(?:^|;)\s{0,64}a\s{0,64}=\s{0,64}rsa-sha1\b")
+_LONGEST_HEADER = 16 * 1024
+_MOST_EFFORT = 50_000_000
+_BLANKS = re.compile(rb"[ \t]{16,}")
+_SPACE = re.compile(rb"\s{64}")
+_PARTIAL = re.compile(rb"(?:^|;)\s{0,64}l\s{0,64}=")
+_WEAK = re.compile(rb"(?:^|;)\s{0,64}a\s{0,64}=\s{0,64}rsa-sha1\b")
 
 
 @dataclass(frozen=True, slots=True)

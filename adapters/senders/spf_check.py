@@ -1,6 +1,6 @@
 """SPF (RFC 7208): whether the server that sends may send for the return path's domain."""
 
-from typing import Any, Final
+from typing import Any
 
 import spf
 
@@ -9,9 +9,9 @@ from domain.mail.model import CheckResult, Envelope
 from domain.sources.senders import domain_of
 from domain.sso.ports import NamesUnavailable, RecordKind
 
-_LONGEST_LABEL: Final = 63
-_LONGEST_RECORD: Final = 4096
-_TIMEOUT: Final = 8
+_LONGEST_LABEL = 63
+_LONGEST_RECORD = 4096
+_TIMEOUT = 8
 
 
 class _Query(spf.query):  # type: ignore[misc]  # the library is untyped

@@ -3,15 +3,14 @@
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import format_datetime
-from typing import Final
 
 import aiosmtplib
 
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
 from ports.clock import Clock
 
-TIMEOUT: Final = 20.0
-_REFUSED: Final = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPSenderRefused)
+TIMEOUT = 20.0
+_REFUSED = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPSenderRefused)
 
 
 @dataclass(frozen=True, slots=True)

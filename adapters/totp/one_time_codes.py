@@ -1,16 +1,15 @@
 """One-time codes: secrets and steps by pyotp, the QR code by segno."""
 
 from datetime import datetime
-from typing import Final
 
 import pyotp
 import segno
 
 from domain.people.ports import Enrolment
 
-ISSUER: Final = "Joinery"
-SECONDS: Final = 30
-_NEAR: Final = (0, -1, 1)
+ISSUER = "Joinery"
+SECONDS = 30
+_NEAR = (0, -1, 1)
 """Steps that count beside the present one: clocks differ, and people type slowly."""
 
 

@@ -7,7 +7,7 @@ expressions, build fractions and parse messages. Attestation statements hold cer
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import cbor2
@@ -25,23 +25,23 @@ from domain.people.factors import Passkey
 from domain.people.model import User
 from domain.people.ports import PasskeyRefused, Registration
 
-NAME: Final = "Joinery"
-LONGEST_ANSWER: Final = 16 << 10
-_DEEPEST: Final = 4
+NAME = "Joinery"
+LONGEST_ANSWER = 16 << 10
+_DEEPEST = 4
 """Levels of nesting that a CTAP2 message may have (CTAP 2.1 §8)."""
-_RSA: Final = 3
+_RSA = 3
 """The key type of RFC 8230 §4; keys of other types have a size by their curve."""
-_LONGEST_MODULUS: Final = 1024
-_LONGEST_EXPONENT: Final = 4
+_LONGEST_MODULUS = 1024
+_LONGEST_EXPONENT = 4
 """Bytes of an RSA key's numbers."""
-_ATTESTED: Final = 0x40
-_EXTENDED: Final = 0x80
+_ATTESTED = 0x40
+_EXTENDED = 0x80
 """Flags of authenticator data: a credential and extensions follow (WebAuthn Level 3 §6.1)."""
-_VERIFIED: Final = UserVerificationRequirement.REQUIRED
-_SELECTION: Final = AuthenticatorSelectionCriteria(
+_VERIFIED = UserVerificationRequirement.REQUIRED
+_SELECTION = AuthenticatorSelectionCriteria(
     resident_key=ResidentKeyRequirement.REQUIRED, require_resident_key=True, user_verification=_VERIFIED
 )
-_BROKEN: Final = (WebAuthnException, ValueError, KeyError, TypeError)
+_BROKEN = (WebAuthnException, ValueError, KeyError, TypeError)
 """What the library raises for answers that are malformed or do not hold."""
 
 

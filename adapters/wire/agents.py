@@ -1,14 +1,14 @@
 """The JSON of tools for AI agents."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from domain.agents.model import AgentTool
 from domain.kernel.plain import plain
 from domain.kernel.schema import array, boolean, enum, map_of, named, record, text
 
-_SCHEMA: Final = map_of({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
-AGENT_TOOL: Final = named(
+_SCHEMA = map_of({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
+AGENT_TOOL = named(
     "agent_tool",
     record(
         None,
@@ -33,9 +33,7 @@ AGENT_TOOL: Final = named(
         optional=("scope", "output_schema"),
     ),
 )
-AGENT_TOOLS: Final = record(
-    "agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents may call."
-)
+AGENT_TOOLS = record("agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents may call.")
 
 
 def render(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from domain.kernel.resource import computed, optional
 from domain.kernel.schema import Schema, boolean, enum, id_of, integer, map_of, named, record, text, timestamp
 
 _ANY: Final[Schema] = {"description": "As the resource's own description has it."}
-_TARGET: Final = named(
+_TARGET = named(
     "audit_target",
     record(
         None,
@@ -19,7 +19,7 @@ _TARGET: Final = named(
         },
     ),
 )
-_UNDO: Final = named(
+_UNDO = named(
     "audit_undo",
     record(
         None,
@@ -30,7 +30,7 @@ _UNDO: Final = named(
         optional=("reason",),
     ),
 )
-AUDIT_EVENT: Final = Resource[ToldEntry](
+AUDIT_EVENT = Resource[ToldEntry](
     "audit_event",
     {
         "id": computed(id_of("aud"), lambda told, _: told.entry.id),

@@ -1,7 +1,7 @@
 """Products, variants and offers as JSON (docs/conventions.md#products-variants-and-offers): rendered once, answered as bytes."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -11,7 +11,7 @@ from domain.catalogue.model import Offer, OfferLine, Product, Variant
 from domain.catalogue.overlay import Origin
 from domain.kernel.plain import instant
 
-_OFFER_FACTS: Final = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
+_OFFER_FACTS = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
 """The order of an offer's facts in answers, because a merge and its undo store them in the store's own order."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _encode = _ENCODER.encode
@@ -101,11 +101,11 @@ def _product(product: Product, packed: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_DATA: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_MEDIA: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
-_VARIANTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
-_URL: Final = msgspec.json.Decoder(str)
+_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_DATA = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MEDIA = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_VARIANTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_URL = msgspec.json.Decoder(str)
 
 
 def with_images(document: bytes, images: Mapping[str, str], base_url: str) -> bytes:

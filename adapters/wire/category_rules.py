@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -16,9 +16,9 @@ from domain.kernel.schema import array, id_of, integer, nullable, record, strict
 from domain.runs.model import Run
 from domain.runs.usecases.category_rules import PathsAndRules, source_categories
 
-MOST_CHANGES: Final = 1_000
+MOST_CHANGES = 1_000
 """Rules that one request sets or removes."""
-_PATH: Final = {"examples": [["Living Room", "Chairs"]]}
+_PATH = {"examples": [["Living Room", "Chairs"]]}
 
 
 def _category(of: Callable[[SourceCategory], str | None], description: str) -> Any:
@@ -36,7 +36,7 @@ def _category(of: Callable[[SourceCategory], str | None], description: str) -> A
     return optional(computed(shown, render))
 
 
-SOURCE_CATEGORY: Final = Resource[SourceCategory](
+SOURCE_CATEGORY = Resource[SourceCategory](
     "source_category",
     {
         "path": array(text("Living Room"), description="The source's own names, from the top down.") | _PATH,
@@ -64,7 +64,7 @@ def listing(found: PathsAndRules) -> tuple[bytes, int]:
     return msgspec.json.encode([SOURCE_CATEGORY.render(one, view) for one in listed.categories]), listed.left_out
 
 
-CATEGORY_RULES: Final = Resource[Listing](
+CATEGORY_RULES = Resource[Listing](
     "category_rules",
     {
         "categories": Field(
@@ -89,7 +89,7 @@ def _changes(body: Mapping[str, Any]) -> list[RuleChange]:
     return [RuleChange(tuple(rule["path"]), rule["category"]) for rule in body["rules"]]
 
 
-CHANGES: Final = Body(
+CHANGES = Body(
     strict_object(
         {
             "rules": array(

@@ -1,7 +1,7 @@
 """The JSON of the change feed, and the lines of the stream (WHATWG HTML, Server-sent events)."""
 
 import random
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -11,14 +11,14 @@ from domain.events.model import OFF_THE_FEED, TYPES, LoggedEvent
 from domain.kernel import schema
 from domain.kernel.ids import kind_of
 
-FEED_TYPES: Final = tuple(sorted(set(TYPES) - set(OFF_THE_FEED)))
-NOW: Final = "now"
-RETRY: Final = (1_000, 4_000)
+FEED_TYPES = tuple(sorted(set(TYPES) - set(OFF_THE_FEED)))
+NOW = "now"
+RETRY = (1_000, 4_000)
 """Milliseconds between which clients are told to wait before they connect again, so that not all come at once."""
-HEARTBEAT: Final = b": \n"
+HEARTBEAT = b": \n"
 """A comment. No empty line follows: some clients would take that for an event."""
 
-_CURSOR: Final = "q83vASNFZ4mrze8BMTIzNA"
+_CURSOR = "q83vASNFZ4mrze8BMTIzNA"
 
 
 def envelope_schema(type: schema.Schema, data: schema.Schema, subject: schema.Schema, area: str) -> schema.Schema:
@@ -49,7 +49,7 @@ def envelope_schema(type: schema.Schema, data: schema.Schema, subject: schema.Sc
     )
 
 
-EVENT: Final = schema.named(
+EVENT = schema.named(
     "event",
     envelope_schema(
         schema.text("offer.changed", description="Ignore types that you do not know."),
@@ -63,8 +63,8 @@ EVENT: Final = schema.named(
         "service/catalog",
     ),
 )
-EVENTS: Final = schema.list_of(EVENT)
-CHANGE_PAGE: Final = schema.record(
+EVENTS = schema.list_of(EVENT)
+CHANGE_PAGE = schema.record(
     "change_page",
     {
         "data": schema.array(EVENT, most=1000, description="Oldest first."),
@@ -73,21 +73,21 @@ CHANGE_PAGE: Final = schema.record(
     },
     description="A page of the change feed.",
 )
-CURSOR: Final = schema.text(
+CURSOR = schema.text(
     _CURSOR,
     longest=LONGEST_CURSOR,
     shortest=0,
     description="Where to go on: a `next_cursor`, an event's id on the stream, or `now`.",
 ) | {"format": CURSOR_FORMAT}
-TYPES_ASKED: Final = schema.array(
+TYPES_ASKED = schema.array(
     schema.named("feed_event_type", {"type": "string", "enum": list(FEED_TYPES), "examples": ["offer.changed"]}),
     least=1,
     description="Only events of these types.",
 )
-CATALOGUES_ASKED: Final = schema.array(
+CATALOGUES_ASKED = schema.array(
     schema.id_of("cat"), least=1, most=50, description="Only events of these catalogues; one you cannot see has none."
 )
-STREAM: Final = {
+STREAM = {
     "type": "string",
     "description": "Server-sent events: `id` is a cursor of the change feed, `event` the type, `data` the event. Comments "
     "come every 15 s. The last event is `stream.end`, whose data tells the `reason` and the `cursor` to go on from.",

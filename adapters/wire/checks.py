@@ -1,14 +1,12 @@
 """The JSON of stock checks."""
 
-from typing import Final
-
 from adapters.wire.products import AVAILABILITY
 from adapters.wire.resource import Resource, parts
 from domain.checks.model import CheckResult, CheckStatus, StockCheck
 from domain.kernel.resource import optional
 from domain.kernel.schema import enum, failure, id_of, integer, named, timestamp
 
-_RESULT: Final = Resource[CheckResult](
+_RESULT = Resource[CheckResult](
     None,
     {
         "source": id_of("src"),
@@ -25,7 +23,7 @@ _RESULT: Final = Resource[CheckResult](
         ),
     },
 )
-STOCK_CHECK: Final = Resource[StockCheck](
+STOCK_CHECK = Resource[StockCheck](
     "stock_check",
     {
         "id": id_of("chk"),

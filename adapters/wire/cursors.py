@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Any, Final
+from typing import Any
 
 from domain.changes.model import FeedPosition
 from domain.events.model import LogPosition
@@ -17,17 +17,17 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import SigningKeys
 
-PAGING: Final = frozenset({"limit", "starting_after", "ending_before"})
-_MAC: Final = 12
-LONGEST_CURSOR: Final = 1024
-CURSOR_FORMAT: Final = "cursor"
+PAGING = frozenset({"limit", "starting_after", "ending_before"})
+_MAC = 12
+LONGEST_CURSOR = 1024
+CURSOR_FORMAT = "cursor"
 """What the schema of a parameter says that takes one: whatever it is given that is none is an `invalid_cursor`."""
-NO_CURSOR: Final = "This is not a cursor. Give the next_cursor of the page before, whole and unchanged, or leave it out to begin with the first page."
-OTHER_LIST: Final = (
+NO_CURSOR = "This is not a cursor. Give the next_cursor of the page before, whole and unchanged, or leave it out to begin with the first page."
+OTHER_LIST = (
     "This list did not give this cursor with these filters. A cursor goes on only in the list that gave it, in the same mode and with the "
     "same filters (limit may change): use them again, or leave the cursor out to begin with the first page."
 )
-_LATELY: Final = 4096
+_LATELY = 4096
 """Cursors remembered: all who stream a tenant's events need the same ones."""
 
 
@@ -137,8 +137,8 @@ def _feed_of(tenant: Tenant) -> bytes:
     return context_of("changes", tenant, {}, {})
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def _written(position: LogPosition) -> str:

@@ -25,7 +25,7 @@ from domain.kernel.schema import (
 )
 from domain.sources.model import STATUS_REASON
 
-_PROVENANCE: Final = named(
+_PROVENANCE = named(
     "provenance",
     record(
         None,
@@ -38,7 +38,7 @@ _PROVENANCE: Final = named(
         description="Where the new value comes from, and when it was seen.",
     ),
 )
-_CHANGE: Final = named(
+_CHANGE = named(
     "field_change",
     record(
         None,
@@ -74,9 +74,7 @@ _OFFER: Final[Mapping[str, Schema]] = {
     "location": text("NJ"),
     "availability": AVAILABILITY,
 }
-_FACETS: Final = array(
-    named("facet", enum("price", "stock", "availability")), description="What kinds of facts changed."
-)
+_FACETS = array(named("facet", enum("price", "stock", "availability")), description="What kinds of facts changed.")
 _OBJECTS: Final[Mapping[str, Schema]] = {
     "product": PRODUCT,
     "variant": VARIANT

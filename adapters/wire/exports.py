@@ -28,14 +28,14 @@ from domain.kernel.schema import (
 )
 from domain.kernel.tenancy import Tenant
 
-_SINCE: Final = timestamp("Products changed at or after this moment; a variant or offer change counts.")
+_SINCE = timestamp("Products changed at or after this moment; a variant or offer change counts.")
 _FILTERS: Final[Schema] = record(
     None, {"updated_since": _SINCE}, optional=("updated_since",), description="Which products were asked for."
 )
 _ASKED: Final[Schema] = strict_object(
     {"updated_since": _SINCE}, description="Which products; all of them when it is left out. Of kind `products` alone."
 )
-_FILE: Final = record(
+_FILE = record(
     None,
     {
         "dataset": text("products", longest=100, description="What is in it, one a line."),
@@ -61,8 +61,8 @@ def _files(linked: LinkedExport, _: View) -> list[dict[str, Any]]:
     ]
 
 
-_KIND: Final = named("export_kind", enum(*ExportKind))
-EXPORT: Final = Resource[LinkedExport](
+_KIND = named("export_kind", enum(*ExportKind))
+EXPORT = Resource[LinkedExport](
     "export",
     {
         "id": _of("id", id_of("exp")),
@@ -110,7 +110,7 @@ def _asked(value: Any) -> NewExport:
     return msgspec.convert({**value, "filters": filters}, NewExport)
 
 
-NEW_EXPORT: Final = Body(EXPORT.create(NewExport).schema, _asked)
+NEW_EXPORT = Body(EXPORT.create(NewExport).schema, _asked)
 """The body that asks for an export."""
 
 

@@ -1,7 +1,5 @@
 """The JSON of inbound messages (docs/mail.md)."""
 
-from typing import Final
-
 from adapters.wire.resource import Resource
 from domain.kernel.resource import computed, optional
 from domain.kernel.schema import array, enum, id_of, integer, named, record, text, timestamp
@@ -16,7 +14,7 @@ from domain.mail.model import (
     MessageStatus,
 )
 
-ATTACHMENT: Final = record(
+ATTACHMENT = record(
     None,
     {
         "filename": text("spring-price-list.csv", longest=LONGEST_TEXT),
@@ -26,7 +24,7 @@ ATTACHMENT: Final = record(
     },
     optional=("run", "note"),
 )
-AUTHENTICATION: Final = record(
+AUTHENTICATION = record(
     None,
     {
         "spf": named("mail_check_result", enum(*CheckResult)),
@@ -37,7 +35,7 @@ AUTHENTICATION: Final = record(
     optional=("policy",),
     description="What was found of the sender; left out of messages that were refused before that was looked into.",
 )
-INBOUND_MESSAGE: Final = Resource[InboundMessage](
+INBOUND_MESSAGE = Resource[InboundMessage](
     "inbound_message",
     {
         "id": id_of("inm"),

@@ -26,9 +26,9 @@ from domain.kernel.schema import (
 from domain.mappings.model import Confirmation, MappingStatus, SourceMapping
 from domain.mappings.proposing import MOST_COLUMNS, SAMPLE_ROWS
 
-POSITION: Final = integer(0, least=0, description="The column's place in the table, counted from 0.")
-FIELD: Final = text("sku", longest=200, description="What the column means (docs/mapping.md#fields).")
-COLUMN: Final = record(
+POSITION = integer(0, least=0, description="The column's place in the table, counted from 0.")
+FIELD = text("sku", longest=200, description="What the column means (docs/mapping.md#fields).")
+COLUMN = record(
     None,
     {
         "column": text("Item No.", shortest=0, description="The header, exactly as the file has it."),
@@ -40,7 +40,7 @@ COLUMN: Final = record(
         "confidence": number(1.0, "How sure it is, from 0 to 1."),
     },
 )
-UNMAPPED: Final = named(
+UNMAPPED = named(
     "unmapped_column",
     record(
         None,
@@ -61,7 +61,7 @@ def _column(column: Column) -> Mapping[str, Any]:
     }
 
 
-MAPPING: Final = Resource[SourceMapping](
+MAPPING = Resource[SourceMapping](
     "mapping",
     {
         "id": id_of("map"),
@@ -106,7 +106,7 @@ EDIT: Final[Schema] = strict_object(
     ("field",),
     "What one column means.",
 )
-CONFIRM: Final = Body(
+CONFIRM = Body(
     strict_object(
         {"columns": array(EDIT, most=MOST_COLUMNS, description="Changes; all other columns are confirmed as they are.")}
     ),

@@ -36,9 +36,9 @@ from domain.matching.model import (
 from domain.matching.scoring import CONFLICTS
 from domain.matching.usecases.judging import LEAST_SURE, MOST_BUDGET
 
-CONFLICT: Final = named("match_conflict", enum(*CONFLICTS, FAMILY))
+CONFLICT = named("match_conflict", enum(*CONFLICTS, FAMILY))
 _VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}
-_EVIDENCE: Final = Resource[PairEvidence](
+_EVIDENCE = Resource[PairEvidence](
     None,
     {
         "comparison": text(
@@ -52,7 +52,7 @@ _EVIDENCE: Final = Resource[PairEvidence](
     },
     title="match_evidence",
 )
-_REASON: Final = named(
+_REASON = named(
     "judgement_reason",
     record(
         None,
@@ -63,7 +63,7 @@ _REASON: Final = named(
         },
     ),
 )
-JUDGEMENT: Final = named(
+JUDGEMENT = named(
     "match_judgement",
     record(
         "match_judgement",
@@ -80,7 +80,7 @@ JUDGEMENT: Final = named(
         optional=("choice", "confidence", "note"),
     ),
 )
-_SIDE: Final = named("match_side", record(None, {"id": id_of("var"), "product": id_of("prod")}))
+_SIDE = named("match_side", record(None, {"id": id_of("var"), "product": id_of("prod")}))
 
 
 def _side(id: str) -> Mapping[str, Any]:
@@ -91,7 +91,7 @@ def _judgement(judgement: Judgement | None) -> Mapping[str, Any] | None:
     return {"object": "match_judgement", "reasons": [], **plain(judgement)} if judgement else None
 
 
-MATCH_PAIR: Final = Resource[MatchPair](
+MATCH_PAIR = Resource[MatchPair](
     "match_pair",
     {
         "id": id_of("mpr"),
@@ -131,7 +131,7 @@ MATCH_PAIR: Final = Resource[MatchPair](
     path="/v1/match-pairs/{id}",
     description="Two variants of different sources that may be the same item.",
 )
-MERGE: Final = Resource[Merge](
+MERGE = Resource[Merge](
     "merge",
     {
         "id": id_of("mrg"),
@@ -158,7 +158,7 @@ def _confidence(description: str) -> Schema:
     return number(0.95, description) | {"minimum": LEAST_SURE, "maximum": 1}
 
 
-JUDGE_SETTINGS: Final = Resource[JudgeSettings](
+JUDGE_SETTINGS = Resource[JudgeSettings](
     "judge_settings",
     {
         "enabled": changeable(boolean(False, "Whether a model judges open pairs.")),

@@ -1,14 +1,14 @@
 """The JSON of stored images."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire.resource import Resource
 from domain.kernel.resource import computed
 from domain.kernel.schema import array, constant, id_of, integer, record, timestamp, url
 from domain.media.usecases import StoredImage
 
-_DOWNLOAD: Final = record(
+_DOWNLOAD = record(
     None,
     {
         "url": url("https://objects.joinery.example/images/img_01J8ZQ5T3V7XK2M9RB4CDW.webp?signature=3f9a"),
@@ -16,7 +16,7 @@ _DOWNLOAD: Final = record(
     },
     description="Where the bytes are downloaded; the link is valid for 15 minutes.",
 )
-_RENDITION: Final = record(
+_RENDITION = record(
     None,
     {
         "width": integer(320, least=1, description="In pixels."),
@@ -34,7 +34,7 @@ def _renditions(stored: StoredImage) -> list[Mapping[str, Any]]:
     ]
 
 
-MEDIA: Final = Resource[StoredImage](
+MEDIA = Resource[StoredImage](
     "media",
     {
         "id": computed(id_of("img"), lambda stored, _: stored.image.id),

@@ -1,13 +1,11 @@
 """The JSON of organisations and plans."""
 
-from typing import Final
-
 from adapters.wire.resource import Resource
 from domain.kernel import schema
 from domain.kernel.resource import computed, optional
 from domain.orgs.model import AVAILABLE, KINDS, Organisation, Plan
 
-METER: Final = schema.record(
+METER = schema.record(
     None,
     {
         "included": schema.integer(100000, least=0, description="What a month includes."),
@@ -15,11 +13,11 @@ METER: Final = schema.record(
         "amount": schema.minor(50, "Minor units for each further `per`."),
     },
 )
-_FEATURES: Final = schema.array(
+_FEATURES = schema.array(
     schema.enum(*sorted(AVAILABLE)),
     description="What the plan includes beside the rest: `stream` is GET /v1/stream, `fat_webhooks` webhooks with `payload: fat`.",
 )
-PLAN: Final = Resource[Plan](
+PLAN = Resource[Plan](
     "plan",
     {
         "code": schema.text("standard"),
@@ -34,7 +32,7 @@ PLAN: Final = Resource[Plan](
     },
     description="A plan on offer.",
 )
-ORGANISATION: Final = Resource[Organisation](
+ORGANISATION = Resource[Organisation](
     "organisation",
     {
         "id": schema.id_of("org"),

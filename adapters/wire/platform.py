@@ -1,6 +1,6 @@
 """The JSON of the service's own status."""
 
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire.resource import Resource
 from domain.kernel import schema
@@ -10,10 +10,10 @@ from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy
 from domain.platform.model import COMPONENTS, Component, ComponentState
 from domain.platform.usecases import PlatformStatus
 
-UPTIME: Final = schema.record(
+UPTIME = schema.record(
     None, {"day": schema.date(), "uptime": schema.number(0.9993, "The share of the day's checks that passed, 0 to 1.")}
 )
-COMPONENT: Final = schema.record(
+COMPONENT = schema.record(
     None,
     {
         "name": schema.enum(*COMPONENTS),
@@ -28,7 +28,7 @@ def _component(component: Component) -> dict[str, Any]:
     return {"name": component.name, "state": component.state, "days": days}
 
 
-INCIDENT_UPDATE: Final = schema.record(
+INCIDENT_UPDATE = schema.record(
     None,
     {
         "at": schema.timestamp(),
@@ -36,7 +36,7 @@ INCIDENT_UPDATE: Final = schema.record(
         "text": schema.text("3 looks in a row found it down.", longest=TEXT),
     },
 )
-INCIDENT: Final = Resource[Incident](
+INCIDENT = Resource[Incident](
     "status_incident",
     {
         "id": schema.id_of("inc"),
@@ -56,7 +56,7 @@ INCIDENT: Final = Resource[Incident](
     },
     description="A time in which a part of the service did not do its work.",
 )
-STATUS: Final = Resource[PlatformStatus](
+STATUS = Resource[PlatformStatus](
     "platform_status",
     {
         "state": schema.enum(*ComponentState),

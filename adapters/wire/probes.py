@@ -41,7 +41,7 @@ from domain.probes.model import (
     Way,
 )
 
-_SHOP: Final = "https://vendor.example/"
+_SHOP = "https://vendor.example/"
 
 
 def _texts(example: str, description: str, most: int | None = None) -> Schema:
@@ -59,7 +59,7 @@ def _maybe(resource: Resource[Any], of: Callable[[Any], Any], description: str) 
     return Field(schema, render, optional=True, rendered=True)
 
 
-_ROBOTS: Final = Resource[Robots](
+_ROBOTS = Resource[Robots](
     None,
     {
         "state": enum("parsed", *(state for state in RobotsState if state != RobotsState.PARSED)),
@@ -68,7 +68,7 @@ _ROBOTS: Final = Resource[Robots](
     },
     description="What the site's robots.txt came to.",
 )
-_EVIDENCE: Final = Resource[Evidence](
+_EVIDENCE = Resource[Evidence](
     None,
     {
         "platform": named("shop_platform", enum(*Platform)),
@@ -76,10 +76,10 @@ _EVIDENCE: Final = Resource[Evidence](
         "weight": number(0.95, "How sure the sign is by itself, from 0 to 1."),
     },
 )
-_WALL: Final = Resource[Wall](
+_WALL = Resource[Wall](
     None, {"kind": enum(*WallKind), "detail": text("The page's title says “just a moment”.", longest=2_000)}
 )
-_FEED: Final = Resource[PlatformFeed](
+_FEED = Resource[PlatformFeed](
     None,
     {
         "platform": named("shop_platform", enum(*Platform)),
@@ -90,7 +90,7 @@ _FEED: Final = Resource[PlatformFeed](
         "fields": _texts("variants.sku", "Fields that products have a value in.", MOST_FIELDS),
     },
 )
-_SITEMAP: Final = Resource[Sitemap](
+_SITEMAP = Resource[Sitemap](
     None,
     {
         "read": _texts("https://vendor.example/sitemap_products_1.xml", "The sitemaps that were read."),
@@ -98,7 +98,7 @@ _SITEMAP: Final = Resource[Sitemap](
         "truncated": boolean(False, "There is more in the site's sitemaps than was read."),
     },
 )
-_PAGE: Final = Resource[SampledPage](
+_PAGE = Resource[SampledPage](
     None,
     {
         "url": url("https://vendor.example/products/oak-chair"),
@@ -106,7 +106,7 @@ _PAGE: Final = Resource[SampledPage](
         "products": integer(1, least=0, description="Products that its JSON-LD states."),
     },
 )
-_SAMPLE: Final = Resource[Sample](
+_SAMPLE = Resource[Sample](
     None,
     {
         "pages": parts(_PAGE, lambda sample: sample.pages, "Pages of products that were read."),
@@ -116,7 +116,7 @@ _SAMPLE: Final = Resource[Sample](
         ),
     },
 )
-_ESTIMATE: Final = Resource[Estimate](
+_ESTIMATE = Resource[Estimate](
     None,
     {
         "effort": named("probe_effort", enum(*Effort)),
@@ -125,7 +125,7 @@ _ESTIMATE: Final = Resource[Estimate](
     },
     description="How much it takes to connect the site, and by what.",
 )
-REPORT: Final = Resource[Report](
+REPORT = Resource[Report](
     None,
     {
         "final_url": url(_SHOP),
@@ -159,7 +159,7 @@ PROPOSAL: Final[Schema] = {
         }
     ],
 }
-PROBE: Final = Resource[Probe](
+PROBE = Resource[Probe](
     "source_probe",
     {
         "id": id_of("prb"),

@@ -1,12 +1,12 @@
 """The JSON of a problem (RFC 9457) as every operation answers it."""
 
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel import schema
 
-MEDIA_TYPE: Final = "application/problem+json"
+MEDIA_TYPE = "application/problem+json"
 
-FIELD_ERROR: Final = schema.named(
+FIELD_ERROR = schema.named(
     "field_error",
     schema.record(
         None,
@@ -19,7 +19,7 @@ FIELD_ERROR: Final = schema.named(
         },
     ),
 )
-PROBLEM: Final = schema.record(
+PROBLEM = schema.record(
     None,
     {
         "type": schema.url("https://docs.example/errors/not_found"),

@@ -26,26 +26,26 @@ from domain.kernel.schema import (
     url,
 )  # fmt: skip
 
-MEDIA_ROLES: Final = ("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document")
-LENGTH_UNITS: Final = ("in", "ft", "mm", "cm", "m")
-WEIGHT_UNITS: Final = ("lb", "oz", "g", "kg")
-RUG_SHAPES: Final = (
+MEDIA_ROLES = ("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document")
+LENGTH_UNITS = ("in", "ft", "mm", "cm", "m")
+WEIGHT_UNITS = ("lb", "oz", "g", "kg")
+RUG_SHAPES = (
     "rectangle", "runner", "round", "oval", "square", "octagon", "half_round", "hearth", "animal", "irregular",
 )  # fmt: skip
-CONSTRUCTIONS: Final = (
+CONSTRUCTIONS = (
     "hand_knotted", "hand_tufted", "hand_hooked", "hand_woven", "hand_loomed", "flat_woven", "machine_made",
     "power_loomed", "braided", "printed", "hide",
 )  # fmt: skip
-AVAILABILITY: Final = enum(Availability.IN_STOCK, *(one for one in Availability if one != Availability.IN_STOCK))
-DIMENSIONS: Final = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
+AVAILABILITY = enum(Availability.IN_STOCK, *(one for one in Availability if one != Availability.IN_STOCK))
+DIMENSIONS = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
 
 
 def _optional(name: str, properties: dict[str, Schema]) -> Schema:
     return named(name, record(None, properties, tuple(properties)))
 
 
-_LENGTH_UNIT: Final = named("length_unit", enum("cm", *(unit for unit in LENGTH_UNITS if unit != "cm")))
-LENGTH: Final = named(
+_LENGTH_UNIT = named("length_unit", enum("cm", *(unit for unit in LENGTH_UNITS if unit != "cm")))
+LENGTH = named(
     "length",
     record(
         None,
@@ -55,7 +55,7 @@ LENGTH: Final = named(
         },
     ),
 )
-WEIGHT: Final = named(
+WEIGHT = named(
     "weight",
     record(
         None,
@@ -67,7 +67,7 @@ WEIGHT: Final = named(
         },
     ),
 )
-MEDIA: Final = named(
+MEDIA = named(
     "product_media",
     record(
         None,
@@ -82,8 +82,8 @@ MEDIA: Final = named(
         optional=("role", "alt", "position", "id", "stored_url"),
     ),
 )
-PIECE: Final = _optional("dimensions", dict.fromkeys(DIMENSIONS, LENGTH))
-COMPONENT: Final = _optional(
+PIECE = _optional("dimensions", dict.fromkeys(DIMENSIONS, LENGTH))
+COMPONENT = _optional(
     "component",
     {
         "name": text("Headboard"),
@@ -93,10 +93,10 @@ COMPONENT: Final = _optional(
         "weight": WEIGHT,
     },
 )
-CARTON: Final = _optional(
+CARTON = _optional(
     "carton", {"width": LENGTH, "depth": LENGTH, "height": LENGTH, "weight": WEIGHT, "count": integer(1, least=1)}
 )
-RUG: Final = _optional(
+RUG = _optional(
     "rug",
     {
         "shape": named("rug_shape", enum(*RUG_SHAPES)),
@@ -107,7 +107,7 @@ RUG: Final = _optional(
         "indoor_outdoor": named("rug_use", enum("indoor", "outdoor", "indoor_outdoor")),
     },
 )
-COMPLIANCE: Final = _optional(
+COMPLIANCE = _optional(
     "compliance",
     {
         "tsca_title_vi": boolean(),
@@ -119,7 +119,7 @@ COMPLIANCE: Final = _optional(
         "country_of_origin": text("VN"),
     },
 )
-PRODUCT_DATA: Final = _optional(
+PRODUCT_DATA = _optional(
     "product_data",
     {
         "title": text("Hedda three-seat sofa", longest=10_000),
@@ -135,7 +135,7 @@ PRODUCT_DATA: Final = _optional(
         "media": array(MEDIA),
     },
 )
-VARIANT_DATA: Final = _optional(
+VARIANT_DATA = _optional(
     "variant_data",
     {
         "sku": text("HD-300-GY"),
@@ -177,15 +177,15 @@ _OFFER: Final[dict[str, Schema]] = {
     "observed_at": timestamp(),
     "withdrawn_at": timestamp("Absent while the source states the offer."),
 }
-_OFFER_OPTIONAL: Final = (
+_OFFER_OPTIONAL = (
     "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "lead_time_days", "withdrawn_at",
 )  # fmt: skip
-EXTERNAL_ID: Final = text(
+EXTERNAL_ID = text(
     "LM-1001", longest=10_000,
     description="The id under which its source knows it: the external_id of a pushed record, the key of a row in a feed.",
 )  # fmt: skip
-OFFER: Final = record("offer", _OFFER, _OFFER_OPTIONAL)
-OFFER_LINE: Final = named(
+OFFER = record("offer", _OFFER, _OFFER_OPTIONAL)
+OFFER_LINE = named(
     "offer_line",
     record(
         "offer",
@@ -202,7 +202,7 @@ OFFER_LINE: Final = named(
         (*_OFFER_OPTIONAL, "product", "product_title", "variant_sku", "product_external_id", "variant_external_id"),
     ),
 )
-OFFERS: Final = list_of(OFFER_LINE)
+OFFERS = list_of(OFFER_LINE)
 _MERGE_PARTS: Final[Mapping[str, Schema]] = {
     "provenance": map_of(
         named(
@@ -230,7 +230,7 @@ _MERGE_PARTS: Final[Mapping[str, Schema]] = {
         "Of what is merged: where each field of `data` comes from.",
     ),
 }
-VARIANT: Final = record(
+VARIANT = record(
     "variant",
     {
         "id": id_of("var"),
@@ -245,7 +245,7 @@ VARIANT: Final = record(
     },
     ("external_id", "merged_from", "provenance"),
 )
-PRODUCT: Final = record(
+PRODUCT = record(
     "product",
     {
         "id": id_of("prod"),
@@ -263,8 +263,8 @@ PRODUCT: Final = record(
     },
     ("external_id", "merged_from", "provenance"),
 )
-PRODUCTS: Final = list_of(PRODUCT)
-CATEGORY: Final = record(
+PRODUCTS = list_of(PRODUCT)
+CATEGORY = record(
     "category",
     {
         "id": id_of("ctg"),
@@ -275,7 +275,7 @@ CATEGORY: Final = record(
     },
     ("parent", "google_product_category"),
 )
-CATEGORIES: Final = record(
+CATEGORIES = record(
     "category_tree",
     {"object": constant("category_tree"), "categories": array(CATEGORY, description="Parents before their children.")},
 )

@@ -11,9 +11,9 @@ import msgspec
 
 from domain.kernel.schema import Schema, array, boolean, date, map_of, named, strict_object, text
 
-BODY_LIMIT: Final = 5 * 1024 * 1024
-MOST_RECORDS: Final = 1000
-_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+BODY_LIMIT = 5 * 1024 * 1024
+MOST_RECORDS = 1000
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def _or_null(schema: Schema, *kinds: str) -> Schema:
@@ -37,8 +37,8 @@ AMOUNT: Final[Schema] = {
     "description": "An exact decimal number, or its text.",
     "examples": [31.5],
 }
-EXTERNAL_ID: Final = text("LM-1001", longest=255, description="Your own key; the same key is the same thing next time.")
-GIVEN: Final = {"value": AMOUNT, "unit": text("in", longest=40)}
+EXTERNAL_ID = text("LM-1001", longest=255, description="Your own key; the same key is the same thing next time.")
+GIVEN = {"value": AMOUNT, "unit": text("in", longest=40)}
 
 
 def _measure(name: str, key: str, example: Mapping[str, Any], description: str) -> Schema:
@@ -51,9 +51,9 @@ def _measure(name: str, key: str, example: Mapping[str, Any], description: str) 
     }
 
 
-MEASURE: Final = _measure("pushed_length", "hundredths_in", {"value": 31.5, "unit": "in"}, "A length")
-WEIGHT: Final = _measure("pushed_weight", "hundredths_lb", {"value": 42, "unit": "lb"}, "A weight")
-MONEY: Final = _or_null(
+MEASURE = _measure("pushed_length", "hundredths_in", {"value": 31.5, "unit": "in"}, "A length")
+WEIGHT = _measure("pushed_weight", "hundredths_lb", {"value": 42, "unit": "lb"}, "A weight")
+MONEY = _or_null(
     named(
         "pushed_money",
         strict_object(
@@ -74,8 +74,8 @@ def _count(example: int) -> Schema:
     return {"type": ["integer", "string", "number"], "maxLength": 500, "examples": [example]}
 
 
-TEXTS: Final = array(text("oak"), most=200)
-MEDIA: Final = _object(
+TEXTS = array(text("oak"), most=200)
+MEDIA = _object(
     "pushed_media",
     {
         "url": text("https://vendor.example/images/lm-1001.jpg", longest=2048),
@@ -87,13 +87,13 @@ MEDIA: Final = _object(
     },
     ("url",),
 )
-DIMENSIONS: Final = _object(
+DIMENSIONS = _object(
     "pushed_dimensions",
     dict.fromkeys(
         ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance"), MEASURE
     ),
 )
-COMPLIANCE: Final = _object(
+COMPLIANCE = _object(
     "pushed_compliance",
     {
         "tsca_title_vi": boolean(),
@@ -105,7 +105,7 @@ COMPLIANCE: Final = _object(
         "country_of_origin": text("SE"),
     },
 )
-PRODUCT: Final = _object(
+PRODUCT = _object(
     "pushed_product",
     {
         "external_id": EXTERNAL_ID,
@@ -124,7 +124,7 @@ PRODUCT: Final = _object(
     },
     ("external_id",),
 )
-COMPONENT: Final = _object(
+COMPONENT = _object(
     "pushed_component",
     {
         "name": text("Leg"),
@@ -134,10 +134,10 @@ COMPONENT: Final = _object(
         "weight": WEIGHT,
     },
 )
-CARTON: Final = _object(
+CARTON = _object(
     "pushed_carton", {"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": _count(1)}
 )
-RUG: Final = _object(
+RUG = _object(
     "pushed_rug",
     {
         "shape": text("rectangle", longest=40),
@@ -148,7 +148,7 @@ RUG: Final = _object(
         "indoor_outdoor": text("indoor", longest=40),
     },
 )
-OFFER: Final = _object(
+OFFER = _object(
     "pushed_offer",
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK@main"]},
@@ -165,7 +165,7 @@ OFFER: Final = _object(
         "lead_time_days": _count(14),
     },
 )
-VARIANT: Final = _object(
+VARIANT = _object(
     "pushed_variant",
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK"]},
@@ -193,8 +193,8 @@ VARIANT: Final = _object(
     },
     ("external_id",),
 )
-RECORD: Final = _object("pushed_record", {"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
-PUSH: Final = strict_object(
+RECORD = _object("pushed_record", {"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
+PUSH = strict_object(
     {
         "records": array(RECORD, least=1, most=MOST_RECORDS),
         "complete": boolean(

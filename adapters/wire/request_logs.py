@@ -1,15 +1,13 @@
 """The JSON of request logs."""
 
-from typing import Final
-
 from adapters.wire.resource import Resource, part
 from domain.kernel import schema
 from domain.kernel.resource import computed, optional
 from domain.kernel.tenancy import Actor
 from domain.request_logs.model import RequestLog
 
-_WORD: Final = {"type": "string"}
-ACTOR: Final = Resource[Actor](
+_WORD = {"type": "string"}
+ACTOR = Resource[Actor](
     None,
     {
         "kind": schema.enum("user", "api_key", "app", "agent", "service"),
@@ -17,7 +15,7 @@ ACTOR: Final = Resource[Actor](
         "on_behalf_of": schema.nullable(schema.id_of("usr")),
     },
 )
-REQUEST_LOG: Final = Resource[RequestLog](
+REQUEST_LOG = Resource[RequestLog](
     "request_log",
     {
         "id": schema.id_of("req", "The Request-Id."),
@@ -43,7 +41,7 @@ REQUEST_LOG: Final = Resource[RequestLog](
     },
     description="One request of the organisation.",
 )
-FILTERS: Final = {
+FILTERS = {
     "status": {
         "type": "string",
         "pattern": "^[1-5](xx|[0-9]{2})$",

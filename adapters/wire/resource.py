@@ -15,7 +15,7 @@ R = TypeVar("R")
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 _NOTHING: Final[Mapping[str, Any]] = {}
-_PARAMETER: Final = re.compile(r"{(\w+)}")
+_PARAMETER = re.compile(r"{(\w+)}")
 
 
 def part(resource: "Resource[Any]", of: Callable[[Any], Any]) -> Field:
@@ -32,7 +32,7 @@ def parts(resource: "Resource[Any]", of: Callable[[Any], Iterable[Any]], descrip
     return Field(array(resource.schema, description=description), render, rendered=True)
 
 
-UNREADABLE: Final = (
+UNREADABLE = (
     "A value of the body is out of range, or cannot be read; compare it with the description of this operation."
 )
 

@@ -1,7 +1,5 @@
 """The JSON of runs (docs/conventions.md#run)."""
 
-from typing import Final
-
 from adapters.wire.resource import Body, Resource, into
 from domain.catalogue.model import Stream
 from domain.ingestion.model import UnmappedReason
@@ -24,8 +22,8 @@ from domain.kernel.schema import (
 )
 from domain.runs.model import KEPT_COLUMNS, Run, RunStage, RunStatus, RunTrigger, StartRun, WaitingReason
 
-STREAM: Final = named("run_stream", enum(*Stream))
-PROBLEM: Final = named(
+STREAM = named("run_stream", enum(*Stream))
+PROBLEM = named(
     "row_problem",
     record(
         None,
@@ -41,7 +39,7 @@ PROBLEM: Final = named(
         optional=("sheet", "line", "column", "external_id"),
     ),
 )
-COLUMNS: Final = computed(
+COLUMNS = computed(
     array(
         record(
             None,
@@ -60,7 +58,7 @@ COLUMNS: Final = computed(
     ),
     lambda run, _: run.columns,
 )
-WAITING: Final = record(
+WAITING = record(
     None,
     {
         "reason": enum(*WaitingReason),
@@ -70,7 +68,7 @@ WAITING: Final = record(
     },
     description="Present while the run waits.",
 )
-RUN: Final = Resource[Run](
+RUN = Resource[Run](
     "run",
     {
         "id": id_of("run"),
@@ -92,7 +90,7 @@ RUN: Final = Resource[Run](
     },
     path="/v1/runs/{id}",
 )
-OUTCOME: Final = {
+OUTCOME = {
     "outcome": record(
         None,
         {
@@ -104,7 +102,7 @@ OUTCOME: Final = {
     )
 }
 """What `explain` tells of a push or a file beside changes, events and warnings."""
-START: Final = Body(
+START = Body(
     strict_object(
         {
             "stream": STREAM,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire.resource import Body, Resource
 from adapters.wire.runs import PROBLEM
@@ -26,8 +26,8 @@ from domain.kernel.schema import (
 from domain.sources.model import Source, freshness
 from domain.sources.testing import RECORDS, SourceTest
 
-_LONGEST_CELL: Final = 500
-FRESHNESS: Final = record(
+_LONGEST_CELL = 500
+FRESHNESS = record(
     None,
     {
         "observed_at": timestamp(),
@@ -51,14 +51,14 @@ def _without_ages(source: dict[str, Any]) -> dict[str, Any]:
     return source | {"freshness": {name: one and {**one, "age_seconds": 0} for name, one in streams}}
 
 
-SOURCE: Final = Resource.of(
+SOURCE = Resource.of(
     Source,
     "source",
     {"freshness": computed(record(None, {"catalogue": nullable(FRESHNESS), "stock": nullable(FRESHNESS)}), _freshness)},
     path="/v1/sources/{id}",
     etag_source=_without_ages,
 )
-CREDENTIALS: Final = Body(
+CREDENTIALS = Body(
     strict_object(
         {
             "credentials": {
@@ -73,7 +73,7 @@ CREDENTIALS: Final = Body(
     ),
     lambda body: body["credentials"],
 )
-SOURCE_TEST: Final = Resource[SourceTest](
+SOURCE_TEST = Resource[SourceTest](
     "source_test",
     {
         "ok": boolean(),

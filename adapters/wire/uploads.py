@@ -1,6 +1,6 @@
 """The JSON of uploads (docs/conventions.md#uploads)."""
 
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire.resource import Body, Resource, into
 from domain.kernel.plain import plain
@@ -21,15 +21,15 @@ from domain.kernel.schema import (
 from domain.uploads.model import CompleteUpload, Upload, UploadStatus
 from ports.objects import SignedPut
 
-FILENAME: Final = text("spring-price-list.csv", longest=255) | {
+FILENAME = text("spring-price-list.csv", longest=255) | {
     "pattern": r"^[^/\\\u0000-\u001f\u007f]+$",
     "x-words": "a file's name alone, without slashes and control characters",
 }
-CONTENT_TYPE: Final = text("text/csv", longest=255) | {
+CONTENT_TYPE = text("text/csv", longest=255) | {
     "pattern": r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( ?; ?[A-Za-z0-9_.-]+=[A-Za-z0-9_.\x22-]+)*$",
     "x-words": "a media type",
 }
-TARGET: Final = record(
+TARGET = record(
     None,
     {
         "method": constant("PUT"),
@@ -39,7 +39,7 @@ TARGET: Final = record(
     },
     description="Where the bytes go, while they are awaited; valid for 15 minutes.",
 )
-UPLOAD: Final = Resource[Upload](
+UPLOAD = Resource[Upload](
     "upload",
     {
         "id": id_of("upl"),
@@ -57,7 +57,7 @@ UPLOAD: Final = Resource[Upload](
     path="/v1/uploads/{id}",
 )
 
-COMPLETE: Final = Body(
+COMPLETE = Body(
     strict_object({"accept_shrink": boolean(False, "Let the run withdraw as much as it finds gone.")}),
     into(CompleteUpload),
     required=False,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire.resource import Resource
 from domain.kernel import schema
@@ -12,18 +12,18 @@ from domain.kernel.tenancy import Tenant
 from domain.usage.meters import METERS, DayUsage
 from domain.usage.usecases.service import MeterUsage, Usage, UsageSeries
 
-METER: Final = schema.named("meter", schema.enum(*METERS)) | {
+METER = schema.named("meter", schema.enum(*METERS)) | {
     "description": "`records`: items that runs made or changed. `deliveries`: webhook deliveries that succeeded. `export_rows`: lines of "
     "exports of products. `ai_tokens`: what models read and wrote. `sources`, `stored_bytes`: how much there is now."
 }
-PERIOD: Final = schema.named(
+PERIOD = schema.named(
     "usage_period",
     schema.record(
         None,
         {"start": schema.date(), "end": schema.date() | {"description": "The first day of the next month (UTC)."}},
     ),
 )
-METER_USAGE: Final = schema.record(
+METER_USAGE = schema.record(
     None,
     {
         "meter": METER,
@@ -34,7 +34,7 @@ METER_USAGE: Final = schema.record(
     },
     optional=("included", "threshold_80_at", "threshold_100_at"),
 )
-SERIES: Final = schema.record(
+SERIES = schema.record(
     None,
     {
         "meter": METER,
@@ -71,7 +71,7 @@ def day_of(text: str | None) -> date | None:
     return date.fromisoformat(text) if text else None
 
 
-USAGE: Final = Resource[Usage](
+USAGE = Resource[Usage](
     "usage",
     {
         "period": computed(PERIOD, lambda usage, _: _period(usage)),
@@ -80,7 +80,7 @@ USAGE: Final = Resource[Usage](
     },
     description="What this mode of the organisation has used this month (UTC). Only live mode is refused anything for it.",
 )
-USAGE_SERIES: Final = Resource[UsageSeries](
+USAGE_SERIES = Resource[UsageSeries](
     "usage_series",
     {
         "since": computed(schema.date(), lambda series, _: series.since.isoformat()),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -51,14 +51,14 @@ def _first(example: StrEnum) -> Schema:
     return enum(example, *(value for value in type(example) if value != example))
 
 
-LONGEST_OVERLAP: Final = 72
-USUAL_OVERLAP: Final = 24
+LONGEST_OVERLAP = 72
+USUAL_OVERLAP = 24
 
-SECRET: Final = text(
+SECRET = text(
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
     description="The signing secret, told this once: keep it. The key is what follows `whsec_`, decoded from base64.",
 )
-ENDPOINT: Final = Resource.of(
+ENDPOINT = Resource.of(
     Endpoint,
     "webhook_endpoint",
     {
@@ -84,12 +84,12 @@ ENDPOINT: Final = Resource.of(
     },
     path="/v1/webhook-endpoints/{id}",
 )
-ENDPOINT_WITH_SECRET: Final = ENDPOINT.schema | {
+ENDPOINT_WITH_SECRET = ENDPOINT.schema | {
     "title": "webhook_endpoint_with_secret",
     "properties": ENDPOINT.schema["properties"] | {"secret": SECRET},
     "required": [*ENDPOINT.schema["required"], "secret"],
 }
-ATTEMPT: Final = Resource[Attempt](
+ATTEMPT = Resource[Attempt](
     None,
     {
         "at": timestamp(),
@@ -108,7 +108,7 @@ ATTEMPT: Final = Resource[Attempt](
         ),
     },
 )
-DELIVERY: Final = Resource[Delivery](
+DELIVERY = Resource[Delivery](
     "webhook_delivery",
     {
         "id": id_of("dlv"),
@@ -134,7 +134,7 @@ DELIVERY: Final = Resource[Delivery](
     },
     path="/v1/webhook-endpoints/{endpoint}/deliveries/{id}",
 )
-FORECAST: Final = {
+FORECAST = {
     "forecast": record(
         None,
         {
@@ -147,7 +147,7 @@ FORECAST: Final = {
     )
 }
 """What `explain` tells beside changes, events and jobs."""
-RECOVER: Final = Body(
+RECOVER = Body(
     strict_object(
         {
             "since": timestamp("Deliveries made at that time or later."),
@@ -158,7 +158,7 @@ RECOVER: Final = Body(
     ),
     into(RecoveryRange),
 )
-RECOVERY: Final = record(
+RECOVERY = record(
     "webhook_recovery",
     {
         "endpoint": id_of("whe"),
@@ -166,7 +166,7 @@ RECOVERY: Final = record(
         "has_more": boolean(False, "Whether others of the range are left: ask again once these are through."),
     },
 )
-ROTATE: Final = Body(
+ROTATE = Body(
     strict_object(
         {
             "overlap_hours": integer(
@@ -180,7 +180,7 @@ ROTATE: Final = Body(
     lambda body: body.get("overlap_hours", USUAL_OVERLAP),
     required=False,
 )
-SAMPLE: Final = Body(
+SAMPLE = Body(
     strict_object(
         {
             "type": {
@@ -195,7 +195,7 @@ SAMPLE: Final = Body(
     ),
     lambda body: body["type"],
 )
-TEST_EVENT: Final = record(
+TEST_EVENT = record(
     "test_event",
     {"id": id_of("evt"), "type": text("offer.changed"), "subject": text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"), "event": EVENT},
 )

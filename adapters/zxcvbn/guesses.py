@@ -4,13 +4,12 @@ import threading
 from asyncio import wrap_future
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
 
 from domain.kernel.errors import Overloaded
 
-JUDGED: Final = 16
+JUDGED = 16
 """Characters that are looked at. What zxcvbn tries grows steeply with them: 16 take up to 30 ms, 32 up to a second."""
-OWN: Final = (
+OWN = (
     "joinery",
     "furniture",
     "catalogue",

@@ -11,17 +11,15 @@ from domain.kernel.ids import ALPHABET
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Organisation
 
-SCOPES: Final = frozenset(
+SCOPES = frozenset(
     "products:read products:write sources:read sources:write exports:read exports:write webhooks:read webhooks:write "
     "proposals:read proposals:write audit:read audit:write request_logs:read usage:read analytics:read org:read "
     "agents:read agents:write agreements:read agreements:write billing:read billing:write brand:read brand:write "
     "catalogue:read catalogue:write demand:write assistant_memories:write assistant_settings:read "
     "assistant_settings:write".split()
 )
-_READS: Final = frozenset(scope for scope in SCOPES if scope.endswith(":read"))
-_EDITS: Final = frozenset(
-    "products:write sources:write brand:write catalogue:write proposals:write demand:write".split()
-)
+_READS = frozenset(scope for scope in SCOPES if scope.endswith(":read"))
+_EDITS = frozenset("products:write sources:write brand:write catalogue:write proposals:write demand:write".split())
 ROLES: Final[dict[str, frozenset[str]]] = {
     "owner": SCOPES,
     "admin": SCOPES,
@@ -32,21 +30,21 @@ ROLES: Final[dict[str, frozenset[str]]] = {
 }
 """What each role may hold; owner and admin differ only by operations whose `who` is owner."""
 
-KEY_PREFIXES: Final = {
+KEY_PREFIXES = {
     (True, False): "svc_live_",
     (False, False): "svc_test_",
     (True, True): "svc_rk_live_",
     (False, True): "svc_rk_test_",
 }
 """The prefix by (livemode, restricted)."""
-TOKEN_PREFIXES: Final = {
+TOKEN_PREFIXES = {
     "svc_person_": b"p",
     "svc_access_": b"a",
 }
 """Bearer credentials that are no keys: a person's own token, and an OAuth access token. What each stands under in store
 begins with that byte, so that a digest tells where to look."""
-_BEARERS: Final = (*KEY_PREFIXES.values(), *TOKEN_PREFIXES)
-SESSION_PREFIX: Final = "svc_session_"
+_BEARERS = (*KEY_PREFIXES.values(), *TOKEN_PREFIXES)
+SESSION_PREFIX = "svc_session_"
 """A console session's cookie, which is no bearer credential."""
 
 

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from domain.access.model import (
     KEY_PREFIXES,
@@ -26,8 +25,8 @@ from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import WorkingKeys
 from ports.unit_of_work import Tx
 
-_KINDS: Final = (*TOKEN_PREFIXES.items(), (SESSION_PREFIX, b"s"))
-_PLAIN: Final = 32
+_KINDS = (*TOKEN_PREFIXES.items(), (SESSION_PREFIX, b"s"))
+_PLAIN = 32
 """Bytes of a key's digest; others' begin with one more."""
 Proof = tuple[Credential, Principal]
 

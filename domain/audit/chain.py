@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
 from json import JSONEncoder
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.model import AuditEntry
 from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
-GENESIS: Final = bytes(32)
+GENESIS = bytes(32)
 """What stands before a chain's first entry."""
-FORMAT: Final = "v1"
+FORMAT = "v1"
 """What is hashed begins with it: another way of writing entries down would be another format beside this one."""
-_ENCODE: Final = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-MOST_FAULTS: Final = 100
+_ENCODE = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+MOST_FAULTS = 100
 """Faults of a chain that are told."""
 
 

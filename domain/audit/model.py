@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.ids import encode, uuid7
 from domain.kernel.plain import plain
 from domain.kernel.resource import fields_of
 from domain.kernel.tenancy import AuditContext
 
-UNDO: Final = "audit.undo"
+UNDO = "audit.undo"
 """The operation that undoes others, and itself."""
 
 

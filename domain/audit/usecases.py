@@ -16,17 +16,17 @@ from domain.orgs.ports import OrgStore
 from ports.unit_of_work import Tx
 
 _NOTHING: Final[Mapping[int, bytes]] = {}
-_CLOCKS: Final = timedelta(days=1)
+_CLOCKS = timedelta(days=1)
 """By how much clocks, and the order in which entries are numbered and made, may differ."""
-_LOOKED: Final = 2_000
+_LOOKED = 2_000
 """Entries that a page of those that can be undone looks at before it ends although it is not full."""
-_WINDOW: Final = 500
+_WINDOW = 500
 """So many of them at a time, once the first few were not enough."""
-BEFORE: Final = "It was made before changes could be undone."
-KEPT_NO_LONGER: Final = (
+BEFORE = "It was made before changes could be undone."
+KEPT_NO_LONGER = (
     f"What was replaced or taken away is kept for {retention.KEPT_FOR_UNDOING.days} days, and these are over."
 )
-_AS_BEFORE: Final = "Everything is as it was before already."
+_AS_BEFORE = "Everything is as it was before already."
 
 
 class Reversals(Protocol):

@@ -1,14 +1,14 @@
 """The absence ladder: what a product becomes that its source's complete runs no longer list (docs/conventions.md#absence-ladder)."""
 
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from domain.catalogue.model import ProductStatus
 
-MISSED_RUNS: Final = 3
+MISSED_RUNS = 3
 """So many complete runs in a row must have missed a product before its status moves; further ones are not counted."""
-PROBABLY_DISCONTINUED_AFTER: Final = timedelta(hours=72)
-DISCONTINUED_AFTER: Final = timedelta(days=30)
+PROBABLY_DISCONTINUED_AFTER = timedelta(hours=72)
+DISCONTINUED_AFTER = timedelta(days=30)
 
 
 class Absence(NamedTuple):

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from domain.audit.model import Change
 from domain.catalogue.data import ProductData
 
-MOST_RULES: Final = 5_000
+MOST_RULES = 5_000
 """Rules of one source."""
-MOST_LEVELS: Final = 20
+MOST_LEVELS = 20
 """Levels of the path of a product or a rule; vendors have some six."""
-MOST_PATHS: Final = 5_000
+MOST_PATHS = 5_000
 """Category paths of one source that are listed: those of most products."""
-PATHS_CHARS: Final = 1 << 20
+PATHS_CHARS = 1 << 20
 """Characters of the paths of a source's rules, and of the further paths that are listed."""
 
 CategoryPath: TypeAlias = tuple[str, ...]

@@ -3,9 +3,7 @@
 Words that mean one thing here and another there (`bank`, `bureau`, `chaise`, `commode`) stand for nothing alone.
 """
 
-from typing import Final
-
-NAMES: Final = """\
+NAMES = """\
 seating | seating, sitzmobel, assises, asientos, sedute, zitmeubelen
 sofas | sofa, couch, couches, settee, canape, divano, divani, sofas et canapes
 sectionals | sectional, sectional sofa, sofa sectional, corner sofa, ecksofa, ecksofas, canape d angle, sofa esquinero, divano angolare, hoekbank, hoekbanken, wohnlandschaft, wohnlandschaften
@@ -127,7 +125,7 @@ sculptures | sculpture, statue, figurine, skulptur, skulpturen, escultura, scult
 parts | parts and accessories, spare part, replacement part, ersatzteil, ersatzteile, pieces detachees, repuesto, ricambio
 """
 
-NEUTRAL: Final = frozenset(
+NEUTRAL = frozenset(
     """
     and et und y e en of for the a de da di la le les des der die das del du fur mit with in d l al con
     home house living room dining kitchen entryway entry hallway hall furniture mobel meuble mueble mobili mobile meubel meubelen

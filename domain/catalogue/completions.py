@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from domain.catalogue import search
 
-WORDS: Final = 8
+WORDS = 8
 """Words that are offered for the one that is being typed."""
-ITEMS: Final = 24
+ITEMS = 24
 """Variants that are told by the beginning of a SKU or MPN."""
-SHORTEST_CODE: Final = 3
+SHORTEST_CODE = 3
 """Characters from which on the beginning of a code is looked for."""
-BEYOND: Final = "\U0010ffff"
+BEYOND = "\U0010ffff"
 """Behind everything that begins as what it is put to."""
 
 

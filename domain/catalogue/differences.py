@@ -2,22 +2,22 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.model import Availability
 from domain.events.model import Changed, FieldChange
 
-NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
+NESTED = frozenset({"dimensions", "rug", "axes", "compliance"})
 """Fields whose parts change one by one."""
 
-PRICES: Final = ("cost", "msrp", "map", "price", "compare_at")
+PRICES = ("cost", "msrp", "map", "price", "compare_at")
 """The prices that an offer keeps, all in its one currency."""
 
-PRICE_FIELDS: Final = ("currency", *PRICES)
-STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")
-_FACETS: Final = {"price": PRICE_FIELDS, "stock": STOCK_FIELDS, "availability": ("availability",)}
+PRICE_FIELDS = ("currency", *PRICES)
+STOCK_FIELDS = ("quantity", "incoming", "lead_time_days")
+_FACETS = {"price": PRICE_FIELDS, "stock": STOCK_FIELDS, "availability": ("availability",)}
 
-CHECKED: Final = ("quantity", "incoming", "availability")
+CHECKED = ("quantity", "incoming", "availability")
 """The facts that a stock check requests and that withdrawing an offer sets."""
 
 

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from domain.catalogue import search
 from domain.catalogue.model import Product
 
-LOOKED: Final = 1_000
+LOOKED = 1_000
 """Products that are counted at most: the newest found."""
-MOST: Final = 30
+MOST = 30
 """Values of one filter that are told at most: those of most products."""
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue import differences
 from domain.catalogue.model import Product, ProductStatus, Variant
 from domain.catalogue.overlay import Origin, Shown, TiedProducts, root_of, said_at, shown
 from domain.events.model import Changed, Event, FieldChange, Provenance
 
-MAPPED: Final = "mapped"
-_SURE: Final = 1.0
+MAPPED = "mapped"
+_SURE = 1.0
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.kernel.enums import StoredEnum
 
@@ -48,9 +48,9 @@ class Availability(StoredEnum):
     IN_STOCK = "in_stock"
 
 
-CATALOGUE_STREAM: Final = 1
-STOCK_STREAM: Final = 2
-STREAM_BITS: Final = {Stream.CATALOGUE: CATALOGUE_STREAM, Stream.STOCK: STOCK_STREAM}
+CATALOGUE_STREAM = 1
+STOCK_STREAM = 2
+STREAM_BITS = {Stream.CATALOGUE: CATALOGUE_STREAM, Stream.STOCK: STOCK_STREAM}
 
 
 @dataclass(slots=True)

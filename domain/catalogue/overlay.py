@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.catalogue.model import LicenceBasis, Offer, Product, ProductStatus, Variant
 
-OWN_FIELDS: Final = frozenset({"sku", "replacement_sku", "axes"})
+OWN_FIELDS = frozenset({"sku", "replacement_sku", "axes"})
 """Fields of a variant that mean something with its own source alone: another's are taken only where it has none."""
-_STATUSES: Final = (ProductStatus.ACTIVE, ProductStatus.PROBABLY_DISCONTINUED, ProductStatus.DISCONTINUED)
-_PLACES: Final = {status: place for place, status in enumerate(_STATUSES)}
+_STATUSES = (ProductStatus.ACTIVE, ProductStatus.PROBABLY_DISCONTINUED, ProductStatus.DISCONTINUED)
+_PLACES = {status: place for place, status in enumerate(_STATUSES)}
 
 
 class Precedence(NamedTuple):
@@ -36,7 +36,7 @@ class Precedence(NamedTuple):
         return ("first_party", "vendor_agreement", "freshest")[self.rank]
 
 
-NO_PRECEDENCE: Final = Precedence(2)
+NO_PRECEDENCE = Precedence(2)
 
 
 class Origin(NamedTuple):

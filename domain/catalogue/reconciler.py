@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
@@ -26,7 +26,7 @@ from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 
-_COMPARE_AT: Final = frozenset({"offer.compare_at"})
+_COMPARE_AT = frozenset({"offer.compare_at"})
 
 
 class StatingSource(Protocol):

@@ -1,20 +1,20 @@
 """How much more a product may come to (domain/kernel/bounds.py), counting what it keeps from runs and pushes before."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.trimming import size
 from domain.kernel.bounds import MIB, OFFERS, PRODUCT_BYTES, VARIANTS_HELD
 from domain.kernel.problems import Problem, ProblemKind
 
-_VARIANT: Final = 256 << 10
+_VARIANT = 256 << 10
 """Bytes that no variant's data comes to: five trimmed lists, and texts."""
-_OFFER: Final = 8 << 10
+_OFFER = 8 << 10
 """Bytes that no offer comes to: a location of a thousand characters, and a hundred arrivals."""
-_FIXED: Final = 360
+_FIXED = 360
 """Bytes of an offer, or around a variant, beside what they hold: ids, times, prices."""
-_ARRIVAL: Final = 48
+_ARRIVAL = 48
 
 
 class Room:

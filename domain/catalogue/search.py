@@ -7,22 +7,22 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.catalogue.categories import above
 from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, Variant
 
-QUERY_WORDS: Final = 8
+QUERY_WORDS = 8
 """How many words of a query count (docs/conventions.md#search-and-filters)."""
 
-AVAILABILITY_TERMS: Final = ("a:", "a;")
+AVAILABILITY_TERMS = ("a:", "a;")
 """Every availability's term stands from the first to below the second."""
 
-CODES: Final = ("external_id", "sku", "gtin", "mpn")
+CODES = ("external_id", "sku", "gtin", "mpn")
 """Filters by what others know an item by: each takes many values, of which any will do."""
 
-_WORD: Final = re.compile(r"[^\W_]+")
-_BETWEEN_DIGITS: Final = re.compile(r"[\s-]")
+_WORD = re.compile(r"[^\W_]+")
+_BETWEEN_DIGITS = re.compile(r"[\s-]")
 
 
 def fold(text: str) -> str:
@@ -140,7 +140,7 @@ class Parts(NamedTuple):
     variants: Sequence[Variant] = ()
 
 
-NO_PARTS: Final = Parts()
+NO_PARTS = Parts()
 
 
 def matches(

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.data import OfferData, ProductData, VariantData
 from domain.catalogue.differences import CHECKED, PRICE_FIELDS, merge_data
 
-NO_LOCATION: Final = "default"
+NO_LOCATION = "default"
 """The location of offers whose record names none."""
 
 

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from domain.catalogue import categories
 from domain.catalogue.categories import Category
@@ -13,16 +13,16 @@ from domain.catalogue.category_rules import CategoryPath, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
 from domain.catalogue.search import fold, split
 
-_LONGEST: Final = 300
+_LONGEST = 300
 """Characters of a path that are looked at; a longer one is no name."""
-_MOST_WORDS: Final = 16
+_MOST_WORDS = 16
 """Words of such a path, and its levels."""
-_PLACES: Final = ("outdoor", "kids", "bathroom")
+_PLACES = ("outdoor", "kids", "bathroom")
 """What makes another thing of a chair: named in the path, it must be part of the category's own name."""
-_ANYWHERE: Final = ("rugs", "lighting", "decor")
+_ANYWHERE = ("rugs", "lighting", "decor")
 """What stays what it is in such a place."""
-_JOINING: Final = frozenset("and und et y e".split())
-_SIGNS: Final = re.compile(r"[&+,/|;]")
+_JOINING = frozenset("and und et y e".split())
+_SIGNS = re.compile(r"[&+,/|;]")
 
 Phrase: TypeAlias = tuple[str, ...]
 

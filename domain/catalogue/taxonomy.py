@@ -3,9 +3,7 @@
 Each line is a depth (by its indentation of two blanks), a slug that never changes, a name, and perhaps Google's number.
 """
 
-from typing import Final
-
-TREE: Final = """\
+TREE = """\
 seating | Seating |
   sofas | Sofas | 460
     sectionals | Sectionals | 500064

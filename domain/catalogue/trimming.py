@@ -3,14 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.category_rules import MOST_LEVELS
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
-_FEW: Final = 4
+_FEW = 4
 """So many parts, boxes or pictures, whose texts their parsers bound, are looked at no further."""
-_MANY: Final = 16
+_MANY = 16
 """So many boxes, or a product's pictures; and so many parts, when their names and codes are short."""
 
 

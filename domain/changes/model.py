@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
-GROUP_OF: Final = {
+GROUP_OF = {
     "quantity": "stock",
     "incoming": "stock",
     "lead_time_days": "stock",
@@ -20,11 +19,11 @@ GROUP_OF: Final = {
     "cost": "trade",
 }
 """An offer's fields by group; all others are `base`."""
-NETWORK_GROUPS: Final = frozenset({"base", "retail"})
+NETWORK_GROUPS = frozenset({"base", "retail"})
 """What a published catalogue grants to everybody."""
 
 
-NETWORK: Final = "network"
+NETWORK = "network"
 """The organisation, in name alone, whose logs hold what publishers' catalogues tell the holders of licences."""
 
 
@@ -56,8 +55,8 @@ class View:
         return self.log != self.tenant
 
 
-BEGINNING: Final = LogPosition()
-OPEN_END: Final = 1 << 62
+BEGINNING = LogPosition()
+OPEN_END = 1 << 62
 """No log goes so far: everything that is committed when it is read."""
 
 
@@ -150,7 +149,7 @@ class EventFilter:
         return self.catalogues is None or event.catalogue in self.catalogues
 
 
-ALL: Final = EventFilter(everything=True)
+ALL = EventFilter(everything=True)
 
 
 @dataclass(frozen=True, slots=True)

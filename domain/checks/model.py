@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.model import Offer
 from domain.kernel.enums import StoredEnum
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.model import OPEN, Run
 
-OPEN_CHECKS: Final = 20
+OPEN_CHECKS = 20
 """How many checks of one source wait at most."""
-PAUSES: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+PAUSES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Seconds between the looks at what came of a check: four in all."""
-_UNSTATED: Final = "location"
+_UNSTATED = "location"
 
 
 class CheckStatus(StoredEnum):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext
 
-FEED: Final = frozenset({"webhooks", "feed", "stream"})
-WEBHOOKS_ONLY: Final = frozenset({"webhooks"})
-ON_REQUEST: Final = frozenset[str]()
+FEED = frozenset({"webhooks", "feed", "stream"})
+WEBHOOKS_ONLY = frozenset({"webhooks"})
+ON_REQUEST = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class EventType:
     is_sent: bool
 
 
-_CATALOGUE: Final = "service/catalog"
-_BRAND: Final = "service/brand"
-_SOURCES: Final = "service/sources"
-_WEBHOOKS: Final = "service/webhooks"
-_ROWS: Final = (
+_CATALOGUE = "service/catalog"
+_BRAND = "service/brand"
+_SOURCES = "service/sources"
+_WEBHOOKS = "service/webhooks"
+_ROWS = (
     # area, channels, the types that are sent, those that are not sent yet
     (
         _CATALOGUE, FEED,
@@ -58,12 +58,12 @@ def _types() -> dict[str, EventType]:
     return dict(sorted(types.items()))
 
 
-TYPES: Final = _types()
-NOT_SENT_YET: Final = frozenset(name for name, entry in TYPES.items() if not entry.is_sent)
+TYPES = _types()
+NOT_SENT_YET = frozenset(name for name, entry in TYPES.items() if not entry.is_sent)
 """Types of what the service cannot do yet, for the documentation."""
-OFF_THE_FEED: Final = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
+OFF_THE_FEED = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
 """Types that neither the change feed nor the stream shows."""
-_COUNTED: Final = ("product.", "variant.", "offer.")
+_COUNTED = ("product.", "variant.", "offer.")
 """Subjects whose every version has an event, so that a gap in versions means a missed event."""
 
 
@@ -186,7 +186,7 @@ def within(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> Sequen
     return events[:limit]
 
 
-FURTHEST_BACK: Final = timedelta(days=1)
+FURTHEST_BACK = timedelta(days=1)
 """Times go with positions; those of the first releases did so within hours, as clocks and long transactions had it."""
 
 

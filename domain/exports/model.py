@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from domain.audit.model import Audited
 from domain.jobs.model import NewJob
@@ -10,23 +10,23 @@ from domain.kernel import retention
 from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
-CARRY_OUT: Final = "exports.carry_out"
+CARRY_OUT = "exports.carry_out"
 """The kind of job that carries an export out."""
-OPEN_EXPORTS: Final = 3
+OPEN_EXPORTS = 3
 """How many exports of one organisation and mode may wait or run at once."""
-KEPT_EXPORTS: Final = 20
+KEPT_EXPORTS = 20
 """The files of so many exports of one organisation and mode are kept; a newer one has the oldest expire before its time."""
-DEATHS: Final = 3
+DEATHS = 3
 """How many attempts may end without a word before an export fails."""
-FAILURES: Final = 4
+FAILURES = 4
 """How many attempts may fail before the export does."""
-LONGEST: Final = timedelta(hours=12)
+LONGEST = timedelta(hours=12)
 """After which an export is given up, however often it was begun."""
-LINK_LIFETIME: Final = timedelta(hours=1)
+LINK_LIFETIME = timedelta(hours=1)
 """For how long a link to a file may be asked at most (see `link_expiry`); what is being downloaded then goes on."""
-MANIFEST: Final = "manifest"
+MANIFEST = "manifest"
 """The dataset of the file that closes an export, and tells of all others."""
-PRODUCTS: Final = "products"
+PRODUCTS = "products"
 
 
 class ExportKind(StoredEnum):
@@ -46,7 +46,7 @@ class ExportStatus(StoredEnum):
     EXPIRED = "expired"
 
 
-OPEN: Final = frozenset({ExportStatus.PENDING, ExportStatus.RUNNING})
+OPEN = frozenset({ExportStatus.PENDING, ExportStatus.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class NewExport(_Kind, total=False):
     filters: NewExportFilters
 
 
-AUDITED: Final = Audited("export", ("kind", "status", "filters", "error", "expires_at"))
+AUDITED = Audited("export", ("kind", "status", "filters", "error", "expires_at"))
 
 
 def job_of(export: Export, tenant: Tenant) -> NewJob:

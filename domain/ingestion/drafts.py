@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.category_rules import MOST_LEVELS
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
@@ -15,16 +15,16 @@ from domain.ingestion.values.text import Fault
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
-_TOLD: Final = -1
-NO_PLACE: Final = ""
+_TOLD = -1
+NO_PLACE = ""
 """The location of offer facts whose column and row name none."""
-_MOST: Final = {
+_MOST = {
     "variants": f"a product has at most {VARIANTS:,}",
     "axes": f"a variant has at most {AXES}",
     "offers": f"a variant has at most {OFFERS}",
     "category path": f"it has at most {MOST_LEVELS} levels, of {ITEM_CHARS:,} characters each",
 }
-_LIST: Final = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each and some KiB in all"
+_LIST = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each and some KiB in all"
 
 
 class LeftOut:

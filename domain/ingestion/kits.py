@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations, product
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.data import Carton, Component, Dimensions, VariantData, Weight
 from domain.ingestion.pieces import pieces_named
@@ -12,10 +12,10 @@ from domain.ingestion.values.cartons import pieces_per_carton
 from domain.ingestion.values.text import Fault, quoted
 from domain.kernel.problems import ProblemKind
 
-_MOST_OF_ONE: Final = 8
-_ROUNDING: Final = 60
+_MOST_OF_ONE = 8
+_ROUNDING = 60
 """Hundredths of a pound that a set's weight may be off its parts' for rounding alone."""
-_MOST_SOUGHT: Final = 16
+_MOST_SOUGHT = 16
 """Sets of more parts than this are not searched for quantities; they would be ambiguous anyhow."""
 
 

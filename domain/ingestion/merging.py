@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue import differences
 from domain.catalogue.model import Availability, Product, ProductStatus, Variant
@@ -12,7 +12,7 @@ from domain.ingestion.drafts import LeftOut
 from domain.ingestion.values.stock import availability_of
 from domain.kernel.problems import Problem, ProblemKind
 
-_WORDS: Final = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
+_WORDS = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
 """Availabilities that no quantity decides, so that a quantity alone leaves them as they are."""
 
 

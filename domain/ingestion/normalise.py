@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.categories import by_slug
 from domain.catalogue.data import Carton, Component, OfferData, ProductData, VariantData
@@ -24,8 +24,8 @@ from domain.ingestion.vocabulary.kinds import brick_of, kind_in_path
 from domain.kernel.bounds import ITEM_CHARS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
-_STOCK: Final = frozenset(f"offer.{name}" for name in CHECKED)
-_OWN: Final = ("sku", "gtin", "mpn", "title")
+_STOCK = frozenset(f"offer.{name}" for name in CHECKED)
+_OWN = ("sku", "gtin", "mpn", "title")
 
 
 def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Problem]]:
@@ -168,14 +168,14 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
 # From drafts to the data of a product, of its variants and of their offers; what tells variants apart, and rows that repeat each other.
 
 
-_COLOUR_AXES: Final = ("color", "colour", "farbe")
-_FINISH_AXES: Final = ("finish", "wood finish")
-_SIZE_AXES: Final = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
-_LETTERED: Final = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
+_COLOUR_AXES = ("color", "colour", "farbe")
+_FINISH_AXES = ("finish", "wood finish")
+_SIZE_AXES = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
+_LETTERED = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
 """Sizes in options are taken when letters say which side is which (`720mm L x 530mm W x 510mm H`)."""
-_BOX: Final = ("length", "width", "depth", "height", "diameter")
-_KEPT: Final = (*PRICES, "quantity", "availability", "lead_time_days")
-_TELLING: Final = (
+_BOX = ("length", "width", "depth", "height", "diameter")
+_KEPT = (*PRICES, "quantity", "availability", "lead_time_days")
+_TELLING = (
     ("Color", "colour", _COLOUR_AXES),
     ("Finish", "finish", _FINISH_AXES),
     ("Material", "materials", ("material", "materials", "fabric")),

@@ -19,19 +19,19 @@ from domain.ingestion.values.rugs import parse_construction
 from domain.ingestion.values.text import Parsed, line_of_text, quoted
 from domain.ingestion.values.words import parse_materials
 
-_LONGEST: Final = 500
-_SUBTITLE: Final = 120
+_LONGEST = 500
+_SUBTITLE = 120
 (_SEVERAL, _WHOLE, _BED_SIZE, _ABOUT_SIZE, _UPRIGHT, _LYING, _OTHERS, _VAGUE, _RULE) = (
     expressions("pieces")[name] for name in "several whole bed_size about_size upright lying others vague rule".split()
 )
-_BED_SET: Final = re.compile(r"(?i)\bbed(?:room)? set\b")
-_LABEL: Final = re.compile(r"\s*+([^\W\d_][^\W\d_ /&-]{0,20}(?:[ /&-][^\W\d_]{1,20}){0,3})\s*+:\s*+(?=[\d(.])")
-_ANY_LABEL: Final = re.compile(r"[^\W\d_]\s*+:\s*+[\d(.]")
-_SIZE_WORD: Final = re.compile(r"(?i)\s+(?:size|dimensions?|dims?|measurements?)$")
-_NO_PIECE: Final = re.compile(r"(?i)\b(?:size|dimensions?|dims?|measurements?)$")
-_PIECES: Final = re.compile(r"(?i)(?<![\w.])(\d{1,2})[ -]?(?:pcs?|pieces?)\b")
+_BED_SET = re.compile(r"(?i)\bbed(?:room)? set\b")
+_LABEL = re.compile(r"\s*+([^\W\d_][^\W\d_ /&-]{0,20}(?:[ /&-][^\W\d_]{1,20}){0,3})\s*+:\s*+(?=[\d(.])")
+_ANY_LABEL = re.compile(r"[^\W\d_]\s*+:\s*+[\d(.]")
+_SIZE_WORD = re.compile(r"(?i)\s+(?:size|dimensions?|dims?|measurements?)$")
+_NO_PIECE = re.compile(r"(?i)\b(?:size|dimensions?|dims?|measurements?)$")
+_PIECES = re.compile(r"(?i)(?<![\w.])(\d{1,2})[ -]?(?:pcs?|pieces?)\b")
 _CODES: Final[Mapping[str, Sequence[str]]] = load("pieces")["codes"]
-_IDLE: Final = re.compile(r"\d+PK|\d+|PM|M|R|L|VN|PK")
+_IDLE = re.compile(r"\d+PK|\d+|PM|M|R|L|VN|PK")
 
 
 def pieces_named(title: str) -> int | None:
@@ -142,14 +142,12 @@ def _ends(part: Component, endings: Sequence[str]) -> bool:
 
 # A size in a title.
 
-_NUMBER: Final = r"\d{1,4}(?:[.,]\d{1,2})?"
-_SIZE: Final = re.compile(
-    rf"(?i)(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])"
-)
-_DIGIT: Final = re.compile(r"\d")
-_CROSS: Final = re.compile(r"(?i)\d\s?[x×]\s?\d")
-_LAST: Final = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
-_OFF: Final = 60
+_NUMBER = r"\d{1,4}(?:[.,]\d{1,2})?"
+_SIZE = re.compile(rf"(?i)(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])")
+_DIGIT = re.compile(r"\d")
+_CROSS = re.compile(r"(?i)\d\s?[x×]\s?\d")
+_LAST = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
+_OFF = 60
 """Hundredths of an inch by which figures may differ for rounding."""
 
 
@@ -248,15 +246,13 @@ def _near(figure: int, others: Iterable[int]) -> bool:
 
 # Facts in texts.
 
-_FIELDS: Final = meanings(load("pieces")["labels"])
-_LINE: Final = re.compile(
-    rf"(?im)^[-•* ]{{0,3}}({'|'.join(sorted(_FIELDS, key=len, reverse=True))})[ ]{{0,2}}:(.{{1,400}})$"
-)
-_MOST: Final = 65_536
-_HIGHEST_PILE: Final = 400
+_FIELDS = meanings(load("pieces")["labels"])
+_LINE = re.compile(rf"(?im)^[-•* ]{{0,3}}({'|'.join(sorted(_FIELDS, key=len, reverse=True))})[ ]{{0,2}}:(.{{1,400}})$")
+_MOST = 65_536
+_HIGHEST_PILE = 400
 """Hundredths of an inch; a pile that is said to be higher was given in another unit than it is written in."""
-_LONGEST_RULE: Final = 400
-_WORDS: Final = 5
+_LONGEST_RULE = 400
+_WORDS = 5
 """A selling point of so many words may be how a rug is made (`100% Hand Tufted`); longer ones tell stories."""
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from domain.catalogue.statements import ProductStatement
@@ -171,7 +171,7 @@ class Connectors(Protocol):
 
 
 ReadingSettings: TypeAlias = FeedSettings
-DEFAULTS: Final = FeedSettings()
+DEFAULTS = FeedSettings()
 
 
 class ReaderDied(Exception):
@@ -299,7 +299,7 @@ OpenSnapshot = Callable[[ReadingOrder], SnapshotReader]
 # Where a source's credentials may go: the connector, and the origins that its settings name (docs/conventions.md#source).
 
 
-_PORTS: Final = {"http": 80, "https": 443}
+_PORTS = {"http": 80, "https": 443}
 
 
 def origin(address: str) -> str:

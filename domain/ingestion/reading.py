@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import HeaderMapping
 from domain.kernel.problems import Problem
 
-MOST_TABLES: Final = 50
+MOST_TABLES = 50
 """Tables of one feed that are told of one by one."""
 
 

@@ -52,10 +52,10 @@ from domain.kernel.problems import Problem, ProblemKind
 
 Check = Callable[[Any], Parsed[Any]]
 Schema = Mapping[str, "Check | Mapping[str, Any] | list[Any]"]
-_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,18})?")
-_MOST: Final = 2_000_000_000
-_MOST_MINOR: Final = 10**17
-_MONEY: Final = 'an exact number with its currency, such as {"amount": 49.5, "currency": "usd"}'
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,18})?")
+_MOST = 2_000_000_000
+_MOST_MINOR = 10**17
+_MONEY = 'an exact number with its currency, such as {"amount": 49.5, "currency": "usd"}'
 
 
 def _line(value: Any) -> Parsed[str]:
@@ -142,8 +142,8 @@ def _measure(value: Any, *, weighs: bool) -> Parsed[Any]:
     return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is out of all proportion")
 
 
-_length: Final = partial(_measure, weighs=False)
-_weight: Final = partial(_measure, weighs=True)
+_length = partial(_measure, weighs=False)
+_weight = partial(_measure, weighs=True)
 
 
 def _currency(value: Any) -> Parsed[str]:
@@ -188,8 +188,8 @@ def _count(value: Any, *, least: int) -> Parsed[int]:
     return Parsed(int(found))
 
 
-_from_0: Final = partial(_count, least=0)
-_from_1: Final = partial(_count, least=1)
+_from_0 = partial(_count, least=0)
+_from_1 = partial(_count, least=1)
 
 
 def _one_of(*values: str) -> Check:

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 
-_OF: Final = "/"
-_TRACE: Final = "traceparent"
+_OF = "/"
+_TRACE = "traceparent"
 """Under which name the arguments that are stored hold what a job follows from; kinds of jobs have none of that name."""
-LANES_OF_ONE: Final = 16
+LANES_OF_ONE = 16
 """How many lanes of one organisation are under way at a time, so that it leaves room for others."""
-MAX_DELAY: Final = timedelta(days=31)
+MAX_DELAY = timedelta(days=31)
 """The longest time for which a job can be put off."""
 
 

@@ -6,15 +6,14 @@ never be reached.
 
 import ipaddress
 import re
-from typing import Final
 from urllib.parse import urlsplit
 
-SETTING: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
+SETTING = "JOINERY_ALLOW_PRIVATE_HOSTS"
 """The operator's setting that lets named hosts through (docs/configuration.md)."""
-PORTS: Final = frozenset({80, 443})
+PORTS = frozenset({80, 443})
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_NOT_PUBLIC: Final = tuple(
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
     for network in (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
@@ -25,7 +24,7 @@ _NOT_PUBLIC: Final = tuple(
 )  # fmt: skip
 """Special-purpose addresses (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), whatever `ipaddress` of
 the interpreter knows of them, with deprecated site-local, 6to4 relay and IPv4-translated ones."""
-_ODD_NUMBER: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
+_ODD_NUMBER = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
 
 
 def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PORTS) -> str | None:

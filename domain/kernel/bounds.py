@@ -5,67 +5,65 @@ Each number is well above what vendors really have, and low enough that the larg
 8 KiB an event, 64 KiB a document.
 """
 
-from typing import Final
-
-KIB: Final = 1 << 10
-MIB: Final = 1 << 20
+KIB = 1 << 10
+MIB = 1 << 20
 
 # A product as a source states it
 
-ROWS: Final = 10_000
+ROWS = 10_000
 """Rows of a feed that are read for one product: four for each of the most variants."""
-SHEET_ROW_BYTES: Final = 4 * KIB
+SHEET_ROW_BYTES = 4 * KIB
 """A longer row counts as several."""
-VARIANTS: Final = 2_500
+VARIANTS = 2_500
 """Variants that one reading of a feed, or one record, states of a product."""
-OFFERS: Final = 500
+OFFERS = 500
 """Offers of one variant: its locations."""
-ITEMS: Final = 500
+ITEMS = 500
 """Entries of a list: tags, features, pictures, materials, parts, boxes."""
-AXES: Final = 50
+AXES = 50
 """Axes of a variant, which events tell one by one; shop platforms allow three."""
-ITEM_CHARS: Final = 2_048
+ITEM_CHARS = 2_048
 """Characters of one text in a list, an address too."""
-PRODUCT_LIST_BYTES: Final = 128 * KIB
+PRODUCT_LIST_BYTES = 128 * KIB
 """Bytes of one of a product's lists, as JSON: 250 pictures with long addresses and texts."""
-VARIANT_LIST_BYTES: Final = 32 * KIB
+VARIANT_LIST_BYTES = 32 * KIB
 """Bytes of one of a variant's lists, as JSON."""
 
 # A product as it is kept
 
-VARIANTS_HELD: Final = 2 * VARIANTS
+VARIANTS_HELD = 2 * VARIANTS
 """Variants that a product keeps: those that are stated, and as many that once were."""
-PRODUCT_BYTES: Final = 8 * MIB
+PRODUCT_BYTES = 8 * MIB
 """Bytes of a product's variants and offers together, as JSON: 2,048 variants at eight locations each."""
 
 # Events, and who reads them
 
-EVENT_BYTES: Final = 128 * KIB
+EVENT_BYTES = 128 * KIB
 """Bytes of one event. A larger one tells the paths that changed, and its largest values are left out."""
-CHANGES_BYTES: Final = 1 * MIB
+CHANGES_BYTES = 1 * MIB
 """Bytes of a page of the change feed, and of a look into the log for one who is behind."""
-LIST_BYTES: Final = 4 * MIB
+LIST_BYTES = 4 * MIB
 """Bytes of a page of any other list."""
-FOLLOWER_BYTES: Final = 8 * MIB
+FOLLOWER_BYTES = 8 * MIB
 """Bytes of events held for one follower of the log; one that is slower goes on from the log itself."""
-READ_BYTES: Final = 4 * MIB
+READ_BYTES = 4 * MIB
 """Bytes that are read from the log at a time for all followers of a tenant."""
-TENANT_BYTES: Final = 16 * MIB
+TENANT_BYTES = 16 * MIB
 """Bytes of events held for all followers of a tenant in one process, each event once."""
-PROCESS_BYTES: Final = 64 * MIB
+PROCESS_BYTES = 64 * MIB
 """Bytes of events held in one process."""
-STREAM_BYTES: Final = 128 * KIB
+STREAM_BYTES = 128 * KIB
 """Bytes of events written to a stream at a time."""
 
 # Webhooks
 
-PAYLOAD_BYTES: Final = 512 * KIB
+PAYLOAD_BYTES = 512 * KIB
 """Bytes of the object that a fat payload carries; a larger one is left out."""
-DOCUMENT_BYTES: Final = 1 * MIB
+DOCUMENT_BYTES = 1 * MIB
 """Bytes of the document out of which such an object is taken."""
-QUEUE_BYTES: Final = 4 * MIB
+QUEUE_BYTES = 4 * MIB
 """Bytes of events that one endpoint's queue has at hand; the others are read from the log when they are sent."""
-OUTCOME_BYTES: Final = 16 * KIB
+OUTCOME_BYTES = 16 * KIB
 """So much of a sent body counts as one outcome that waits for the store."""
-COMBINED: Final = 1_000
+COMBINED = 1_000
 """Events that are combined into one delivery."""

@@ -6,11 +6,10 @@ caches every unknown name for ever. Therefore labels are looked up here, among t
 """
 
 import re
-from typing import Final
 
-_SEPARATORS: Final = re.compile(r"[-_ .:()]")
-_LONGEST_LABEL: Final = 40
-_ALIASES: Final = {
+_SEPARATORS = re.compile(r"[-_ .:()]")
+_LONGEST_LABEL = 40
+_ALIASES = {
     "unicode11utf8": "utf-8", "utf8mb4": "utf-8", "utf8sig": "utf-8-sig", "unicode": "utf-16", "ucs2": "utf-16",
     "usascii": "cp1252", "ascii": "cp1252", "latin1": "cp1252", "l1": "cp1252", "iso88591": "cp1252",
     "latin2": "iso8859-2", "latin5": "iso8859-9", "latin9": "iso8859-15", "cyrillic": "iso8859-5", "greek": "iso8859-7",
@@ -21,13 +20,13 @@ _ALIASES: Final = {
     "xeucjp": "euc_jp", "ksc5601": "cp949", "euckr": "cp949", "windows949": "cp949", "uhc": "cp949",
     "iso2022jp": "iso2022_jp", "csiso2022jp": "iso2022_jp", "windows874": "cp874", "tis620": "cp874", "iso885911": "cp874", "iso88598i": "iso8859-8",
 }  # fmt: skip
-_NAMES: Final = (
+_NAMES = (
     "utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "cp874", "koi8-r", "koi8-u",
     "mac_roman", "mac_cyrillic", "cp437", "cp850", "cp852", "cp855", "cp858", "cp866",
     *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
     *(f"cp{page}" for page in range(1250, 1259)),
 )  # fmt: skip
-_CODECS: Final = {
+_CODECS = {
     **{_SEPARATORS.sub("", name): name for name in _NAMES},
     **{f"windows{page}": f"cp{page}" for page in range(1250, 1259)},
     **_ALIASES,

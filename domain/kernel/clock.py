@@ -3,15 +3,14 @@
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
-READING_SECONDS: Final = 30.0
+READING_SECONDS = 30.0
 """Seconds after which a new reading is due."""
-SKEW: Final = timedelta(seconds=60)
+SKEW = timedelta(seconds=60)
 """Clock skew that is allowed between the signer of a link and its server."""
-MAX_OFFSET: Final = 5.0
+MAX_OFFSET = 5.0
 """Seconds by which the machine's clock may differ from the service's without a warning."""
-_STEPPED: Final = 1.0
+_STEPPED = 1.0
 """Seconds between the advances of wall clock and monotonic clock that show that the wall clock was set or the machine slept."""
 
 
@@ -82,7 +81,7 @@ class ServiceClock:
         return reading.unix + time.monotonic() - reading.monotonic
 
 
-CLOCK: Final = ServiceClock()
+CLOCK = ServiceClock()
 """The clock of this process."""
 
 

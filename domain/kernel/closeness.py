@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Final
 
-FEW: Final = 10
+FEW = 10
 """As many are named all; of more, NAMED and how many more there are."""
-FEW_NAMES: Final = 25
+FEW_NAMES = 25
 """Of names of fields and parameters as many are named all: whoever reads looks for one of them."""
-NAMED: Final = 8
-LONGEST: Final = 40
+NAMED = 8
+LONGEST = 40
 """Characters of a word that is compared: nobody mistypes a name of more."""
-_COMPARED: Final = 100
+_COMPARED = 100
 """Known words that one word is compared with: users choose them, and a comparison is quadratic in their length."""
-LOOKS: Final = 12
+LOOKS = 12
 """Comparisons with all known words that one request is worth."""
 
 

@@ -8,13 +8,12 @@ import re
 import secrets
 from random import Random
 from threading import Lock
-from typing import Final
 
 from domain.kernel.clock import CLOCK
 
-ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-LENGTH: Final = 22
-NOUNS: Final = {
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LENGTH = 22
+NOUNS = {
     "prod": "a product",
     "var": "a variant",
     "ofr": "an offer",
@@ -66,12 +65,12 @@ NOUNS: Final = {
     "grt": "a grant to an app",
 }
 """The prefix of each kind of id, and what such a thing is called."""
-PREFIXES: Final = frozenset(NOUNS)
+PREFIXES = frozenset(NOUNS)
 
-_PAIRS: Final = tuple(a + b for a in ALPHABET for b in ALPHABET)
-_BODY: Final = re.compile(r"[0-9A-Za-z]{22}")
-_MAX: Final = 1 << 128
-_FIVE: Final = 3844**5
+_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
+_BODY = re.compile(r"[0-9A-Za-z]{22}")
+_MAX = 1 << 128
+_FIVE = 3844**5
 
 
 def encode(number: int) -> str:
@@ -97,7 +96,7 @@ def uuid7(milliseconds: int, random_bits: int) -> int:
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
 
 
-_CORRECTED: Final = 60_000
+_CORRECTED = 60_000
 """Milliseconds by which the clock goes back only when a wrong one is corrected; identifiers then follow it."""
 
 
@@ -127,7 +126,7 @@ class _Sequence:
             return uuid7(self._milliseconds, self._bits)
 
 
-_SEQUENCE: Final = _Sequence()
+_SEQUENCE = _Sequence()
 
 
 def begin_anew() -> None:

@@ -1,11 +1,10 @@
 """The expiry of signed links."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
-LINK_STEP: Final = timedelta(seconds=30)
+LINK_STEP = timedelta(seconds=30)
 """Links that are made within a step are equal, so that the ETags of answers that contain them are."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def start_of_step(moment: datetime) -> datetime:

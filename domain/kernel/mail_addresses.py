@@ -1,9 +1,8 @@
 """How addresses of mail are compared: two that may be two people's are never taken for one."""
 
 import string
-from typing import Final
 
-_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def address_key(email: str) -> str:

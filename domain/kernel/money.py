@@ -3,9 +3,9 @@
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-_ZERO: Final = "bif clp djf gnf isk jpy kmf krw pyg rwf ugx uyi vnd vuv xaf xof xpf"
-_THREE: Final = "bhd iqd jod kwd lyd omr tnd"
-_TWO: Final = (
+_ZERO = "bif clp djf gnf isk jpy kmf krw pyg rwf ugx uyi vnd vuv xaf xof xpf"
+_THREE = "bhd iqd jod kwd lyd omr tnd"
+_TWO = (
     "aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bmd bnd bob brl bsd btn bwp byn bzd cad cdf chf cny cop "
     "crc cup cve czk dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gtq gyd hkd hnl htg huf idr ils inr irr "
     "jmd kes kgs khr kpw kyd kzt lak lbp lkr lrd lsl mad mdl mga mkd mmk mnt mop mru mur mvr mwk mxn myr mzn nad ngn "

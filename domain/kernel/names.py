@@ -3,21 +3,20 @@
 import re
 import unicodedata
 from itertools import groupby
-from typing import Final
 
 from domain.kernel.errors import InvalidRequest
 
-LONGEST_NAME: Final = 100
-_MOST_MARKS: Final = 4
+LONGEST_NAME = 100
+_MOST_MARKS = 4
 """Consecutive combining marks; Tibetan stacks and vocalised Hebrew have no more."""
-_LINK: Final = re.compile(r"[/\\@]|\bwww\.|\b[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
-_HOST: Final = re.compile(r"[^\s.][.\u3002][^\W\d_][^\s.,]|\b\d+\.\d+\.\d+\.\d+\b")
-_LIKE_SLASHES: Final = re.compile(
+_LINK = re.compile(r"[/\\@]|\bwww\.|\b[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
+_HOST = re.compile(r"[^\s.][.\u3002][^\W\d_][^\s.,]|\b\d+\.\d+\.\d+\.\d+\b")
+_LIKE_SLASHES = re.compile(
     "[\u1735\u2044\u20e5\u20eb\u2215\u2216\u2236\u244a\u2571-\u2573\u27cb\u27cd\u29f5-\u29f9\u2afb\u2afd\u2cc6\u3033\u31d3\u4e3f\ua789]"
 )
-_BLANK: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0001d159]")
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0001d159]")
 """Characters without a glyph that are letters, marks or symbols by their category."""
-_PRODUCT: Final = re.compile(r"\b[A-Za-z]{1,20}/[0-9.]{1,16}\b|\A[A-Za-z]{1,20}\Z")
+_PRODUCT = re.compile(r"\b[A-Za-z]{1,20}/[0-9.]{1,16}\b|\A[A-Za-z]{1,20}\Z")
 
 
 def validate_name(text: str) -> str:

@@ -5,9 +5,9 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
-ATOMS: Final = frozenset((str, int, bool, float, bytes, type(None)))
+ATOMS = frozenset((str, int, bool, float, bytes, type(None)))
 """Types whose values stay as they are."""
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -25,7 +25,7 @@ from domain.kernel.schema import Schema, integer, nullable
 from domain.kernel.tenancy import Tenant
 
 R = TypeVar("R")
-VERSION: Final = integer(3, least=1, description="What If-Match compares.")
+VERSION = integer(3, least=1, description="What If-Match compares.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final
 
-_FORM: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[ -~]*)?")
-_LONGEST: Final = 200
+_FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[ -~]*)?")
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)

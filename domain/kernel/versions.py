@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 Body = dict[str, Any]
 
@@ -54,5 +54,5 @@ def _rewrite(value: Any, rewriters: Mapping[str, Callable[[Body], Body]]) -> Any
     return rewriter(inner) if rewriter else inner
 
 
-SUPPORTED: Final = Versions((Version("2026-10-01"), Version("2026-10-04")))
+SUPPORTED = Versions((Version("2026-10-01"), Version("2026-10-04")))
 """The service's versions; neither has breaking changes (docs/conventions.md#versions)."""

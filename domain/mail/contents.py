@@ -2,22 +2,21 @@
 
 import re
 from collections import Counter
-from typing import Final
 
 from domain.kernel.enums import StoredEnum
 from domain.mail.model import AttachmentNote
 
-_HEAD: Final = 64 * 1024
-_LINES: Final = 50
-_DELIMITERS: Final = "\t;,|"
-_BINARY: Final = re.compile("[\x00-\x08\x0e-\x19\x1b-\x1f]")
-_QUOTED: Final = re.compile(r'"[^"\n]*"')
-_WEB: Final = ("<!doctype html", "<html", "<head", "<body", "<div", "<table", "<meta", "<script", "<style", "<p", "<br")
-_WORDS: Final = ("begin:vcard", "begin:vcalendar", "-----begin pgp signature", "%!ps", "{\\rtf", "#!")
-_SEALED: Final = "-----begin pgp message"
-_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
-_BOOKS: Final = tuple(name.encode("utf-16-le") for name in ("Workbook", "Book\x00"))
-_TNEF: Final = b"\x78\x9f\x3e\x22"
+_HEAD = 64 * 1024
+_LINES = 50
+_DELIMITERS = "\t;,|"
+_BINARY = re.compile("[\x00-\x08\x0e-\x19\x1b-\x1f]")
+_QUOTED = re.compile(r'"[^"\n]*"')
+_WEB = ("<!doctype html", "<html", "<head", "<body", "<div", "<table", "<meta", "<script", "<style", "<p", "<br")
+_WORDS = ("begin:vcard", "begin:vcalendar", "-----begin pgp signature", "%!ps", "{\\rtf", "#!")
+_SEALED = "-----begin pgp message"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_BOOKS = tuple(name.encode("utf-16-le") for name in ("Workbook", "Book\x00"))
+_TNEF = b"\x78\x9f\x3e\x22"
 
 
 class ContentKind(StoredEnum):

@@ -5,12 +5,11 @@ RFC 7489; organisations' domains are found by the DNS tree walk of its successor
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from domain.mail.model import CheckResult, MailPolicy
 
-_MOST_LOOKS: Final = 8
-_LONGEST: Final = 4096
+_MOST_LOOKS = 8
+_LONGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)

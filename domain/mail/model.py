@@ -2,20 +2,19 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 
-LARGEST: Final = 25 * 1024 * 1024
+LARGEST = 25 * 1024 * 1024
 """Bytes that a message has at most, as it comes over the wire."""
-MOST_FILES: Final = 20
+MOST_FILES = 20
 """Data files that one message may bring."""
-MOST_LISTED: Final = 100
+MOST_LISTED = 100
 """Attachments that a message names at most; of further ones only the number is told."""
-SAME_WITHIN: Final = timedelta(days=7)
+SAME_WITHIN = timedelta(days=7)
 """For how long the same message counts as the same: senders try again for five days."""
-LONGEST_TEXT: Final = 500
+LONGEST_TEXT = 500
 """Characters of a subject, a file's name or a sender that are kept."""
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from domain.ingestion.columns.settings import read_settings
 from domain.ingestion.mapping.columns import by_position, missing, parted, repeated, with_proven_settings
@@ -24,14 +23,14 @@ from domain.kernel.closeness import Closeness
 from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
 from domain.mappings.model import ColumnEdit, MappingStatus, SourceMapping
 
-CUT: Final = "…"
+CUT = "…"
 """The end of a sample that was shortened: it proves nothing."""
-_UNITS: Final = ("unit", "unit_by")
-_MOST_NAMED: Final = 10
-_MOST_POSITIONS: Final = 20
-_SHOWN: Final = 100
-_NUMBERED: Final = ("category_path.0", "option_name.1", "option_value.1", "incoming.0.quantity", "incoming.0.eta")
-FIELDS: Final = tuple(
+_UNITS = ("unit", "unit_by")
+_MOST_NAMED = 10
+_MOST_POSITIONS = 20
+_SHOWN = 100
+_NUMBERED = ("category_path.0", "option_name.1", "option_value.1", "incoming.0.quantity", "incoming.0.eta")
+FIELDS = tuple(
     sorted(
         {
             *(PRODUCT | VARIANT | OFFER) - {"axes"},
@@ -46,7 +45,7 @@ FIELDS: Final = tuple(
     )
 )
 """Fields by name; those with a number may have any of two digits, and an axis any name."""
-_NEEDED: Final = {
+_NEEDED = {
     "key": "no column says which item a row is about: map one to sku, variant_key, product_key, gtin, mpn or title",
     "stock": "no column states stock: map one to quantity, availability, lead_time_days, discontinued or a price",
 }

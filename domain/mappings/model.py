@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.model import Change
 from domain.catalogue.model import Stream
@@ -13,9 +13,9 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 from domain.kernel.plain import plain
 
-KEPT: Final = 200
+KEPT = 200
 """Header sets that are kept for a source; beyond that the oldest ones that nobody confirmed go."""
-KNOWN: Final = 200
+KNOWN = 200
 """Confirmed header sets of a source, and as many of the other sources of its organisation, that its runs go by."""
 
 

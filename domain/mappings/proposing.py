@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import digest_of
@@ -15,16 +14,16 @@ from domain.mappings.asking import with_guessed
 from domain.mappings.confirming import CUT
 from domain.mappings.model import MappingStatus, SourceMapping
 
-MOST_COLUMNS: Final = 2_000
+MOST_COLUMNS = 2_000
 """Columns of a table that is mapped by people."""
-HEADER_BYTES: Final = 128 << 10
+HEADER_BYTES = 128 << 10
 """Characters of all its headers together."""
-SAMPLE_ROWS: Final = 5
-_TOLD_COLUMNS: Final = 500
-_TOLD_CHARS: Final = 200
-_SAMPLE_CHARS: Final = 100
-_SAMPLES_CHARS: Final = 48 << 10
-_FEWEST_CHARS: Final = 8
+SAMPLE_ROWS = 5
+_TOLD_COLUMNS = 500
+_TOLD_CHARS = 200
+_SAMPLE_CHARS = 100
+_SAMPLES_CHARS = 48 << 10
+_FEWEST_CHARS = 8
 
 
 def few_rows(rows: Sequence[Sequence[str]], width: int) -> tuple[tuple[str, ...], ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan
@@ -14,7 +14,7 @@ from domain.kernel.errors import DomainError
 from domain.kernel.plain import plain
 from domain.mappings.model import SourceMapping
 
-_BESIDE: Final = frozenset({"currency", "availability", "position", "role", "index"})
+_BESIDE = frozenset({"currency", "availability", "position", "role", "index"})
 """What follows from a value and is none of its own."""
 
 

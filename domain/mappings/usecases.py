@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Protocol
 
 from domain.audit.model import Act
 from domain.audit.ports import AuditLog
@@ -51,11 +51,11 @@ from domain.usage.ports import UsageMeters
 from ports.models import ModelLater, ModelQuestion, ModelRefused, Models, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
-_LOG: Final = logging.getLogger("joinery.mappings")
-_PATIENCE: Final = 120.0
+_LOG = logging.getLogger("joinery.mappings")
+_PATIENCE = 120.0
 """Seconds until a model that says nothing counts as one to ask later."""
-_AGAIN: Final = timedelta(seconds=2)
-_LONGEST: Final = timedelta(days=1)
+_AGAIN = timedelta(seconds=2)
+_LONGEST = timedelta(days=1)
 
 
 class Replaying(Protocol):

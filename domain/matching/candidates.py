@@ -46,12 +46,12 @@ def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPa
 
 Sources = tuple[str, str]
 """Two sources, the lesser first."""
-KEYS: Final = 60_000
+KEYS = 60_000
 """Keys that are remembered from batch to batch, about."""
-SHARE: Final = 0.45
+SHARE = 0.45
 """What an item must have of the keys that the best candidate shares, to be one."""
 _NOBODY: Final[Mapping[str, Listed]] = {}
-_NONE: Final = Listed(0)
+_NONE = Listed(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ class CandidateCache:
         return all(self.listed(key, source).items >= OFTEN for source in sources)
 
 
-_FEWEST_SOURCES: Final = 2
-_RIVALS: Final = -5.0
+_FEWEST_SOURCES = 2
+_RIVALS = -5.0
 """log2 odds below which a candidate is nobody's rival here."""
 R = TypeVar("R")
 

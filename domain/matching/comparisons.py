@@ -12,13 +12,13 @@ from domain.matching.features import MatchFeatures
 from domain.matching.measures import beyond, close, same_size
 from domain.matching.words import COLOURS, alike, data
 
-_LONG: Final = 9
-HUB: Final = 3
+_LONG = 9
+HUB = 3
 """A code that more items than this bear names a family, not an item."""
-_ROUNDED: Final = 1.02
-_FIGURES: Final = 12
+_ROUNDED = 1.02
+_FIGURES = 12
 """Characters of a number that is compared by its value, at most."""
-_OTHERWISE: Final = 48
+_OTHERWISE = 48
 """Words of either title that are looked for in other spellings: each is held against each."""
 
 
@@ -109,7 +109,7 @@ def _alike(left: frozenset[str], right: frozenset[str], rarity: Rarity) -> float
     return gained
 
 
-_TITLE: Final = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
+_TITLE = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
 
 
 def _title(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
@@ -264,9 +264,9 @@ def _weight(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
 
 
-_PACK: Final = 1.45
+_PACK = 1.45
 """How many times what a piece costs two of it cost, at least."""
-_PRICE: Final = (1.03, 1.15, 1.4, 2.0)
+_PRICE = (1.03, 1.15, 1.4, 2.0)
 
 
 def _in_one_currency(a: MatchFeatures, b: MatchFeatures) -> bool:
@@ -319,13 +319,13 @@ _COMPARED: Final[Mapping[str, tuple[Level, Callable[[MatchFeatures], object]]]] 
     "pieces": (_pieces, lambda f: (f.packs, f.pieces)),
     "description": (_described, lambda f: sorted(f.described)),
 }
-COMPARISONS: Final = tuple(
+COMPARISONS = tuple(
     Comparison(name, ("missing", *stated["levels"]), *_COMPARED[name], stated.get("ordered", True))
     for name, stated in data("weights").items()
 )
 """Every comparison, in the order of a pair's levels."""
 Levels = tuple[int, ...]
-_LEVEL_OF: Final = tuple(comparison.level for comparison in COMPARISONS)
+_LEVEL_OF = tuple(comparison.level for comparison in COMPARISONS)
 
 
 def compare(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> Levels:

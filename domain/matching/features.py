@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.catalogue.search import gtin_key
 from domain.ingestion.values.quantities import parse_weight
@@ -36,40 +36,36 @@ from domain.matching.words import (
     words,
 )
 
-_SET: Final = re.compile(
+_SET = re.compile(
     r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
     r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|(?<!\d )(?<!\d[\"'] )\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
 )
-_PIECES: Final = re.compile(
-    r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b"
-)
-_TABLE: Final = re.compile(
-    r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)"
-)
-_PLUS: Final = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
-_FOR: Final = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
-_COMPOUND: Final = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
-_PRICE: Final = re.compile(r"\d[\d.,]*")
-_QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-_COUNTED: Final = re.compile(r"\d+[a-z]+")
-_WORDY: Final = re.compile(r"[a-z]{6}")
-_PAIR: Final = re.compile(r"\bpair\b")
-_DIGITS: Final = re.compile(r"\d+")
-_DEAREST: Final = 10**12
-_JOIN: Final = " - "
-_DEGREES: Final = frozenset(("light", "dark"))
-_DESCRIBED: Final = 600
-_TOLD: Final = 64
+_PIECES = re.compile(r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b")
+_TABLE = re.compile(r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)")
+_PLUS = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
+_FOR = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
+_COMPOUND = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
+_PRICE = re.compile(r"\d[\d.,]*")
+_QUANTITY = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_COUNTED = re.compile(r"\d+[a-z]+")
+_WORDY = re.compile(r"[a-z]{6}")
+_PAIR = re.compile(r"\bpair\b")
+_DIGITS = re.compile(r"\d+")
+_DEAREST = 10**12
+_JOIN = " - "
+_DEGREES = frozenset(("light", "dark"))
+_DESCRIBED = 600
+_TOLD = 64
 """Telling words of a title that are compared, and as many of its axes and collection: the first ones, so that a comparison is bounded."""
-_NAMED: Final = 32
+_NAMED = 32
 """Words of a brand, a colour or a finish that are compared, and codes of a title or of its axes."""
-_UNIT: Final = 12
-_NOUN: Final = 4
+_UNIT = 12
+_NOUN = 4
 """Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
-_CODE: Final = 64
+_CODE = 64
 """Characters of a code, at most."""
-_SIDES: Final = ("width", "depth", "height")
+_SIDES = ("width", "depth", "height")
 Sides = tuple[float | None, ...]
 
 
@@ -306,7 +302,7 @@ def _pieces(flat: str, field: str) -> int | None:
     return int(match[1]) + 1 if match else None
 
 
-_FIELDS: Final = by_other_name(data("columns"))
+_FIELDS = by_other_name(data("columns"))
 """The field that each header states."""
 
 
@@ -331,9 +327,9 @@ def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[st
     return [header for header in headers if header not in known and folded(header).strip() != "id"]
 
 
-_COLOUR_AXES: Final = frozenset("color colour farbe couleur kleur colore".split())
-_FINISH_AXES: Final = frozenset("finish oberflache wood frame".split())
-_PACK_AXES: Final = frozenset("pack quantity qty".split())
+_COLOUR_AXES = frozenset("color colour farbe couleur kleur colore".split())
+_FINISH_AXES = frozenset("finish oberflache wood frame".split())
+_PACK_AXES = frozenset("pack quantity qty".split())
 
 
 def features_of(item: StoredVariant) -> MatchFeatures:
@@ -419,7 +415,7 @@ def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
     return tuple(made), tuple(bounded(float(one["given"]["value"])) or None if one else None for one in read)
 
 
-_RECOMMENDED: Final = ("msrp", "map")
+_RECOMMENDED = ("msrp", "map")
 
 
 class Price(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import log2
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
@@ -14,11 +14,11 @@ from domain.matching.features import MatchFeatures
 from domain.matching.scoring import Weights
 from domain.matching.words import LONGEST
 
-KEPT: Final = 10
+KEPT = 10
 """Candidates of an item, at most, beside those that ask for it themselves."""
-VISITED: Final = 1000
+VISITED = 1000
 """Entries of lists that are looked at for an item; the rarest keys go first."""
-_STRONG: Final = 1.5
+_STRONG = 1.5
 Id = TypeVar("Id", str, int)
 
 
@@ -67,14 +67,14 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: f
     return [id for id, score in best if score >= share * best[0][1]] if share else [id for id, _ in best]
 
 
-LISTED: Final = 400
+LISTED = 400
 """A key that more items of a source share than this has no list: it is a hub, and never walked."""
-ALL: Final = "*"
+ALL = "*"
 """The key that counts a source's items."""
-_BRAND: Final = "@"
-OWN: Final = 1
-_STEM: Final = 2
-COUNTED: Final = frozenset((ALL, _BRAND))
+_BRAND = "@"
+OWN = 1
+_STEM = 2
+COUNTED = frozenset((ALL, _BRAND))
 """First letters of keys that are counted and have no list."""
 
 
@@ -185,8 +185,8 @@ def key_marks(item: MatchFeatures) -> dict[str, int]:
     return marks
 
 
-MATCH: Final = "matching.match"
-LANE: Final = "match"
+MATCH = "matching.match"
+LANE = "match"
 
 
 def matching(tenant: Tenant) -> NewJob:

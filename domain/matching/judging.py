@@ -19,19 +19,19 @@ from domain.kernel.money import EXPONENTS
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import JudgeSettings, MatchPair, Outcome, Quote
 
-JUDGE: Final = "matching.judge"
-LANE: Final = "judge"
-WAITING: Final = "waiting"
+JUDGE = "matching.judge"
+LANE = "judge"
+WAITING = "waiting"
 """The reason of the one job that waits for another time."""
-_TRIES: Final = 6
-_LONGEST: Final = timedelta(hours=6)
-_NOTE: Final = 500
-_SHOWN_QUOTE: Final = 80
-_MOST_REASONS: Final = 8
-_DEPTH: Final = 4
-_WORD: Final = re.compile(r"[^\W_]+")
-_LETTERS: Final = 3
-_SIGNS: Final = 2
+_TRIES = 6
+_LONGEST = timedelta(hours=6)
+_NOTE = 500
+_SHOWN_QUOTE = 80
+_MOST_REASONS = 8
+_DEPTH = 4
+_WORD = re.compile(r"[^\W_]+")
+_LETTERS = 3
+_SIGNS = 2
 FIELDS: Final[Mapping[str, int]] = {
     "title": 300,
     "variant_title": 300,
@@ -54,7 +54,7 @@ FIELDS: Final[Mapping[str, int]] = {
     "description": 1200,
 }
 """What is shown of an item, each as one text, and of how many characters at most."""
-INSTRUCTIONS: Final = (
+INSTRUCTIONS = (
     "You judge whether two listings of furniture from different vendors are the same item: the same model in the same "
     "version, so that either could be delivered for the other. Another size, colour, finish, material, number of pieces or "
     "an accessory is a different item. Vendors may use other words, units and codes of their own; prices may differ.\n"
@@ -153,9 +153,9 @@ def data_of(pair: MatchPair, subject: Mapping[str, str], candidate: Mapping[str,
     return {"subject": subject, "candidate": candidate, "evidence": evidence, "conflicts": list(pair.conflicts)}
 
 
-_QUOTED: Final = ("field", "subject_quote", "candidate_quote")
-_TEXT: Final = {"type": "string"}
-_REASON: Final = {
+_QUOTED = ("field", "subject_quote", "candidate_quote")
+_TEXT = {"type": "string"}
+_REASON = {
     "type": "object",
     "properties": {**dict.fromkeys(_QUOTED, _TEXT), "field": {**_TEXT, "enum": list(FIELDS)}},
     "required": list(_QUOTED),

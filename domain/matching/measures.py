@@ -2,42 +2,41 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from domain.ingestion.values.quantities import parse_length
 
 Size = tuple[float, ...]
 """The sides of one size in centimetres, as they are written."""
-MOST: Final = 10**7
+MOST = 10**7
 """A number that is not below this measures, weighs and counts nothing that is sold."""
-_CM: Final = {
+_CM = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
     **dict.fromkeys(("m", "meter", "meters", "metre"), 100.0),
     **dict.fromkeys(('"', "''", "in", "in.", "inch", "inches"), 2.54),
     **dict.fromkeys(("'", "ft", "ft.", "feet", "foot"), 30.48),
 }
-_NUMBER: Final = r"\d++(?:[ -]\d++/\d++|/\d++|[.,]\d++)?"
-_UNIT: Final = r"(?:centimet(?:er|re)s?|cm|mm|meters?|metre|inch(?:es)?|in\b\.?|\"|''|'(?!')|ft\b\.?|feet|foot|m\b)"
-_HINT: Final = re.compile(rf"\d\s*+(?:-\s*+)?(?:[wdhl]\s*+)?{_UNIT}")
-_START: Final = re.compile(r"(?<![\w.,/])(?:[wdhl]\s?)?(?=\d)")
-_HEAD: Final = re.compile(r"(?:[wdhl]\s?)?(?=\d)")
-_WHOLE: Final = re.compile(r"\d++")
-_WRITTEN: Final = re.compile(_NUMBER)
-_MEASURED: Final = re.compile(rf"\s*+{_UNIT}")
-_SIDEWAYS: Final = re.compile(r"\s*+[wdhl]\b")
-_JOINT: Final = re.compile(r"\s*+[x/]\s*+")
-_CLOSE: Final = re.compile(rf"\s*+(?P<unit>{_UNIT})(?![a-z0-9])")
-_SPLIT: Final = re.compile(r"(?<!\s)\s*x\s*|(?<=[\d\"'m])-(?=\d)(?!\d+/)|/(?=\d{2,})(?!\d+/)|(?<!\s)\s*/\s+")
-_VALUE: Final = re.compile(rf"({_NUMBER})\s*({_UNIT})?")
-_BOUNDED: Final = re.compile(r"\d{1,7}(?:[ -]\d{1,7}/\d{1,7}|/\d{1,7}|[.,]\d+)?")
-_MIXED: Final = re.compile(r"(\d+)[ -](\d+)/(\d+)|(\d+)/(\d+)")
-_SIZES: Final = 8
+_NUMBER = r"\d++(?:[ -]\d++/\d++|/\d++|[.,]\d++)?"
+_UNIT = r"(?:centimet(?:er|re)s?|cm|mm|meters?|metre|inch(?:es)?|in\b\.?|\"|''|'(?!')|ft\b\.?|feet|foot|m\b)"
+_HINT = re.compile(rf"\d\s*+(?:-\s*+)?(?:[wdhl]\s*+)?{_UNIT}")
+_START = re.compile(r"(?<![\w.,/])(?:[wdhl]\s?)?(?=\d)")
+_HEAD = re.compile(r"(?:[wdhl]\s?)?(?=\d)")
+_WHOLE = re.compile(r"\d++")
+_WRITTEN = re.compile(_NUMBER)
+_MEASURED = re.compile(rf"\s*+{_UNIT}")
+_SIDEWAYS = re.compile(r"\s*+[wdhl]\b")
+_JOINT = re.compile(r"\s*+[x/]\s*+")
+_CLOSE = re.compile(rf"\s*+(?P<unit>{_UNIT})(?![a-z0-9])")
+_SPLIT = re.compile(r"(?<!\s)\s*x\s*|(?<=[\d\"'m])-(?=\d)(?!\d+/)|/(?=\d{2,})(?!\d+/)|(?<!\s)\s*/\s+")
+_VALUE = re.compile(rf"({_NUMBER})\s*({_UNIT})?")
+_BOUNDED = re.compile(r"\d{1,7}(?:[ -]\d{1,7}/\d{1,7}|/\d{1,7}|[.,]\d+)?")
+_MIXED = re.compile(r"(\d+)[ -](\d+)/(\d+)|(\d+)/(\d+)")
+_SIZES = 8
 """Sizes of one text, at most."""
-_PIECES: Final = 8
+_PIECES = 8
 """Sides of one size, at most."""
-_TOLERANCE: Final = 0.045
-_SLACK: Final = 1.6
+_TOLERANCE = 0.045
+_SLACK = 1.6
 
 
 def figure(text: str) -> float | None:

@@ -5,27 +5,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import Final
 
 from domain.catalogue.overlay import Extent, Families, TiedProducts, survivor
 from domain.kernel.bounds import VARIANTS
 from domain.kernel.ids import new_id
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
 
-FAMILY: Final = "family"
+FAMILY = "family"
 """The conflict of a pair that rules may not merge because too much would be tied together."""
 
 
-BY_ITSELF: Final = Extent(64, 1_024)
+BY_ITSELF = Extent(64, 1_024)
 """The most that rules and the judge tie together."""
-BY_HAND: Final = Extent(256, 4 * VARIANTS)
+BY_HAND = Extent(256, 4 * VARIANTS)
 """The most that anybody does: two of the largest products can be one."""
 
 
-_ALONE: Final = (DecidedBy.RULES, DecidedBy.JUDGE)
+_ALONE = (DecidedBy.RULES, DecidedBy.JUDGE)
 
 
-OF_PRODUCTS: Final = "Their variants are the same items."
+OF_PRODUCTS = "Their variants are the same items."
 
 
 class CannotMerge(Exception):

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from domain.audit.model import Audited
 from domain.kernel.enums import StoredEnum
 
-MERGED_AT: Final = 0.995
+MERGED_AT = 0.995
 """From this probability on a pair without conflict is merged by rules (docs/conventions.md#match-pairs)."""
-OFFERED_AT: Final = 0.5
+OFFERED_AT = 0.5
 """From this probability on a pair is offered."""
-SETTINGS: Final = "judge"
+SETTINGS = "judge"
 """The id of the one row of judge settings that a tenant has."""
 
 
@@ -229,11 +229,9 @@ class ScoredPair:
         return is_certain(self.probability, self.conflicts)
 
 
-PAIR_AUDITED: Final = Audited("match_pair", ("status", "merge", "held"))
-MERGE_AUDITED: Final = Audited(
-    "merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason", "rests_on")
-)
-SETTINGS_AUDITED: Final = Audited(
+PAIR_AUDITED = Audited("match_pair", ("status", "merge", "held"))
+MERGE_AUDITED = Audited("merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason", "rests_on"))
+SETTINGS_AUDITED = Audited(
     "judge_settings", ("enabled", "model", "auto_merge_at", "auto_dismiss_at", "daily_budget_micros")
 )
 

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp2, fsum, inf, log2
-from typing import Final
 
 from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
 from domain.matching.features import MatchFeatures
@@ -14,13 +13,13 @@ from domain.matching.words import ACCESSORIES, FINISHES, alike, data
 Table = tuple[tuple[float, ...], ...]
 Groups = Sequence[Sequence[Levels]]
 """The levels of each asked item's candidates."""
-_STRENGTH: Final = 60.0
-_ROUNDS: Final = 12
-_MOST: Final = 9.0
-_SURE: Final = 0.95
-SAMPLE: Final = 1500
+_STRENGTH = 60.0
+_ROUNDS = 12
+_MOST = 9.0
+_SURE = 0.95
+SAMPLE = 1500
 """Items, of each side where there are two, whose candidates weights are learnt from."""
-FEWEST: Final = 30
+FEWEST = 30
 """Groups of candidates below which nothing can be learnt from them."""
 
 
@@ -134,22 +133,20 @@ def _shares(counts: Iterable[Sequence[float]], before: Table) -> Table:
     return tuple(made)
 
 
-_SHIPPED: Final = data("weights")
-SHIPPED: Final = weights(
-    -1.0, *(tuple((1.0, *_SHIPPED[c.name][side]) for c in COMPARISONS) for side in ("matches", "others"))
-)
+_SHIPPED = data("weights")
+SHIPPED = weights(-1.0, *(tuple((1.0, *_SHIPPED[c.name][side]) for c in COMPARISONS) for side in ("matches", "others")))
 """What is believed before any item was seen: shares of the levels among matches (m) and among other candidates (u)."""
-SCALE: Final = 0.8
+SCALE = 0.8
 """MatchFeatures are never wholly independent, so their sum claims too much: it is taken at this share."""
-FORBIDDEN: Final = -0.2
+FORBIDDEN = -0.2
 """The most log2 odds that a pair with a conflict has: such a pair is never likelier than not."""
-DOUBTED: Final = 3.0
+DOUBTED = 3.0
 """The same where its conflicts are of a kind that is often wrong: to be looked at (0.89), not to be merged."""
-CONTESTED: Final = 0.5
+CONTESTED = 0.5
 """The same for a pair that would be merged by rules but for one conflict: people are asked (0.59)."""
-CERTAIN: Final = 7.64
+CERTAIN = 7.64
 """log2 odds from which a pair without conflict is merged by rules: a probability of 0.995."""
-LEAST: Final = -60.0
+LEAST = -60.0
 """log2 odds below which nothing is told apart any more."""
 
 
@@ -189,8 +186,8 @@ def odds(weights: float, rivals: float, most: float = inf) -> Odds:
     return Odds(weights, own - weights, rivals, min(0.0, most - (own + rivals)))
 
 
-ROUNDS: Final = 16
-_MOST_ODDS: Final = 60.0
+ROUNDS = 16
+_MOST_ODDS = 60.0
 Pair = tuple[str, str]
 
 
@@ -222,21 +219,21 @@ def _free(
     return found
 
 
-CONFLICTS: Final = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
+CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
 """Every name that `conflicts` gives."""
-_AT: Final = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
+_AT = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
 _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE = (
     _AT[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code")
 )
-_ALIKE: Final = range(1, 4)
+_ALIKE = range(1, 4)
 """Levels of prices within 40% of each other."""
-_OWN: Final = (1, 2)
+_OWN = (1, 2)
 """Levels of a shared code that few others bear."""
-_SAME: Final = 1
-_TELLING: Final = -2.0
+_SAME = 1
+_TELLING = -2.0
 """A level that weighs more than this is common among matches too."""
-_FOR: Final = "for"
-OFTEN: Final = 3
+_FOR = "for"
+OFTEN = 3
 """A brand that a side gives to so many items is one that it knows."""
 Known = Callable[[MatchFeatures], bool]
 """Whether an item's brand is one that both sides know."""
@@ -304,7 +301,7 @@ def _foreign(a: MatchFeatures, b: MatchFeatures) -> bool:
     )
 
 
-WORTH: Final = -8.0
+WORTH = -8.0
 """log2 odds below which a candidate is nobody's rival."""
 Compared = dict[Pair, Levels]
 """Pairs of a left and a right id with their levels."""

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from itertools import count
-from typing import Final
 
 from domain.matching.candidates import CandidateCache
 from domain.matching.comparisons import Levels, Rarity, compare
@@ -13,9 +12,9 @@ from domain.matching.features import MatchFeatures
 from domain.matching.index import Item, Listed, changes
 from domain.matching.scoring import FEWEST, SAMPLE, SHIPPED, Compared, Scored, Weights, learn, scored
 
-LEFT: Final = "left"
-RIGHT: Final = "right"
-_SIDES: Final = (LEFT, RIGHT)
+LEFT = "left"
+RIGHT = "right"
+_SIDES = (LEFT, RIGHT)
 
 
 class MatchIndex:

@@ -22,35 +22,35 @@ def by_other_name(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 _COLOURS, _TITLES, _UNITS = map(data, ("colours", "titles", "units"))
-SHADES: Final = by_other_name(_COLOURS["shades"])
+SHADES = by_other_name(_COLOURS["shades"])
 """Other names of colours, woods, metals and finishes."""
-COLOURS: Final = frozenset(word for name in _COLOURS["shades"] for word in name.split()).union(_COLOURS["plain"])
-FILLERS: Final = frozenset(_COLOURS["fillers"])
-FINISHES: Final = frozenset(_COLOURS["finishes"])
-NAMES: Final = by_other_name(_TITLES["names"])
-STOP: Final = frozenset(_TITLES["stop"])
-DRESSING: Final = frozenset(_TITLES["dressing"])
-CORPORATE: Final = frozenset(_TITLES["corporate"])
-ACCESSORIES: Final = frozenset(_TITLES["accessories"])
+COLOURS = frozenset(word for name in _COLOURS["shades"] for word in name.split()).union(_COLOURS["plain"])
+FILLERS = frozenset(_COLOURS["fillers"])
+FINISHES = frozenset(_COLOURS["finishes"])
+NAMES = by_other_name(_TITLES["names"])
+STOP = frozenset(_TITLES["stop"])
+DRESSING = frozenset(_TITLES["dressing"])
+CORPORATE = frozenset(_TITLES["corporate"])
+ACCESSORIES = frozenset(_TITLES["accessories"])
 NUMBERS: Final[Mapping[str, int]] = _TITLES["numbers"]
-QUANTITY_UNITS: Final = frozenset(_UNITS["quantities"])
-UNITS: Final = by_other_name(_UNITS["names"])
-SPACED: Final = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
+QUANTITY_UNITS = frozenset(_UNITS["quantities"])
+UNITS = by_other_name(_UNITS["names"])
+SPACED = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
 """Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""
-LONGEST: Final = 200
+LONGEST = 200
 """Characters of a word that it is compared by, at most."""
-_ALIKE: Final = 40
+_ALIKE = 40
 """Characters of the longest word that may be written otherwise."""
-_CHUNK: Final = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
-_PART: Final = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
-_COUNTED: Final = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
-_SCALED: Final = 6
+_CHUNK = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
+_PART = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
+_COUNTED = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
+_SCALED = 6
 """Characters of a number that is brought to another unit, at most."""
-_WORD: Final = re.compile(r"[^\W_]+")
-_LETTERS: Final = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
-_VOWELS: Final = frozenset("aeiouy")
-_UMLAUTS: Final = re.compile("ae|oe|ue")
-_SIGNS: Final = str.maketrans({"⁄": "/", "×": "x", "”": '"', "“": '"', "″": '"', "′": "'", "–": "-"})
+_WORD = re.compile(r"[^\W_]+")
+_LETTERS = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
+_VOWELS = frozenset("aeiouy")
+_UMLAUTS = re.compile("ae|oe|ue")
+_SIGNS = str.maketrans({"⁄": "/", "×": "x", "”": '"', "“": '"', "″": '"', "′": "'", "–": "-"})
 
 
 def folded(text: str) -> str:

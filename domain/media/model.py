@@ -4,22 +4,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Final
 from urllib.parse import urlsplit
 
-LINK_LIFETIME: Final = timedelta(minutes=15)
+LINK_LIFETIME = timedelta(minutes=15)
 """For how long a download link is valid."""
-TRIES: Final = 6
+TRIES = 6
 """How often an address is tried before it is given up."""
-FRESH: Final = timedelta(days=7)
+FRESH = timedelta(days=7)
 """For how long an address that was looked at is not looked at again, whatever names it."""
-NO_ROOM_FOR: Final = timedelta(hours=1)
+NO_ROOM_FOR = timedelta(hours=1)
 """How long a host's images wait when the plan has no room."""
-_FIRST_DELAY: Final = timedelta(minutes=5)
-_LONGEST_DELAY: Final = timedelta(hours=6)
-_NO_PICTURES: Final = frozenset(("video", "document"))
-_HEADS: Final = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF"))
-HEAD_BYTES: Final = 12
+_FIRST_DELAY = timedelta(minutes=5)
+_LONGEST_DELAY = timedelta(hours=6)
+_NO_PICTURES = frozenset(("video", "document"))
+_HEADS = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF"))
+HEAD_BYTES = 12
 """Bytes at the beginning of a file that tell its format."""
 
 
@@ -115,7 +114,7 @@ def delay(tries: int) -> timedelta | None:
     return None if tries >= TRIES else min(_LONGEST_DELAY, _FIRST_DELAY * 4 ** (tries - 1))
 
 
-DELAYS: Final = tuple(wait for tries in range(1, TRIES) if (wait := delay(tries)))
+DELAYS = tuple(wait for tries in range(1, TRIES) if (wait := delay(tries)))
 """How long an address waits after its first failure, its second and so on; then it is given up."""
 
 

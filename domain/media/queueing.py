@@ -1,11 +1,9 @@
 """The jobs of images: what a run named is collected, what a host serves is fetched."""
 
-from typing import Final
-
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
 
-FETCH: Final = "media.fetch"
+FETCH = "media.fetch"
 
 
 def fetching(tenant: Tenant, host: str, run: str) -> NewJob:

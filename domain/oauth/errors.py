@@ -1,8 +1,6 @@
 """Refusals as OAuth tells them (RFC 6749 §5.2 and those that build on it): never as the API's problems."""
 
-from typing import Final
-
-STATUSES: Final = {"invalid_client": 401, "server_error": 500, "temporarily_unavailable": 503}
+STATUSES = {"invalid_client": 401, "server_error": 500, "temporarily_unavailable": 503}
 """Statuses of codes that are not 400."""
 
 
@@ -29,7 +27,7 @@ class OAuthError(Exception):
         super().__init__(f"{code}: {description}")
 
 
-CHALLENGE: Final = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
+CHALLENGE = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
 """The challenge to a client that could not prove itself (RFC 6749 §5.2)."""
 
 

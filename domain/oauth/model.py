@@ -6,40 +6,39 @@ Of secrets, codes and tokens only keyed hashes are kept (`digest`); the texts ar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
 
 from domain.access.model import SCOPES
 from domain.audit.model import Audited
 
-ACCESS_SECONDS: Final = 600
-CODE_SECONDS: Final = 60
-DEVICE_SECONDS: Final = 600
-POLL_SECONDS: Final = 5
-IDLE: Final = timedelta(days=30)
+ACCESS_SECONDS = 600
+CODE_SECONDS = 60
+DEVICE_SECONDS = 600
+POLL_SECONDS = 5
+IDLE = timedelta(days=30)
 """For how long a refresh token that nobody uses lasts."""
-ABSOLUTE: Final = timedelta(days=180)
+ABSOLUTE = timedelta(days=180)
 """For how long a sign-in lasts however often it is refreshed; a device's twice as long."""
-GRACE: Final = timedelta(seconds=10)
+GRACE = timedelta(seconds=10)
 """For how long the client that used a refresh token may repeat itself, having lost the answer."""
-MOST_APPS: Final = 100
+MOST_APPS = 100
 """Apps of one organisation."""
-UNUSED: Final = timedelta(days=30)
+UNUSED = timedelta(days=30)
 """After so long without a sign-in an app that registered itself is forgotten."""
 
-AUTHORIZATION_CODE: Final = "authorization_code"
-REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105  the name of a grant
-CLIENT_CREDENTIALS: Final = "client_credentials"
-DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+AUTHORIZATION_CODE = "authorization_code"
+REFRESH_TOKEN = "refresh_token"  # noqa: S105  the name of a grant
+CLIENT_CREDENTIALS = "client_credentials"
+DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
-ACCESS_PREFIX: Final = "svc_access_"
-REFRESH_PREFIX: Final = "svc_refresh_"
-SECRET_PREFIX: Final = "svc_client_"  # noqa: S105  how such a secret begins
-CODE_PREFIX: Final = "svc_code_"
-DEVICE_PREFIX: Final = "svc_device_"
-USER_CODE_PREFIX: Final = "svc_user_code_"
+ACCESS_PREFIX = "svc_access_"
+REFRESH_PREFIX = "svc_refresh_"
+SECRET_PREFIX = "svc_client_"  # noqa: S105  how such a secret begins
+CODE_PREFIX = "svc_code_"
+DEVICE_PREFIX = "svc_device_"
+USER_CODE_PREFIX = "svc_user_code_"
 """What a user code is hashed behind, so that it is like no other secret."""
 
-DEFAULT_SCOPES: Final = frozenset({"products:read", "sources:read", "org:read"})
+DEFAULT_SCOPES = frozenset({"products:read", "sources:read", "org:read"})
 """What an app gets that names none and has registered none."""
 
 
@@ -277,8 +276,8 @@ class AccessToken:
     networks: tuple[str, ...] = ()
 
 
-APP: Final = Audited("oauth_app", ("name", "kind", "redirect_uris", "scopes", "last4"))
-GRANT: Final = Audited("oauth_grant", ("app", "app_name", "user", "scopes", "revoked_at"))
+APP = Audited("oauth_app", ("name", "kind", "redirect_uris", "scopes", "last4"))
+GRANT = Audited("oauth_grant", ("app", "app_name", "user", "scopes", "revoked_at"))
 
 
 def scopes_of(text: str) -> frozenset[str]:

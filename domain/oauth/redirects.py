@@ -1,19 +1,18 @@
 """Where a browser may be sent with a code: which addresses can be registered, and which one is meant (RFC 9700 §2.1, RFC 8252)."""
 
 import re
-from typing import Final
 from urllib.parse import urlsplit
 
 from domain.oauth.model import AppKind
 
-LONGEST: Final = 2000
-MOST: Final = 20
+LONGEST = 2000
+MOST = 20
 """Addresses of one app."""
-_PLAIN: Final = re.compile(r"[!#-\[\]-~]+")
+_PLAIN = re.compile(r"[!#-\[\]-~]+")
 """Visible ASCII without quotation mark and backslash, which browsers read as they like."""
-_LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(/[^#]*)?")
-_PRIVATE: Final = re.compile(r"([a-z][a-z0-9+.-]{2,60}):(?!$)[^#]+")
-_FORBIDDEN: Final = frozenset(
+_LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(/[^#]*)?")
+_PRIVATE = re.compile(r"([a-z][a-z0-9+.-]{2,60}):(?!$)[^#]+")
+_FORBIDDEN = frozenset(
     "http https javascript data vbscript file blob about ws wss ftp ftps mailto tel sms view-source chrome resource intent "
     "filesystem jar ms-appdata content".split()
 )

@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.kernel.mail_addresses import address_key
 
-KINDS: Final = ("retailer", "vendor")
-OWNER: Final = "owner"
-MANAGERS: Final = frozenset({OWNER, "admin"})
+KINDS = ("retailer", "vendor")
+OWNER = "owner"
+MANAGERS = frozenset({OWNER, "admin"})
 """Roles that say who belongs to the organisation, and what credentials it has."""
-INVITATION_LASTS: Final = timedelta(days=7)
-OPEN_INVITATIONS: Final = 100
+INVITATION_LASTS = timedelta(days=7)
+OPEN_INVITATIONS = 100
 """At most so many of an organisation wait to be accepted."""
-FEATURES: Final = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
-AVAILABLE: Final = frozenset({"bulk_exports", "fat_webhooks", "stream"})
+FEATURES = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
+AVAILABLE = frozenset({"bulk_exports", "fat_webhooks", "stream"})
 """The features that are there by now; a plan may hold the others already, and is not said to include them."""
 
 

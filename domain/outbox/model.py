@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
-GIVEN_UP_AFTER: Final = timedelta(days=3)
+GIVEN_UP_AFTER = timedelta(days=3)
 """How old a message may be to be sent at all: what it leads to is over by then."""
-LEASE: Final = timedelta(minutes=5)
+LEASE = timedelta(minutes=5)
 """How long whoever sends a message has it for itself."""
-FIRST_PAUSE: Final = timedelta(seconds=30)
-LONGEST_PAUSE: Final = timedelta(hours=1)
-LONGEST_FAILURE: Final = 300
+FIRST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(hours=1)
+LONGEST_FAILURE = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
-RECOVERY_CODES: Final = 10
-CODE_LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+RECOVERY_CODES = 10
+CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that are taken for another."""
-CODE_LENGTH: Final = 10
-CHALLENGE_LASTS: Final = timedelta(minutes=5)
-MOST_PASSKEYS: Final = 20
-LONGEST_PASSKEY_NAME: Final = 60
+CODE_LENGTH = 10
+CHALLENGE_LASTS = timedelta(minutes=5)
+MOST_PASSKEYS = 20
+LONGEST_PASSKEY_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)

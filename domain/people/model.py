@@ -3,20 +3,19 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
 
 from domain.access.model import Principal
 from domain.kernel.mail_addresses import address_key
 
-LIFETIME: Final = timedelta(days=30)
+LIFETIME = timedelta(days=30)
 """How long a session lasts at most, however much it is used."""
-IDLE: Final = timedelta(days=7)
+IDLE = timedelta(days=7)
 """How long a session lasts unused."""
-SUDO: Final = timedelta(minutes=15)
+SUDO = timedelta(minutes=15)
 """For how long somebody who has proved who they are may do what touches security."""
-SEEN_EVERY: Final = timedelta(minutes=1)
+SEEN_EVERY = timedelta(minutes=1)
 """How exactly it is known when a session was last used."""
-LONGEST_AGENT: Final = 200
+LONGEST_AGENT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ class Purpose(StrEnum):
     VERIFY_EMAIL = "verify_email"
 
 
-LINK_LASTS: Final = {
+LINK_LASTS = {
     Purpose.SIGN_IN: timedelta(minutes=15),
     Purpose.SET_PASSWORD: timedelta(hours=1),
     Purpose.VERIFY_EMAIL: timedelta(days=3),

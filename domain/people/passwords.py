@@ -1,16 +1,15 @@
 """What may be a password (NIST SP 800-63B-4 §3.1.1): long enough, not soon guessed, without rules of composition."""
 
 import unicodedata
-from typing import Final
 
-SHORTEST: Final = 10
-LONGEST: Final = 256
-_LONGEST_TYPED: Final = 4 * LONGEST
+SHORTEST = 10
+LONGEST = 256
+_LONGEST_TYPED = 4 * LONGEST
 """Characters before they are composed: of one, four may be left at most (UAX #15)."""
-_SHORTEST_NAME: Final = 4
-FEWEST_GUESSES: Final = 10**9
+_SHORTEST_NAME = 4
+FEWEST_GUESSES = 10**9
 """What a password withstands at least: far more than throttling lets anybody try, and years against a stolen hash (ADR 61)."""
-SOON: Final = "That password is among those that are tried first; choose another, such as three or four words."
+SOON = "That password is among those that are tried first; choose another, such as three or four words."
 
 
 def normalised(password: str) -> str:

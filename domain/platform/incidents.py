@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.platform.model import ComponentState, worst_of
 
-IN_A_ROW: Final = 3
+IN_A_ROW = 3
 """Looks, a minute apart, that must agree before an incident is opened or closed: one that fails alone is a hiccup."""
-TITLE: Final = 200
-TEXT: Final = 2_000
+TITLE = 200
+TEXT = 2_000
 """Characters that an incident's title, and each of its texts, has at most."""
 
 

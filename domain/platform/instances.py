@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-ROLES: Final = ("api", "runs", "webhooks", "scheduler", "mail")
-HEARTBEAT_INTERVAL: Final = 20.0
+ROLES = ("api", "runs", "webhooks", "scheduler", "mail")
+HEARTBEAT_INTERVAL = 20.0
 """Seconds between two heartbeats."""
-HEARTBEAT_TIMEOUT: Final = timedelta(seconds=70)
+HEARTBEAT_TIMEOUT = timedelta(seconds=70)
 """Age of the latest heartbeat from which a process counts as stopped: three heartbeats are missing."""
-MIN_FAILURES: Final = 10
+MIN_FAILURES = 10
 """Failed requests from which their share is significant."""
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import Final
 
-COMPONENTS: Final = ("api", "ingestion", "feed", "webhooks", "exports", "assistant")
+COMPONENTS = ("api", "ingestion", "feed", "webhooks", "exports", "assistant")
 
 
 class ComponentState(StrEnum):
@@ -17,7 +16,7 @@ class ComponentState(StrEnum):
     DOWN = "down"
 
 
-_WORSE: Final = tuple(ComponentState)
+_WORSE = tuple(ComponentState)
 
 
 def worst_of(states: Iterable[ComponentState]) -> ComponentState:

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
@@ -19,10 +18,10 @@ from ports.clock import Clock
 Probe = Callable[[], Awaitable[ComponentState | None]]
 """Looks at one component now; answers its state, or None if nothing shows it."""
 
-DAYS: Final = 90
-STALE: Final = timedelta(minutes=5)
-PROBE_TIMEOUT: Final = 5.0
-LOG: Final = logging.getLogger("joinery.platform")
+DAYS = 90
+STALE = timedelta(minutes=5)
+PROBE_TIMEOUT = 5.0
+LOG = logging.getLogger("joinery.platform")
 
 
 @dataclass(frozen=True, slots=True)

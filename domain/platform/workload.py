@@ -2,20 +2,19 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
-WINDOW: Final = timedelta(hours=1)
+WINDOW = timedelta(hours=1)
 """Of which requests and deliveries are told."""
-TENANTS: Final = 30
+TENANTS = 30
 """So many are shown, those with most to do first."""
-LOOKED_AT: Final = 300
+LOOKED_AT = 300
 """So many organisations are looked at: those that used or kept anything today."""
-COUNTED: Final = 2_000
+COUNTED = 2_000
 """Up to so many requests or deliveries of each are counted, so that looking costs the same whatever there is."""
-JOBS: Final = 50_000
+JOBS = 50_000
 """Up to so many open jobs of a node are looked at."""
-SOURCES: Final = 15
-LOOKED_SOURCES: Final = 5_000
+SOURCES = 15
+LOOKED_SOURCES = 5_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.money import EXPONENTS
 from domain.probes.facts import host_of, origin_of
@@ -19,12 +19,12 @@ from domain.probes.model import (
     Way,
 )
 
-_WELL: Final = 0.8
+_WELL = 0.8
 """Share of sampled products that must state a field for it to be counted on."""
-_NEEDED: Final = ("name", "price")
-_FARTHEST: Final = 25_000
+_NEEDED = ("name", "price")
+_FARTHEST = 25_000
 """Products that a Shopify shop shows in its list, at most."""
-_DAY: Final = 86_400.0
+_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,11 @@ def _by_pages(found: Findings) -> Estimate:
     return Estimate(effort, way, tuple(reasons))
 
 
-DAILY: Final = 1_440
+DAILY = 1_440
 """Minutes between pulls."""
-_FILES: Final = "csv"
-_PAGES: Final = "json_ld"
-_SIGNING_IN: Final = frozenset(("woocommerce",))
+_FILES = "csv"
+_PAGES = "json_ld"
+_SIGNING_IN = frozenset(("woocommerce",))
 """Platforms whose connector needs credentials, which are stored once the source is there."""
 
 

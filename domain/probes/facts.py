@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
-_HTML_STARTS: Final = (b"<!doctype html", b"<html", b"<head", b"<body")
-LONGEST_URL: Final = 2_048
-LONGEST_FOUND: Final = 1_000
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
+LONGEST_URL = 2_048
+LONGEST_FOUND = 1_000
 """Characters of an address that a document names: reports stay small, so that a page of a list does."""
 
 

@@ -4,15 +4,15 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from domain.probes.facts import Response
 from domain.probes.model import Platform
 
-MOST_FIELDS: Final = 100
-_LOOKED_AT: Final = 50
-_USUAL: Final = ("products", "items", "data", "results", "records", "value", "content", "entries")
+MOST_FIELDS = 100
+_LOOKED_AT = 50
+_USUAL = ("products", "items", "data", "results", "records", "value", "content", "entries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Listing:
     currency: str | None = None
 
 
-NOTHING: Final = Listing()
+NOTHING = Listing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Endpoint:
         return self.path
 
 
-ENDPOINTS: Final = (
+ENDPOINTS = (
     Endpoint(Platform.SHOPIFY, "/products.json", "limit=25"),
     Endpoint(Platform.WOOCOMMERCE, "/wp-json/wc/store/v1/products", "per_page=25"),
 )
-SHOP: Final = "/meta.json"
+SHOP = "/meta.json"
 """Where a Shopify shop tells its currency and how many products it has published."""
 
 
@@ -123,12 +123,12 @@ def _paths(product: Mapping[str, Any]) -> Iterator[str]:
             yield name[:60]
 
 
-HEAD: Final = 256 * 1024
+HEAD = 256 * 1024
 """Bytes of a file that are looked at."""
-_GOOGLE: Final = "http://base.google.com/ns/1.0"
-_DELIMITERS: Final = ",;\t|"
-_ROWS: Final = 20
-_NO_TABLES: Final = (
+_GOOGLE = "http://base.google.com/ns/1.0"
+_DELIMITERS = ",;\t|"
+_ROWS = 20
+_NO_TABLES = (
     b"%PDF",
     b"\x89PNG",
     b"\xff\xd8\xff",
@@ -139,7 +139,7 @@ _NO_TABLES: Final = (
     b"\xd0\xcf\x11\xe0",
     b"wOF",
 )
-_NO_TABLE_TYPES: Final = (
+_NO_TABLE_TYPES = (
     "image/",
     "video/",
     "audio/",
@@ -148,7 +148,7 @@ _NO_TABLE_TYPES: Final = (
     "text/javascript",
     "application/javascript",
 )
-_SITEMAPS: Final = ("<urlset", "<sitemapindex")
+_SITEMAPS = ("<urlset", "<sitemapindex")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from domain.audit.model import Audited
 from domain.jobs.model import NewJob
@@ -11,13 +11,13 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 from domain.kernel.tenancy import Tenant
 
-CARRY_OUT: Final = "probes.carry_out"
+CARRY_OUT = "probes.carry_out"
 """The kind of job that carries a probe out."""
-OPEN_PROBES: Final = 20
+OPEN_PROBES = 20
 """How many probes of one tenant may wait, and how many may run, at once."""
-DEATHS: Final = 3
+DEATHS = 3
 """How many attempts in a row may end without a word before a probe fails."""
-LONGEST: Final = timedelta(hours=1)
+LONGEST = timedelta(hours=1)
 """After which a probe is given up, however often it was begun."""
 
 
@@ -243,7 +243,7 @@ class NewProbe(TypedDict):
     url: str
 
 
-AUDITED: Final = Audited("source_probe", ("url", "status", "failure"))
+AUDITED = Audited("source_probe", ("url", "status", "failure"))
 
 
 def job_of(probe: Probe, host: str, tenant: Tenant) -> NewJob:

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from domain.probes.facts import PageFacts, Response
 from domain.probes.model import Evidence, Platform
 
-KNOWN_FROM: Final = 0.5
+KNOWN_FROM = 0.5
 """How sure a platform must be to be named."""
-SUSPECTED_FROM: Final = 0.2
+SUSPECTED_FROM = 0.2
 """How sure a platform must be for its feed to be tried."""
-_MOST_ASSETS: Final = 500
+_MOST_ASSETS = 500
 
-_SIGNALS: Final = """
+_SIGNALS = """
 shopify       header     x-shopid                                   0.9
 shopify       header     x-sorting-hat-shopid                       0.9
 shopify       header     x-shopify-stage                            0.9
@@ -76,7 +75,7 @@ def _signals(lines: str) -> Iterator[Signal]:
         yield Signal(Platform(platform), place, text.strip(), float(weight))
 
 
-SIGNALS: Final = tuple(_signals(_SIGNALS))
+SIGNALS = tuple(_signals(_SIGNALS))
 _Seen = dict[str, list[str]]
 
 

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 T = TypeVar("T")
-_STEPS: Final = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
+_STEPS = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
                            "productos", "prodotto", "prodotti", "p", "dp", "item", "items", "sku", "pd"})  # fmt: skip
-_TAILS: Final = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
+_TAILS = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
 """Ends of paths of at most 40 characters, which are all that is looked at."""
-_NAMED: Final = ("product", "produkt", "produit", "prodotto", "item")
-_NO_PRODUCTS: Final = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
+_NAMED = ("product", "produkt", "produit", "prodotto", "item")
+_NO_PRODUCTS = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
 
 
 def is_product_page(url: str) -> bool:

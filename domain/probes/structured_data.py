@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from domain.probes.facts import BlockFacts
 
-LONGEST_BLOCK: Final = 512 * 1024
+LONGEST_BLOCK = 512 * 1024
 """Characters of one block; a longer one counts as malformed."""
-_NODES: Final = 50_000
+_NODES = 50_000
 """Values of all blocks of a page that are looked at."""
-_PRODUCTS: Final = 200
+_PRODUCTS = 200
 """Products of one page that are kept."""
-_DEPTH: Final = 40
-_KINDS: Final = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
-_ELSEWHERE: Final = frozenset(
+_DEPTH = 40
+_KINDS = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
+_ELSEWHERE = frozenset(
     {"itemListElement", "isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "isVariantOf"}
 )
 """Properties whose products are other pages'."""
@@ -40,7 +40,7 @@ OFFERED: Final[Mapping[str, tuple[str, ...]]] = {
     "availability": ("availability",),
 }
 """Fields of a product's offers, or of the price specifications in them."""
-FIELDS: Final = (*COVERED, *OFFERED)
+FIELDS = (*COVERED, *OFFERED)
 
 
 def read(blocks: Iterable[str]) -> BlockFacts:

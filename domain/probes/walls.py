@@ -1,44 +1,43 @@
 """Tells a wall from a page: by status, headers, where a redirect ended, and what a page says that answers 200."""
 
-from typing import Final
 from urllib.parse import urlsplit
 
 from domain.probes.facts import PageFacts, Response
 from domain.probes.model import Wall, WallKind
 
-THIN: Final = 600
+THIN = 600
 """Characters of visible text below which a page may be a wall's: pages of shops say more."""
-FEW_LINKS: Final = 8
+FEW_LINKS = 8
 
-_CHALLENGE_HEADERS: Final = (
+_CHALLENGE_HEADERS = (
     ("cf-mitigated", "challenge"),
     ("x-amzn-waf-action", "challenge"),
     ("x-amzn-waf-action", "captcha"),
 )
-_CHALLENGE_TITLES: Final = (
+_CHALLENGE_TITLES = (
     "just a moment", "attention required", "pardon our interruption", "are you a robot", "are you a human",
     "verify you are human", "verifying you are human", "checking your browser", "robot check", "security check",
     "human verification", "ddos protection", "please wait...", "bot verification",
 )  # fmt: skip
-_CHALLENGE_ASSETS: Final = (
+_CHALLENGE_ASSETS = (
     "challenges.cloudflare.com", "/cdn-cgi/challenge-platform/", "captcha-delivery.com", "px-captcha", "perimeterx",
     "_incapsula_resource", "hcaptcha.com", "/recaptcha/", ".awswaf.com", "sgcaptcha", "arkoselabs.com", "/kpsdk/",
 )  # fmt: skip
-_CHALLENGE_TEXTS: Final = (
+_CHALLENGE_TEXTS = (
     "verify you are human", "verify that you are human", "you are not a robot", "checking your browser",
     "enable javascript and cookies to continue", "unusual traffic", "complete the security check",
     "press & hold to confirm", "request unsuccessful. incapsula",
 )  # fmt: skip
-_GEO_TEXTS: Final = (
+_GEO_TEXTS = (
     "not available in your country", "not available in your region", "unavailable in your country",
     "unavailable in your region", "from your location is not", "blocked your country", "your country is not supported",
     "not available in your location",
 )  # fmt: skip
-_RATE_TEXTS: Final = ("too many requests", "rate limit exceeded", "rate limited")
-_LOGIN_STEPS: Final = frozenset(
+_RATE_TEXTS = ("too many requests", "rate limit exceeded", "rate limited")
+_LOGIN_STEPS = frozenset(
     {"login", "log-in", "signin", "sign-in", "sign_in", "logon", "password", "authenticate", "sso", "wp-login.php"}
 )
-_LONGEST: Final = 20_000
+_LONGEST = 20_000
 """Characters of a text that are looked at."""
 
 

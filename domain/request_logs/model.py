@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.kernel.tenancy import Actor, Tenant
 
-_FAILED: Final = 400
+_FAILED = 400
 
 
 class RequestLog(NamedTuple):

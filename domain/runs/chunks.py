@@ -1,20 +1,19 @@
 """Rows of a feed fall into buckets by a hash of their key, and buckets that follow each other into chunks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 from zlib import crc32
 
 from domain.catalogue.batch import SLOTS, RowFingerprint
 from domain.catalogue.model import Stream
 from domain.kernel.bounds import SHEET_ROW_BYTES
 
-BUCKET_BYTES: Final = 16 << 10
-MOST_BUCKETS: Final = 1024
-CHUNK_ROWS: Final = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
+BUCKET_BYTES = 16 << 10
+MOST_BUCKETS = 1024
+CHUNK_ROWS = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
 """About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the high watermark."""
-ROOM: Final = 256 << 20
+ROOM = 256 << 20
 """Bytes of rows that may be put aside of any snapshot."""
-_FINE: Final = 0xFFF
+_FINE = 0xFFF
 
 
 def bucket_count(size: int, *, packed: bool) -> int:

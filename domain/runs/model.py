@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.ingestion.model import UnmappedReason
@@ -82,30 +81,30 @@ class RunErrorCode(StoredEnum):
     SOURCE_NOT_ACTIVE = "source_not_active"
 
 
-OPEN: Final = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
-CONCLUDED: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
+OPEN = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
+CONCLUDED = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
 """Ended by what the feed held, well or not."""
-REPLAYABLE: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
+REPLAYABLE = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
 """Of each stream, the newest run that ended so may be worked through again from its snapshot."""
-REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
+REREADING = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
-QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL, RunTrigger.STOCK_CHECK})
+QUEUEING = frozenset({RunTrigger.PUSH, RunTrigger.MAIL, RunTrigger.STOCK_CHECK})
 """Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back, and who
 asks for one item's stock shall not be refused for a run that reads all."""
-BESIDE: Final = frozenset({RunTrigger.CATEGORY_RULES, RunTrigger.STOCK_CHECK})
+BESIDE = frozenset({RunTrigger.CATEGORY_RULES, RunTrigger.STOCK_CHECK})
 """Triggers whose runs read no feed, so that they say nothing about how the next one compares with the last."""
-SNAPSHOT_LIMIT: Final = 2 * 1024**3
+SNAPSHOT_LIMIT = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
-WAITS: Final = 10
+WAITS = 10
 """How often a run waits for a busy source before it fails; turns at its host are none of these."""
-TRIES: Final = 8
+TRIES = 8
 """How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
-DEATHS: Final = 3
+DEATHS = 3
 """How many attempts in a row may end without a word before the run fails."""
-KEPT_PROBLEMS: Final = 1000
+KEPT_PROBLEMS = 1000
 """How many problems a run keeps word by word; `stats.problems` counts them all."""
 
-KEPT_COLUMNS: Final = 500
+KEPT_COLUMNS = 500
 """How many columns a run tells of one by one; `stats.columns` and `stats.columns_unmapped` count them all."""
 
 
@@ -322,7 +321,7 @@ def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
     return [run for run in (waits, good) if run is not None]
 
 
-MOST_RUNS: Final = 20_000
+MOST_RUNS = 20_000
 """The newest runs that are looked at."""
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -17,20 +17,20 @@ from domain.runs.ports import RunStore
 from domain.sources.model import Source
 from ports.unit_of_work import Tx
 
-EXECUTE: Final = "runs.execute"
+EXECUTE = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
 
-CHECK: Final = "runs.check"
+CHECK = "runs.check"
 """The kind of job that asks for one item's stock; with the same `args`."""
 
-REFILE: Final = "runs.refile"
+REFILE = "runs.refile"
 """The kind of job that files a source's products by its category rules; with the same `args`."""
-COLLECT_IMAGES: Final = "media.collect"
+COLLECT_IMAGES = "media.collect"
 """The kind of job that collects the images of the products that a run changed."""
-_CLOCKS: Final = timedelta(minutes=5)
+_CLOCKS = timedelta(minutes=5)
 """How far the clocks of two processes may be apart."""
-RUN_KINDS: Final = (EXECUTE, CHECK, REFILE)
-_KINDS: Final = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
+RUN_KINDS = (EXECUTE, CHECK, REFILE)
+_KINDS = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
 
 
 def queued(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
@@ -12,11 +11,11 @@ from domain.ingestion.reading import ReadTable, ReadTables
 from domain.runs.model import KEPT_COLUMNS, RunColumn
 from domain.sources.model import Source
 
-_TOLD: Final = 12
+_TOLD = 12
 """Headers, and sheets, that one sentence tells of."""
-_ADDED: Final = frozenset({"media_base_url"})
+_ADDED = frozenset({"media_base_url"})
 """Settings that came later: unset they are no part of fingerprints, or every source would be read anew for nothing."""
-READING_VERSION: Final = b"3"
+READING_VERSION = b"3"
 """Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
 
 

@@ -4,12 +4,11 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
 
 from domain.kernel.errors import Unavailable
 from domain.secrets.model import FormerKey, KeyRing, counting
 
-_ALWAYS: Final = datetime.max.replace(tzinfo=UTC)
+_ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
 def cursor_key(secret: str) -> bytes:

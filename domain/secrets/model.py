@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 
-CURSORS_COUNT: Final = retention.EVENTS
+CURSORS_COUNT = retention.EVENTS
 """How long cursors of a superseded secret count: as long as the events that they lead to are kept."""
-LINKS_COUNT: Final = timedelta(hours=1)
+LINKS_COUNT = timedelta(hours=1)
 """How long signed links of a superseded secret count: longer than any is valid."""
-SETTLING: Final = timedelta(seconds=10)
+SETTLING = timedelta(seconds=10)
 """How long after another secret has come into force processes may still write under the one before."""
 
 
@@ -78,9 +78,9 @@ class SealedKind(StrEnum):
     SSO_SECRETS = "sso_secrets"
 
 
-NOBODYS: Final = Tenant("", True)
+NOBODYS = Tenant("", True)
 """Whose sealed values of people are: no tenant's."""
-OF_PEOPLE: Final = frozenset({SealedKind.OUTGOING_MAIL, SealedKind.AUTHENTICATORS})
+OF_PEOPLE = frozenset({SealedKind.OUTGOING_MAIL, SealedKind.AUTHENTICATORS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,25 @@
 """Which connector reads a source, and what its settings must say (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.addresses import refusal
 from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
 from domain.sources import senders
 
-PUSH: Final = "push"
+PUSH = "push"
 """What a source of kind push names as its connector: the service itself takes its records."""
 
-_DEFAULTS: Final = {"api": "api", "url": "csv", "file": "csv", "mail": "csv", "push": PUSH}
-_BY_SETTING: Final = {
+_DEFAULTS = {"api": "api", "url": "csv", "file": "csv", "mail": "csv", "push": PUSH}
+_BY_SETTING = {
     ("url", "shopify"): "shopify",
     ("api", "shopify"): "shopify-admin",
     ("api", "woocommerce"): "woocommerce",
     ("api", "bigcommerce"): "bigcommerce",
     ("url", "json_ld"): "json_ld",
 }
-_PUSH_SETTINGS: Final = frozenset({"currency", "decimal", "role", "warehouse", "price_code", "media_base_url"})
-_NOT_PUSHED: Final = f"A source of kind push has no such setting; it takes {', '.join(sorted(_PUSH_SETTINGS))}."
+_PUSH_SETTINGS = frozenset({"currency", "decimal", "role", "warehouse", "price_code", "media_base_url"})
+_NOT_PUSHED = f"A source of kind push has no such setting; it takes {', '.join(sorted(_PUSH_SETTINGS))}."
 
 
 def default_connector(kind: str, config: Mapping[str, Any]) -> str:

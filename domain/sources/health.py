@@ -1,11 +1,11 @@
 """What consumers hear when a run's outcome moves a source up or down the ladder (docs/conventions.md#source-health)."""
 
-from typing import Any, Final
+from typing import Any
 
 from domain.events.model import Event, FieldChange
 from domain.sources.model import Source
 
-_MOVES: Final = {
+_MOVES = {
     ("active", "degraded"): "source.degraded",
     ("active", "blocked"): "source.blocked",
     ("degraded", "blocked"): "source.blocked",

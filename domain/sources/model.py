@@ -58,10 +58,10 @@ class SourceFault(StoredEnum):
     SHRINK_REFUSED = "shrink_refused"
 
 
-FETCHED_KINDS: Final = (SourceKind.API, SourceKind.URL)
-HANDED_IN_KINDS: Final = (SourceKind.FILE, SourceKind.MAIL)
+FETCHED_KINDS = (SourceKind.API, SourceKind.URL)
+HANDED_IN_KINDS = (SourceKind.FILE, SourceKind.MAIL)
 """What their files hold, a catalogue or stock alone, is known once they are read."""
-RUNNABLE: Final = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
+RUNNABLE = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class StatusReason:
     message: str
 
 
-BOUNDS: Final = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
+BOUNDS = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
 """The least and the most minutes between pulls."""
-_PLATFORMS: Final = ("shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom")
-_FORMATS: Final = ("csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld")
+_PLATFORMS = ("shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom")
+_FORMATS = ("csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld")
 
-CONNECTOR: Final = text("csv", longest=64, description="Chosen by kind, platform and format when it is left out.")
-INBOUND: Final = strict_object(
+CONNECTOR = text("csv", longest=64, description="Chosen by kind, platform and format when it is left out.")
+INBOUND = strict_object(
     {"senders": array(text("orders@vendor.example", longest=320), most=100, description="Addresses that may send.")},
     ("senders",),
     "Data is taken from mail of these senders, at the source's inbound_address.",
@@ -116,7 +116,7 @@ CONFIG: Final[Schema] = {
     "maxProperties": 50,
     "examples": [{"url": "https://vendor.example/feed.csv", "format": "csv", "currency": "usd", "role": "supplier"}],
 }
-SCHEDULE: Final = strict_object(
+SCHEDULE = strict_object(
     {
         "interval_minutes": integer(1440, least=BOUNDS["interval_minutes"][0], most=BOUNDS["interval_minutes"][1]),
         "stock_interval_minutes": integer(
@@ -126,14 +126,14 @@ SCHEDULE: Final = strict_object(
     },
     description="How often the source is pulled; a stream without an interval is pulled on request only.",
 )
-INBOUND_ADDRESS: Final = text(
+INBOUND_ADDRESS = text(
     "k3m9x2q7w5t8a4b6c2d9@in.joinery.example", longest=320, description="Present with config.inbound."
 )
-STATUS_REASON: Final = named(
+STATUS_REASON = named(
     "source_status_reason",
     record(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)}),
 )
-_WHEN_REASON: Final = "Present while there is something to say about the status."
+_WHEN_REASON = "Present while there is something to say about the status."
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +256,10 @@ class Source:
         return replace(self, failures=failures)
 
 
-AUDITED: Final = Audited.of(Source, "source")
+AUDITED = Audited.of(Source, "source")
 
 
-STALE_INTERVALS: Final = 3
+STALE_INTERVALS = 3
 """Intervals after which a stream is stale."""
 
 

@@ -1,13 +1,11 @@
 """The job that follows when a source's word goes further, or less far, than before."""
 
-from typing import Final
-
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 
-RANK: Final = "matching.rank"
-_LANE: Final = "match"
+RANK = "matching.rank"
+_LANE = "match"
 
 
 def ranking(tenant: Tenant, before: Source) -> NewJob:

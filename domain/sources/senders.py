@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.errors import FieldError
 
-LONGEST: Final = 320
-_LONGEST_DOMAIN: Final = 253
-_LOCAL: Final = re.compile(r"[^\s@<>\",;:\\\x00-\x1f\x7f]{1,64}")
-_LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+LONGEST = 320
+_LONGEST_DOMAIN = 253
+_LOCAL = re.compile(r"[^\s@<>\",;:\\\x00-\x1f\x7f]{1,64}")
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def domain_of(text: str) -> str | None:

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.problems import Problem
 
-BYTES: Final = 2 * 1024 * 1024
+BYTES = 2 * 1024 * 1024
 """How much of the feed a test reads."""
-HANDED_IN_BYTES: Final = 64 * 1024 * 1024
+HANDED_IN_BYTES = 64 * 1024 * 1024
 """How much is read of what was handed in: a workbook cannot be read in part."""
-RECORDS: Final = 5
+RECORDS = 5
 """How many records a test shows."""
-PROBLEMS: Final = 100
+PROBLEMS = 100
 """How many problems a test tells."""
-SECONDS: Final = 30
+SECONDS = 30
 """How long a test takes at most."""
 
 

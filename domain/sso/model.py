@@ -4,32 +4,31 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.access.model import ROLES
 from domain.kernel.mail_addresses import address_key
 from domain.orgs.model import OWNER
 from domain.people.model import Method
 
-OBJECT: Final = "sso_connection"
+OBJECT = "sso_connection"
 """What the audit log calls a connection; a domain is an `sso_domain`."""
-DOMAIN_OBJECT: Final = "sso_domain"
-PROOF: Final = "joinery-verification="
+DOMAIN_OBJECT = "sso_domain"
+PROOF = "joinery-verification="
 """What the TXT record of a domain begins with; its token follows."""
-LOOKED_AGAIN: Final = timedelta(hours=24)
+LOOKED_AGAIN = timedelta(hours=24)
 """How long a look at a domain's record counts."""
-GRACE: Final = timedelta(days=14)
+GRACE = timedelta(days=14)
 """How long a proof that is gone still counts: by then somebody has been told, and has put it back or not."""
-ATTEMPT_LASTS: Final = timedelta(minutes=10)
+ATTEMPT_LASTS = timedelta(minutes=10)
 """How long somebody may take at the provider."""
-MOST_DOMAINS: Final = 20
-LONGEST_DOMAIN: Final = 253
-JOINING: Final = frozenset(ROLES) - {"owner"}
+MOST_DOMAINS = 20
+LONGEST_DOMAIN = 253
+JOINING = frozenset(ROLES) - {"owner"}
 """Roles that somebody may be given by signing in for the first time; never that of an owner."""
-_LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
-SECOND: Final = frozenset({Method.TOTP, Method.RECOVERY_CODE})
+SECOND = frozenset({Method.TOTP, Method.RECOVERY_CODE})
 """What, beside a password, shows that it is really an owner."""
 
 

@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
-METER: Final = "stored_bytes"
+METER = "stored_bytes"
 """The plan's meter: how many bytes may lie there at once, in each mode by itself."""
-KEPT_IN_OBJECTS: Final = ("snapshots", "uploads", "images", "exports")
+KEPT_IN_OBJECTS = ("snapshots", "uploads", "images", "exports")
 """What the keys of objects begin with; pushed records are rows."""
-RECENT: Final = timedelta(minutes=10)
+RECENT = timedelta(minutes=10)
 """A snapshot that was fetched so lately is not freed to make room: the run that fetched it may still be writing it."""
-OPEN_UPLOADS: Final = 100
+OPEN_UPLOADS = 100
 """How many announced files of an organisation's mode may wait for their bytes at once."""
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from domain.audit.model import Audited
 from domain.kernel.enums import StoredEnum
 
-TARGET_LIFETIME: Final = timedelta(minutes=15)
+TARGET_LIFETIME = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +60,4 @@ class NewUpload(TypedDict):
     bytes: int
 
 
-AUDITED: Final = Audited("upload", ("source", "filename", "content_type", "bytes", "status", "run"))
+AUDITED = Audited("upload", ("source", "filename", "content_type", "bytes", "status", "run"))

@@ -3,25 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Final
 
-RECORDS: Final = "records"
+RECORDS = "records"
 """Items (a product with its variants and offers, or its stock) that runs made or changed."""
-DELIVERIES: Final = "deliveries"
+DELIVERIES = "deliveries"
 """Webhook deliveries that succeeded."""
-EXPORT_ROWS: Final = "export_rows"
+EXPORT_ROWS = "export_rows"
 """Lines of exports of products."""
-AI_TOKENS: Final = "ai_tokens"
+AI_TOKENS = "ai_tokens"
 """Tokens that models read and wrote."""
-SOURCES: Final = "sources"
-STORED_BYTES: Final = "stored_bytes"
+SOURCES = "sources"
+STORED_BYTES = "stored_bytes"
 
-MONTHLY: Final = (RECORDS, DELIVERIES, EXPORT_ROWS, AI_TOKENS)
+MONTHLY = (RECORDS, DELIVERIES, EXPORT_ROWS, AI_TOKENS)
 """Counted as they are used; the month (UTC) begins at nothing."""
-LEVELS: Final = (SOURCES, STORED_BYTES)
+LEVELS = (SOURCES, STORED_BYTES)
 """How much there is at once."""
-METERS: Final = (*MONTHLY, *LEVELS)
-THRESHOLDS: Final = (80, 100)
+METERS = (*MONTHLY, *LEVELS)
+THRESHOLDS = (80, 100)
 """Per cent of what a plan includes that are told, once a month each."""
 
 

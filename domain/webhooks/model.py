@@ -17,14 +17,14 @@ from domain.kernel.resource import VERSION, audited, changeable, clearable, opti
 from domain.kernel.schema import Schema, array, enum, id_of, integer, named, record, strict_object, text, timestamp, url
 from domain.kernel.versions import SUPPORTED
 
-MOST_ENDPOINTS: Final = 20
-MOST_TYPES: Final = 50
-MOST_OPEN: Final = 50_000
+MOST_ENDPOINTS = 20
+MOST_TYPES = 50
+MOST_OPEN = 50_000
 """Deliveries of one endpoint that are on their way at a time."""
-EVERY_TYPE: Final = "*"
-SHARDS: Final = 64
+EVERY_TYPE = "*"
+SHARDS = 64
 """Into how many parts endpoints are dealt out to workers."""
-STORED_ANSWER: Final = 1024
+STORED_ANSWER = 1024
 """Bytes of a receiver's answer that are kept."""
 
 
@@ -58,7 +58,7 @@ class DeliveryStatus(StoredEnum):
     FAILED = "failed"
 
 
-OPEN: Final = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
+OPEN = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
 
 
 class AttemptStatus(StoredEnum):
@@ -103,28 +103,26 @@ class Rotation:
     last4: str
 
 
-SUBSCRIBABLE: Final = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
+SUBSCRIBABLE = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
 """The types that an endpoint can ask for; `webhook.test` is sent on request alone."""
-_TYPES: Final = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
-MOST_SOURCES: Final = 100
-MOST_CATEGORIES: Final = 100
-MOST_CATALOGUES: Final = 50
-LONGEST_WINDOW: Final = 300
+_TYPES = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
+MOST_SOURCES = 100
+MOST_CATEGORIES = 100
+MOST_CATALOGUES = 50
+LONGEST_WINDOW = 300
 
 URL: Final[Schema] = url("https://shop.example/hooks/joinery") | {
     "description": "Where events are POSTed: HTTPS in live mode, in test mode plain HTTP and any port as well. It must "
     "be a public address. Redirects are not followed."
 }
-UNSENT: Final = (
-    f"Not sent yet, but may be subscribed to already: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
-)
+UNSENT = f"Not sent yet, but may be subscribed to already: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
 SUBSCRIBED_TYPES: Final[Schema] = array(
     {"type": "string", "enum": [*_TYPES, EVERY_TYPE], "examples": ["offer.changed"]},
     least=1,
     most=MOST_TYPES,
     description='The types wanted, or `["*"]` for every public type, present and future. ' + UNSENT,
 ) | {"uniqueItems": True}
-FILTERS: Final = strict_object(
+FILTERS = strict_object(
     {
         "sources": array(
             id_of("src"),
@@ -148,22 +146,22 @@ FILTERS: Final = strict_object(
     description="Which events are wanted beside their types; a filter that is left out lets everything through. Types "
     "that only webhooks carry are not narrowed.",
 )
-PAYLOAD: Final = enum(*PayloadKind) | {
+PAYLOAD = enum(*PayloadKind) | {
     "description": "`thin` names the fields that changed, `fat` also carries the product, variant or offer as `data."
     "object`, and needs the plan feature `fat_webhooks`."
 }
-COALESCE: Final = integer(
+COALESCE = integer(
     0,
     least=0,
     most=LONGEST_WINDOW,
     description="Seconds that each delivery waits, combining what changes meanwhile about the same product, variant or "
     "offer into one event; 0 sends every change as it happens.",
 )
-API_VERSION: Final = named("service_version", enum(*reversed(SUPPORTED.dates))) | {
+API_VERSION = named("service_version", enum(*reversed(SUPPORTED.dates))) | {
     "description": "The version whose shape the events have; that of the creating request unless given."
 }
-DESCRIPTION: Final = text("The shop's price cache", longest=500)
-LAST4: Final = text("KYo=", longest=4, shortest=4)
+DESCRIPTION = text("The shop's price cache", longest=500)
+LAST4 = text("KYo=", longest=4, shortest=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +216,7 @@ class Endpoint:
         return self.rotation if self.rotation and now < self.rotation.expires_at else None
 
 
-AUDITED: Final = Audited.of(Endpoint, "webhook_endpoint", "status_reason")
+AUDITED = Audited.of(Endpoint, "webhook_endpoint", "status_reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +398,7 @@ def refuse_types(types: tuple[str, ...]) -> None:
         )
 
 
-_WITHOUT: Final = "For a first try without a receiver, read the same events from GET /v1/changes."
+_WITHOUT = "For a first try without a receiver, read the same events from GET /v1/changes."
 
 
 def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
@@ -412,9 +410,9 @@ def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
         raise Unprocessable.of("url", "invalid_value", f"{reason} {_WITHOUT}")
 
 
-TIMEOUT: Final = 15.0
+TIMEOUT = 15.0
 """Seconds within which a 2xx answer is a success."""
-DELAYS: Final = (
+DELAYS = (
     timedelta(seconds=5),
     timedelta(minutes=5),
     timedelta(minutes=30),
@@ -427,14 +425,14 @@ DELAYS: Final = (
     timedelta(hours=14),
 )
 """What each failed attempt waits for the next: eleven attempts over about 2.9 days."""
-FAILING_FOR: Final = timedelta(hours=72)
+FAILING_FOR = timedelta(hours=72)
 """An endpoint whose attempts have failed for so long, without a success, is disabled."""
-LONGEST_ASKED: Final = DELAYS[-1]
+LONGEST_ASKED = DELAYS[-1]
 """A receiver may ask for no longer a pause than the schedule's own longest."""
-ASKS: Final = frozenset({429, 502, 504})
+ASKS = frozenset({429, 502, 504})
 """Statuses whose Retry-After is obeyed."""
-GONE: Final = 410
-ABORT: Final = ("webhook-delivery", "abort-message")
+GONE = 410
+ABORT = ("webhook-delivery", "abort-message")
 
 
 def judge(
@@ -488,10 +486,10 @@ def disabled_for(verdict: Verdict, failing_since: datetime | None, now: datetime
     return None
 
 
-FILED: Final = ("product.", "variant.", "offer.")
-OF_A_SOURCE: Final = ("offer.", "source.")
-ON_REQUEST: Final = frozenset(name for name, entry in TYPES.items() if not entry.channels)
-WEBHOOKS_ONLY: Final = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[name].channels)
+FILED = ("product.", "variant.", "offer.")
+OF_A_SOURCE = ("offer.", "source.")
+ON_REQUEST = frozenset(name for name, entry in TYPES.items() if not entry.channels)
+WEBHOOKS_ONLY = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[name].channels)
 
 
 def matches_type(endpoint: Endpoint, type: str) -> bool:

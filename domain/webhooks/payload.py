@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.events.model import OFF_THE_FEED, omitted
 from domain.kernel.ids import is_id
 
-CREATED: Final = "created"
-_LATER: Final = ("updated", "changed")
-_CORRELATION: Final = b'"correlation_id":"'
-_FACETS: Final = ("price", "stock", "availability")
+CREATED = "created"
+_LATER = ("updated", "changed")
+_CORRELATION = b'"correlation_id":"'
+_FACETS = ("price", "stock", "availability")
 """The order in which facets are listed."""
 
 Envelope = dict[str, Any]
-NOUNS: Final = ("product", "variant", "offer")
+NOUNS = ("product", "variant", "offer")
 """What events are about that have an object."""
 
 

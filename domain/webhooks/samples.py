@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue import categories, differences
 from domain.events.model import TYPES, Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 
-TYPES_WITH_SAMPLE: Final = tuple(sorted(name for name, entry in TYPES.items() if entry.sample))
+TYPES_WITH_SAMPLE = tuple(sorted(name for name, entry in TYPES.items() if entry.sample))
 
 
 @cache

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Final
 
 from quart import Quart, g, request
 from quart.wrappers import Response as QuartResponse
@@ -45,9 +44,9 @@ from entrypoints.operations.operation import Area
 from entrypoints.operations.table import Table
 
 View = Callable[..., Awaitable[Response]]
-METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
+METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
-_NOWHERE: Final = (
+_NOWHERE = (
     "There is nothing at this address. The API's paths start with /v1; /docs and /openapi.json have every one of them, "
     "/errors every error code."
 )

@@ -79,7 +79,7 @@ def _guarded(policy: str) -> HeaderList:
     return [(b"content-security-policy", policy.encode()), (b"referrer-policy", b"no-referrer")]
 
 
-CLIENTS_PLACE: Final = "/docs/clients/"
+CLIENTS_PLACE = "/docs/clients/"
 _KINDS: Final[Mapping[str, bytes]] = {
     "whl": b"application/zip",
     "tgz": b"application/gzip",
@@ -87,10 +87,10 @@ _KINDS: Final[Mapping[str, bytes]] = {
 }
 
 
-STATUS_SECONDS: Final = 10.0
+STATUS_SECONDS = 10.0
 """Seconds for which what was read is shown again."""
-PATIENCE: Final = 2.0
-SHOWN: Final = 20
+PATIENCE = 2.0
+SHOWN = 20
 """Incidents on the page."""
 
 

@@ -7,7 +7,6 @@ import logging
 import resource
 import sys
 from dataclasses import replace
-from typing import Final
 
 from entrypoints.api.app import create_app
 from entrypoints.container import Container
@@ -17,8 +16,8 @@ from entrypoints.operators.service import operators_page
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
-LOG: Final = logging.getLogger("joinery.http")
-OTHER_FILES: Final = 256
+LOG = logging.getLogger("joinery.http")
+OTHER_FILES = 256
 """Open files that are no connections of clients: the database's, uploads, plugins."""
 
 

@@ -1,7 +1,7 @@
 """GET /v1/agent/tools."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from adapters.wire import agents as wire
 from domain.agents.usecases import ToolManifest
@@ -21,7 +21,7 @@ def _across(_: Mapping[str, Any], operations: Sequence[Operation]) -> ToolManife
     return manifest_of(operations)
 
 
-AREA: Final = Area(
+AREA = Area(
     "agents",
     "Agents",
     "What AI agents may do with the service.",

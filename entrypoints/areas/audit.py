@@ -15,7 +15,7 @@ from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, Undoing, WriteContext, permit
 from ports.unit_of_work import Tx
 
-BY_NOBODY: Final = "The service did it by itself, or its operator did; make the opposite change yourself."
+BY_NOBODY = "The service did it by itself, or its operator did; make the opposite change yourself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ _FILTERS: Final[Mapping[str, Schema]] = {
     "undoable": boolean(description="Only what can be undone now (true), or cannot (false)."),
 }
 
-EVENTS: Final = Collection("audit", wire.AUDIT_EVENT, "audit", "/v1/audit-events")
+EVENTS = Collection("audit", wire.AUDIT_EVENT, "audit", "/v1/audit-events")
 
 
 def _across(services: Mapping[str, Any], operations: Sequence[Operation]) -> AuditServices:
@@ -98,7 +98,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     return [Tick("old audit entries", 3600, dependencies.maintenance.purge_audit, purges=True)]
 
 
-AREA: Final = Area(
+AREA = Area(
     "audit",
     "Audit",
     "Every change by anyone, and how to undo it.",

@@ -2,7 +2,7 @@
 
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
@@ -14,7 +14,7 @@ from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[CatalogueService]
 
-_MANY: Final = 100
+_MANY = 100
 """How many values a filter takes that takes many (docs/finding.md)."""
 
 
@@ -47,7 +47,7 @@ def _codes(whose: str) -> dict[str, Schema]:
     }  # fmt: skip
 
 
-_PRODUCT_FILTERS: Final = {
+_PRODUCT_FILTERS = {
     "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
     "status": enum(*ProductStatus),
     "brand": text("Lindgren Möbler", longest=200, description="Ignores case and spacing."),
@@ -65,7 +65,7 @@ _PRODUCT_FILTERS: Final = {
     "offer": _many(id_of("ofr"), "Products of which one of these is an offer."),
     **_codes("one of its variants"),
 }  # fmt: skip
-_OFFER_FILTERS: Final = {
+_OFFER_FILTERS = {
     "variant": id_of("var"),
     "product": id_of("prod"),
     "source": id_of("src"),
@@ -114,7 +114,7 @@ async def categories(call: Reading) -> Reply:
     return Reply(_CATEGORY_TREE)
 
 
-AREA: Final = Area(
+AREA = Area(
     "catalogue",
     "Catalogue",
     "Products, variants and offers: your own, and what other organisations have published, as far as you have a licence for it.",

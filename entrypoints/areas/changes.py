@@ -1,7 +1,7 @@
 """GET /v1/changes, /v1/changes/recent, /v1/stream."""
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from adapters.wire import changes as wire
 from adapters.wire.cursors import FeedCursors
@@ -30,8 +30,8 @@ class Feed:
 
 
 Context: TypeAlias = RequestContext[Feed]
-_FILTERS: Final = {"types": wire.TYPES_ASKED, "catalogues": wire.CATALOGUES_ASKED}
-LIMIT: Final = 100
+_FILTERS = {"types": wire.TYPES_ASKED, "catalogues": wire.CATALOGUES_ASKED}
+LIMIT = 100
 
 
 def _filter(call: Context) -> EventFilter:
@@ -81,7 +81,7 @@ async def stream(call: StreamContext[Feed]) -> Reply:
     return Reply(stream=made, headers={"Service-Stream-From": cursors.sign(tenant, after)})
 
 
-AREA: Final = Area(
+AREA = Area(
     "changes",
     "Changes",
     "Every change as an event: page by page, waiting for the next one, or as a stream.",

@@ -1,6 +1,6 @@
 """POST /v1/variants/{id}/checks."""
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from adapters.wire import checks as wire
 from domain.checks.model import StockCheck
@@ -38,9 +38,9 @@ def _execution(dependencies: Dependencies) -> Handler:
     )
 
 
-CHECKS: Final = Collection("checks", wire.STOCK_CHECK, "sources")
+CHECKS = Collection("checks", wire.STOCK_CHECK, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "checks",
     "Stock checks",
     "Asking sources for one variant's stock now.",

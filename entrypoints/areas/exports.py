@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from adapters.files.packing import GzipPacker
 from adapters.wire import exports as wire
@@ -23,7 +23,7 @@ from entrypoints.operations.operation import Area, ReadContext, Reply, WriteCont
 
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]
-LATE: Final = timedelta(minutes=5)
+LATE = timedelta(minutes=5)
 """How long an export may wait for a worker before the component counts as degraded."""
 
 
@@ -80,9 +80,9 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     return [Tick("expired exports", 60, expiry.tick, purges=True)]
 
 
-EXPORTS: Final = Collection("exports", wire.EXPORT, "exports")
+EXPORTS = Collection("exports", wire.EXPORT, "exports")
 
-AREA: Final = Area(
+AREA = Area(
     "exports",
     "Exports",
     "Everything there is at one moment, as files to download.",

@@ -1,16 +1,14 @@
 """GET /v1/sources/{id}/inbound-messages."""
 
-from typing import Final
-
 from adapters.wire import mail as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.mail.usecases.service import MailService
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
 
-MESSAGES: Final = Collection("mail", wire.INBOUND_MESSAGE, "sources")
+MESSAGES = Collection("mail", wire.INBOUND_MESSAGE, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "mail",
     "Inbound mail",
     "Messages that reached a source's address.",

@@ -1,7 +1,5 @@
 """GET /v1/sources/{id}/mappings; GET /v1/mappings/{id}; POST /v1/mappings/{id}/confirm."""
 
-from typing import Final
-
 from adapters.wire import mappings as wire
 from domain.mappings.asking import ASK
 from domain.mappings.usecases import MappingAsking, MappingService
@@ -9,9 +7,9 @@ from domain.runs.usecases.service import Replayer
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Tool, Undoing
 
-MAPPINGS: Final = Collection("mappings", wire.MAPPING, "sources")
+MAPPINGS = Collection("mappings", wire.MAPPING, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "mappings",
     "Mappings",
     "What the columns of a source's files mean: proposed by runs, confirmed by people.",

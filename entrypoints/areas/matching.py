@@ -97,12 +97,12 @@ _MERGE_FILTERS: Final[dict[str, Schema]] = {
     "pair": id_of("mpr"),
 }
 
-PAIRS: Final = Collection("matching", wire.MATCH_PAIR, "products", noun="pair", service=attrgetter("merging"))
-MERGES: Final = Collection("matching", wire.MERGE, "products", noun="merge", service=attrgetter("merging"))
-SETTINGS: Final = Collection(
+PAIRS = Collection("matching", wire.MATCH_PAIR, "products", noun="pair", service=attrgetter("merging"))
+MERGES = Collection("matching", wire.MERGE, "products", noun="merge", service=attrgetter("merging"))
+SETTINGS = Collection(
     "matching", wire.JUDGE_SETTINGS, "products", noun="judge_settings", service=attrgetter("judge_settings")
 )
-_SETTINGS: Final = "/v1/matching/judge-settings"
+_SETTINGS = "/v1/matching/judge-settings"
 
 
 def _services(dependencies: Dependencies) -> MatchingServices:
@@ -116,7 +116,7 @@ def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
     return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 
 
-AREA: Final = Area(
+AREA = Area(
     "matching",
     "Matching",
     "Which items of different vendors are the same, and what a model may decide about that.",

@@ -1,7 +1,5 @@
 """GET /v1/media/{id}, and the jobs that fetch images."""
 
-from typing import Final
-
 from adapters.wire import media as wire
 from domain.media.queueing import FETCH
 from domain.media.usecases import MediaService
@@ -23,9 +21,9 @@ def _fetching(dependencies: Dependencies) -> MediaFetching:
     )
 
 
-IMAGES: Final = Collection("media", wire.MEDIA, "products", "/v1/media")
+IMAGES = Collection("media", wire.MEDIA, "products", "/v1/media")
 
-AREA: Final = Area(
+AREA = Area(
     "media",
     "Images",
     "Images that products name, stored as WebP.",

@@ -1,7 +1,7 @@
 """GET /v1/org, /v1/me/orgs and /v1/plans."""
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from adapters.wire import orgs as wire
 from domain.jobs.usecases.ticks import Tick
@@ -14,7 +14,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Read, ReadContext, Reply
 
-_LOOKING: Final = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
+_LOOKING = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]
 Detached: TypeAlias = DetachedContext[OrgService]
 
@@ -33,7 +33,7 @@ async def list_plans(call: Reading) -> Reply:
     return call.list(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
 
 
-ORGANISATION: Final = Collection("orgs", wire.ORGANISATION, "org")
+ORGANISATION = Collection("orgs", wire.ORGANISATION, "org")
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
@@ -62,7 +62,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     ]
 
 
-AREA: Final = Area(
+AREA = Area(
     "orgs",
     "Organisations",
     "Your organisation and the plans.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import aiohttp
 
@@ -26,7 +26,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 Reading: TypeAlias = ReadContext[PlatformService]
-LATE: Final = timedelta(minutes=2)
+LATE = timedelta(minutes=2)
 """How long a due job may wait for a worker before ingestion counts as degraded."""
 
 
@@ -136,7 +136,7 @@ def _resealing(dependencies: Dependencies) -> Resealing:
     )
 
 
-AREA: Final = Area(
+AREA = Area(
     "platform",
     "Status",
     "How the service itself is doing.",

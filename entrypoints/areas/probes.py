@@ -1,7 +1,5 @@
 """GET, POST /v1/source-probes; GET /v1/source-probes/{id}."""
 
-from typing import Final
-
 from adapters.wire import probes as wire
 from domain.jobs.usecases.draining import Handler
 from domain.probes.model import CARRY_OUT, NewProbe
@@ -17,9 +15,9 @@ def _execution(dependencies: Dependencies) -> Handler:
     return ProbeExecution(dependencies.uow, dependencies.web, dependencies.documents, takes)
 
 
-PROBES: Final = Collection("probes", wire.PROBE, "sources")
+PROBES = Collection("probes", wire.PROBE, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "probes",
     "Source probes",
     "Looks at websites: what they offer whoever wants their products, and how to connect them.",

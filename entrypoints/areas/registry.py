@@ -5,7 +5,7 @@ from typing import Final
 
 from entrypoints.operations.operation import Area
 
-_MODULES: Final = (
+_MODULES = (
     "sources",
     "runs",
     "uploads",

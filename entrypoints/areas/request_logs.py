@@ -1,7 +1,5 @@
 """GET /v1/request-logs and /v1/request-logs/{id}."""
 
-from typing import Final
-
 from adapters.wire import request_logs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.request_logs.model import RequestLogFilter
@@ -9,9 +7,9 @@ from domain.request_logs.usecases import RequestLogService
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
 
-REQUEST_LOGS: Final = Collection("request_logs", wire.REQUEST_LOG, "request_logs", "/v1/request-logs")
+REQUEST_LOGS = Collection("request_logs", wire.REQUEST_LOG, "request_logs", "/v1/request-logs")
 
-AREA: Final = Area(
+AREA = Area(
     "request_logs",
     "Request logs",
     "Every request of your organisation.",

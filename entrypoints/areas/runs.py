@@ -1,6 +1,6 @@
 """GET, POST /v1/sources/{id}/runs and /categories; POST …/replay, …/records; GET /v1/runs/{id}."""
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from adapters.wire import category_rules as wire_rules
 from adapters.wire import records as wire_records
@@ -35,7 +35,7 @@ def _push(body: Any) -> Push:
     )
 
 
-PUSH: Final = Body(wire_records.PUSH, _push, limit=wire_records.BODY_LIMIT)
+PUSH = Body(wire_records.PUSH, _push, limit=wire_records.BODY_LIMIT)
 
 
 async def list_categories(call: Reading) -> Reply:
@@ -82,10 +82,10 @@ def _open_batches(dependencies: Dependencies) -> Tick:
     return Tick("open batches", 60, expiry.expire, purges=True)
 
 
-RUNS: Final = Collection("runs", wire.RUN, "sources")
-RULES: Final = Collection("runs", wire_rules.CATEGORY_RULES, "sources")
+RUNS = Collection("runs", wire.RUN, "sources")
+RULES = Collection("runs", wire_rules.CATEGORY_RULES, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "runs",
     "Runs",
     "One pull, upload or push of a source, from fetching to storing.",

@@ -1,7 +1,6 @@
 """GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test, …/inbound-address/rotate."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from adapters.wire import sources as wire
 from domain.catalogue.model import Stream
@@ -47,9 +46,9 @@ def service_of(dependencies: Dependencies) -> SourceService:
     )
 
 
-SOURCES: Final = Collection("sources", wire.SOURCE, "sources")
+SOURCES = Collection("sources", wire.SOURCE, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "sources",
     "Sources",
     "Connections to vendors' data: feeds, files, pushed records and mail.",

@@ -1,6 +1,6 @@
 """POST /v1/sources/{id}/uploads; GET /v1/uploads/{id}; POST /v1/uploads/{id}/complete."""
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from adapters.wire import uploads as wire
 from adapters.wire.runs import OUTCOME
@@ -26,9 +26,9 @@ async def read(call: Reading) -> Reply:
     return call.one(wire.UPLOAD, found.upload, **wire.target_of(found.target))
 
 
-UPLOADS: Final = Collection("uploads", wire.UPLOAD, "sources")
+UPLOADS = Collection("uploads", wire.UPLOAD, "sources")
 
-AREA: Final = Area(
+AREA = Area(
     "uploads",
     "Uploads",
     "Files staged for a file source.",

@@ -1,7 +1,6 @@
 """GET /v1/usage and /v1/usage/series."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from adapters.wire import usage as wire
 from domain.jobs.usecases.ticks import Tick
@@ -22,7 +21,7 @@ async def levels(tx: Tx) -> Mapping[str, int]:
     return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].used()}
 
 
-SERVICE: Final = UsageService(levels)
+SERVICE = UsageService(levels)
 
 
 async def read_series(call: ReadContext[UsageService]) -> Reply:
@@ -32,10 +31,10 @@ async def read_series(call: ReadContext[UsageService]) -> Reply:
     return call.one(wire.USAGE_SERIES, await call.service.series(call.tx, asked.get("meter"), since, until))
 
 
-USAGE: Final = Collection("usage", wire.USAGE, "usage")
-SERIES: Final = Collection("usage", wire.USAGE_SERIES, "usage")
+USAGE = Collection("usage", wire.USAGE, "usage")
+SERIES = Collection("usage", wire.USAGE_SERIES, "usage")
 
-AREA: Final = Area(
+AREA = Area(
     "usage",
     "Usage",
     "What your organisation has used of what its plan includes.",

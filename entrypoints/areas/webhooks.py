@@ -21,7 +21,7 @@ _FILTERS: Final[dict[str, Schema]] = {
     "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
     "event": id_of("evt", "Only the deliveries of this event."),
 }
-_DELIVERIES: Final = "/v1/webhook-endpoints/{id}/deliveries"
+_DELIVERIES = "/v1/webhook-endpoints/{id}/deliveries"
 
 
 async def create(call: Writing) -> Reply:
@@ -66,10 +66,10 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     ]
 
 
-ENDPOINTS: Final = Collection("webhooks", wire.ENDPOINT, "webhooks")
-DELIVERIES: Final = Collection("webhooks", wire.DELIVERY, "webhooks")
+ENDPOINTS = Collection("webhooks", wire.ENDPOINT, "webhooks")
+DELIVERIES = Collection("webhooks", wire.DELIVERY, "webhooks")
 
-AREA: Final = Area(
+AREA = Area(
     "webhooks",
     "Webhooks",
     "Events POSTed to your own address, signed, in order, until they arrive.",

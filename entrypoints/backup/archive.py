@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final
+from typing import IO
 
 from entrypoints.errors import OperatorError
 
-MANIFEST: Final = "manifest.json"
-CHUNK: Final = 256 * 1024
+MANIFEST = "manifest.json"
+CHUNK = 256 * 1024
 
 
 class BackupError(OperatorError):

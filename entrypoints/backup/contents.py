@@ -6,7 +6,6 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -17,10 +16,10 @@ from entrypoints.backup.archive import MANIFEST, BackupError, Reader, StoredFile
 from entrypoints.factories import product_version
 from ports.objects import ObjectMissing, Objects
 
-FORMAT: Final = 1
-_GZIP: Final = 31
-_OBJECTS: Final = "objects.jsonl"
-_SECRET: Final = "secret"  # noqa: S105  a file's name
+FORMAT = 1
+_GZIP = 31
+_OBJECTS = "objects.jsonl"
+_SECRET = "secret"  # noqa: S105  a file's name
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from adapters.files.spool import FileSpools
 from adapters.http.client import GuardedClient
@@ -38,8 +38,8 @@ from entrypoints.operations.validation import SchemaFaults
 from entrypoints.reader import NoNetwork
 from entrypoints.settings import plugins_path, private_hosts_of
 
-_SHOWN: Final = 20
-_SPOOLED: Final = 64 << 20
+_SHOWN = 20
+_SPOOLED = 64 << 20
 
 
 def load_connectors(http: HttpClient) -> PluggyConnectors:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
@@ -23,7 +23,7 @@ from entrypoints.errors import SettingsError, UpError
 from entrypoints.factories import product_version
 from entrypoints.settings import Settings
 
-_CONFIRM: Final = "`joinery doctor --repair-schedule`"
+_CONFIRM = "`joinery doctor --repair-schedule`"
 
 
 @dataclass(frozen=True, slots=True)

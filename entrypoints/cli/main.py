@@ -14,9 +14,9 @@ from domain.kernel.errors import DomainError
 from entrypoints.errors import OperatorError
 from entrypoints.preflight import allow_many_files, refuse_foreign_packages
 
-_INSUFFICIENT_PRIVILEGE: Final = "42501"
+_INSUFFICIENT_PRIVILEGE = "42501"
 """PostgreSQL's code of the error; the driver's class is not imported, so that commands without a database start fast."""
-_LISTED: Final = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
+_LISTED = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
 COMMANDS: Final[dict[str, list[str]]] = _LISTED["commands"]
 """Every command: the function that carries it out, and its line in the lists of commands."""
 

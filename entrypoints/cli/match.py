@@ -7,15 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 from domain.matching.features import MatchFeatures, fields_by_header, ignored_headers, read_features, texts_by_field
 from domain.matching.scoring import Scored, evidence
 from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
 from entrypoints.errors import CommandError
 
-_DELIMITERS: Final = ",;\t"
-_LONGEST: Final = 1 << 24
+_DELIMITERS = ",;\t"
+_LONGEST = 1 << 24
 
 
 def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, least: float = 0.01) -> int:

@@ -1,7 +1,7 @@
 """Members of organisations, their tokens, links to sign in, and sessions."""
 
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -18,7 +18,7 @@ from entrypoints.container import Container
 from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_member, note, sign_in_link
 
-MAX_HOURS: Final = 24 * 90
+MAX_HOURS = 24 * 90
 """Hours for which an operator's token may last."""
 
 

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -24,10 +24,10 @@ from entrypoints.factories import product_version
 from entrypoints.logs import configure
 from entrypoints.stopping import stopping_on_signals
 
-LOG: Final = logging.getLogger("joinery.process")
-RETRY: Final = 1.0
+LOG = logging.getLogger("joinery.process")
+RETRY = 1.0
 """Seconds between two checks of a schema that does not fit."""
-FIRST_CHECK: Final = 5.0
+FIRST_CHECK = 5.0
 """Seconds that the API waits for its first check of the schema before it listens."""
 
 

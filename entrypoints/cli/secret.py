@@ -1,7 +1,6 @@
 """`joinery secret`: having another secret take the place of the one that everything stands under."""
 
 from pathlib import Path
-from typing import Final
 
 from domain.secrets.model import SecretStatus
 from domain.secrets.usecases.status import secret_status
@@ -10,7 +9,7 @@ from entrypoints.errors import CommandError
 from entrypoints.up import directory
 from entrypoints.up.directory import DataDir
 
-_RESTART: Final = "Restart `joinery up`: until then its processes go on with the secret before."
+_RESTART = "Restart `joinery up`: until then its processes go on with the secret before."
 
 
 async def rotate(*, store: Store = DEFAULT) -> int:

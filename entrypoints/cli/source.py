@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.kernel.paging import PageRequest
@@ -14,7 +13,7 @@ from domain.sources.ports import SourceStore
 from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.errors import CommandError
 
-MOST_RUNS: Final = 5
+MOST_RUNS = 5
 """Latest runs that are shown."""
 
 

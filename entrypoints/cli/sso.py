@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -19,8 +19,8 @@ from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin
 from entrypoints.settings import read_file_settings
 
-SECRET: Final = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
-NOBODY: Final = "nobody"
+SECRET = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
+NOBODY = "nobody"
 
 
 async def set_up(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from cyclopts import Parameter
 
@@ -56,7 +56,7 @@ class Store:
         return 0
 
 
-DEFAULT: Final = Store()
+DEFAULT = Store()
 
 
 def attributes(value: object, *names: str) -> dict[str, Any]:

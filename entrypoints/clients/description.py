@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 Json = Mapping[str, Any]
-_CATALOGUE: Final = "catalogue"
-_PAGED: Final = "starting_after"
+_CATALOGUE = "catalogue"
+_PAGED = "starting_after"
 """The query parameter of lists whose pages follow one another."""
 
 

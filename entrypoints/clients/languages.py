@@ -5,11 +5,11 @@ import keyword
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from entrypoints.clients.description import Json, type_name
 
-_WIDTH: Final = 108
+_WIDTH = 108
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def is_attribute(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name)
 
 
-_SIMPLE: Final = ("string", "integer", "number", "boolean", "null")
-PYTHON: Final = Language(
+_SIMPLE = ("string", "integer", "number", "boolean", "null")
+PYTHON = Language(
     dict(zip(_SIMPLE, ("str", "int", "float", "bool", "None"), strict=True)),
     "Any",
     "list[{}]",
@@ -115,7 +115,7 @@ PYTHON: Final = Language(
     lambda values: f"Literal[{', '.join(map(repr, values))}]",
     docstring,
 )
-TYPESCRIPT: Final = Language(
+TYPESCRIPT = Language(
     dict(zip(_SIMPLE, ("string", "number", "number", "boolean", "null"), strict=True)),
     "unknown",
     "Array<{}>",

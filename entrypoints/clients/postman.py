@@ -2,12 +2,12 @@
 
 import json
 from collections import defaultdict
-from typing import Any, Final
+from typing import Any
 
 from entrypoints.clients.description import Json
 
-_SCHEMA: Final = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-_NEEDED: Final = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
+_SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
+_NEEDED = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
 """Headers that operations cannot do without, and their values."""
 
 

@@ -25,18 +25,18 @@ from entrypoints.clients.python.runtime import errors, tables
 from entrypoints.operations.openapi import document
 from entrypoints.operations.table import Table
 
-VERSION: Final = "0.1.0"
+VERSION = "0.1.0"
 """The version of the client packages, which stands in their file names."""
-WHEEL: Final = f"joinery_client-{VERSION}-py3-none-any.whl"
-TARBALL: Final = f"joinery-client-{VERSION}.tgz"
-COLLECTION: Final = "joinery.postman_collection.json"
-NAMES: Final = (WHEEL, TARBALL, COLLECTION)
-_ADDRESS: Final = "http://127.0.0.1:8080"
+WHEEL = f"joinery_client-{VERSION}-py3-none-any.whl"
+TARBALL = f"joinery-client-{VERSION}.tgz"
+COLLECTION = "joinery.postman_collection.json"
+NAMES = (WHEEL, TARBALL, COLLECTION)
+_ADDRESS = "http://127.0.0.1:8080"
 """The address at which `joinery up` serves; the collection's address to begin with."""
-_NPM_TIME: Final = 499_162_500
+_NPM_TIME = 499_162_500
 """The time that npm itself gives every file (26 October 1985)."""
-_TEMPLATE: Final = ".jinja"
-_ASYNC: Final = "async_"
+_TEMPLATE = ".jinja"
+_ASYNC = "async_"
 _BLOCKING: Final[Mapping[str, str]] = {
     r"\basync (?=def|for|with)": "",
     r"\bawait ": "",

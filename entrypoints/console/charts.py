@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,16 +15,16 @@ from entrypoints.console.context import PageContext
 from entrypoints.console.products import PRICES, price_path
 from entrypoints.console.rendering import money, text_of
 
-DAYS: Final = 14
-_KEPT: Final = timedelta(days=30)
+DAYS = 14
+_KEPT = timedelta(days=30)
 """For how long events are kept."""
-_COLOURS: Final = 6
+_COLOURS = 6
 """How many series have a colour of their own; classes `s0` to `s5`."""
-_POINTS: Final = 40
+_POINTS = 40
 """Points that one line has at most."""
-_CHANGES: Final = 15
+_CHANGES = 15
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 508, 12, 184
-_SIZE: Final = {"width": 520, "height": 210, "left": _LEFT, "right": _RIGHT, "bottom": _BOTTOM}
+_SIZE = {"width": 520, "height": 210, "left": _LEFT, "right": _RIGHT, "bottom": _BOTTOM}
 
 Points = Sequence[tuple[datetime, float | None]]
 Plot = Mapping[str, Any]

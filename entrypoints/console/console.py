@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import Map, MapAdapter, Rule
@@ -26,11 +25,11 @@ from entrypoints.http.representations import is_packed, packed, put
 from entrypoints.operations.codes import CODES
 
 log = logging.getLogger("joinery.console")
-_NO_PAGE: Final = "There is no such page. The menu leads to every page there is."
-_FAILED: Final = (
+_NO_PAGE = "There is no such page. The menu leads to every page there is."
+_FAILED = (
     "Something went wrong on our side. Try again; if it stays, tell the operator the number below: it is in the log."
 )
-_NO_METHOD: Final = {
+_NO_METHOD = {
     "status": 405,
     "title": "Method not allowed",
     "detail": "This page does not take that; go back and try again.",

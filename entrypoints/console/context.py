@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -44,10 +44,10 @@ from entrypoints.operations.codes import CODES
 from ports.limits import Budget
 from ports.unit_of_work import Tx
 
-SECTIONS: Final = ("Home", "Catalogue", "Sources", "Matching", "Developers", "Organisation")
-CONFIRM: Final = "/console/confirm"
-encode: Final = msgspec.json.Encoder(decimal_format="number").encode
-_FORWARDED: Final = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
+SECTIONS = ("Home", "Catalogue", "Sources", "Matching", "Developers", "Organisation")
+CONFIRM = "/console/confirm"
+encode = msgspec.json.Encoder(decimal_format="number").encode
+_FORWARDED = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
 View: TypeAlias = Callable[["PageContext"], Awaitable[Response]]
 V = TypeVar("V", bound=View)
 R = TypeVar("R")

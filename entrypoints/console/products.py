@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from domain.catalogue.model import Availability
@@ -14,11 +14,11 @@ from entrypoints.console.rendering import described, money
 Json = Mapping[str, Any]
 Words = Sequence[tuple[str, bool]]
 """Text in pieces, each with whether the other side has it differently."""
-PRICES: Final = ("price", "msrp", "map", "cost")
+PRICES = ("price", "msrp", "map", "cost")
 """What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
-PICTURES: Final = "/console/pictures/"
-_RANK: Final = {availability: rank for rank, availability in enumerate(Availability)}
-_COMPARED: Final = (
+PICTURES = "/console/pictures/"
+_RANK = {availability: rank for rank, availability in enumerate(Availability)}
+_COMPARED = (
     "title", "brand", "collection", "sku", "mpn", "gtin", "price", "stock", "colour", "finish", "axes", "materials",
     "dimensions", "weight", "category_path", "features", "description",
 )  # fmt: skip

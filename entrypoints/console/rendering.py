@@ -21,8 +21,8 @@ from domain.kernel.money import EXPONENTS
 from entrypoints.http.exchange import Response
 
 T = TypeVar("T")
-STATIC: Final = "/console/static/"
-_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+STATIC = "/console/static/"
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,14 @@ def static_files() -> StaticFiles:
 LABELS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
     files(__package__).joinpath("labels.toml").read_text("utf-8")
 )
-_SPANS: Final = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (86400 * 45, 86400, "day"))
-_SIGNS: Final = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
-_AXES: Final = ("width", "depth", "height", "diameter")
-_UNITS: Final = {"in": "″", "ft": "′"}
-_BROWSERS: Final = {
+_SPANS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (86400 * 45, 86400, "day"))
+_SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
+_AXES = ("width", "depth", "height", "diameter")
+_UNITS = {"in": "″", "ft": "′"}
+_BROWSERS = {
     "Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari",
 }  # fmt: skip
-_SYSTEMS: Final = {
+_SYSTEMS = {
     "Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Mac OS X": "macOS", "Linux": "Linux",
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast
 from urllib.parse import parse_qsl
 
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -18,23 +18,23 @@ from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, Multip
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.http.body import FILE_PACE, Gone, IncomingBody, TooSlow, too_large
 
-LONGEST_COOKIES: Final = 8192
+LONGEST_COOKIES = 8192
 """Characters of a Cookie header that are read."""
-LONGEST_COOKIE: Final = 4096
+LONGEST_COOKIE = 4096
 """Characters of one name and value: the least that browsers must store (RFC 6265 §6.1)."""
-LONGEST: Final = 256 << 10
+LONGEST = 256 << 10
 """Bytes of a form without files, unless its page says otherwise."""
-ANONYMOUS: Final = 32 << 10
+ANONYMOUS = 32 << 10
 """Bytes of a form of a browser that is not signed in, whatever its page takes of others."""
-_INLINE: Final = 16 << 10
+_INLINE = 16 << 10
 """Bytes of a form that are decoded on the event loop, in some ten milliseconds, whatever is escaped in them."""
-_SLICE: Final = 16 << 10
+_SLICE = 16 << 10
 """Bytes of a file that are decoded at once; other requests have their turn between two slices."""
-_FIELDS: Final = 500
-_UNREADABLE: Final = "The form could not be read; send it again."
-_PART_HEADERS: Final = 2 << 10
+_FIELDS = 500
+_UNREADABLE = "The form could not be read; send it again."
+_PART_HEADERS = 2 << 10
 """Bytes of a part's headers, which take far longer to read than what they announce."""
-_BLANK_LINE: Final = re.compile(rb"\r\n\r\n|\r\r|\n\n")
+_BLANK_LINE = re.compile(rb"\r\n\r\n|\r\r|\n\n")
 
 
 class FormData:

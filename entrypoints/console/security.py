@@ -15,19 +15,19 @@ from entrypoints.console.request import ConsoleRequest, FormData
 from entrypoints.http.exchange import HeaderList
 
 Header = tuple[bytes, bytes]
-CSRF: Final = "csrf"
+CSRF = "csrf"
 """The name of the form's field, and behind `x-` of the header."""
-SAFE: Final = frozenset({"GET", "HEAD"})
+SAFE = frozenset({"GET", "HEAD"})
 """Methods that change nothing."""
-HOME: Final = "/console"
-SIGN_IN: Final = "/console/sign-in"
-_OURS: Final = (HOME, "/oauth/authorize", "/oauth/device")
-VIEW: Final = "joinery-look"
+HOME = "/console"
+SIGN_IN = "/console/sign-in"
+_OURS = (HOME, "/oauth/authorize", "/oauth/device")
+VIEW = "joinery-look"
 """Cookie that changes with the organisation or mode, so that no process shows what it remembers of the one before."""
-THEME: Final = "joinery-theme"
-NOTICE: Final = "joinery-notice"
-MOST_FILES: Final = 64
-MOST_FILES_OF_ONE: Final = 4
+THEME = "joinery-theme"
+NOTICE = "joinery-notice"
+MOST_FILES = 64
+MOST_FILES_OF_ONE = 4
 """Forms with files that are read or carried out at a time: of all, and of one organisation."""
 GUARDED: Final[HeaderList] = [
     (b"x-content-type-options", b"nosniff"),
@@ -37,7 +37,7 @@ GUARDED: Final[HeaderList] = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), interest-cohort=()"),
 ]
-_MOST_ORIGINS: Final = 40
+_MOST_ORIGINS = 40
 
 
 class Signatures:

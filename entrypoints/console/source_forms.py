@@ -1,15 +1,15 @@
 """Fields of forms made of a connector's JSON Schemas, its settings and what it signs in with, and what such forms send."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from entrypoints.console.rendering import label
 from entrypoints.console.request import FormData, number_or_text, whole_number
 
-_FIRST: Final = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
+_FIRST = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
 """Settings that forms ask for first, in this order, where the connector takes them."""
-_HIDDEN: Final = ("inbound", "platform", "role", "format")
-_OPEN: Final = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
+_HIDDEN = ("inbound", "platform", "role", "format")
+_OPEN = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
 """What is no secret among credentials; everything else is typed unseen."""
 
 

@@ -13,12 +13,12 @@ from entrypoints.console.security import GUARDED
 from entrypoints.http.exchange import Response
 from ports.unit_of_work import Tx
 
-PERIOD: Final = 0.7
+PERIOD = 0.7
 """Seconds between two readings."""
-HEARTBEAT: Final = 15.0
-LIFETIME: Final = 300.0
+HEARTBEAT = 15.0
+LIFETIME = 300.0
 """Seconds after which a stream ends; the browser opens another one, and is authenticated again."""
-MOST: Final = 6
+MOST = 6
 """Streams that one session may have open at a process."""
 _OPEN: Final[Counter[str]] = Counter()
 

@@ -5,19 +5,19 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from entrypoints.demo.messages import progress
 
-ATTEMPTS: Final = 6
-_RETRIED: Final = frozenset({429, 502, 503})
-_TIMEOUT: Final = ClientTimeout(total=30)
-_ENDED: Final = frozenset({"succeeded", "failed", "needs_mapping", "cancelled"})
-_UNREAD: Final = frozenset({"failed", "cancelled"})
-_PAUSE: Final = 0.25
-STUCK_AFTER: Final = 120.0
+ATTEMPTS = 6
+_RETRIED = frozenset({429, 502, 503})
+_TIMEOUT = ClientTimeout(total=30)
+_ENDED = frozenset({"succeeded", "failed", "needs_mapping", "cancelled"})
+_UNREAD = frozenset({"failed", "cancelled"})
+_PAUSE = 0.25
+STUCK_AFTER = 120.0
 """Seconds without any movement after which following ends."""
 
 

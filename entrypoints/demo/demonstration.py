@@ -21,12 +21,12 @@ from entrypoints.provisioning import begin, issue_key, new_member, new_organisat
 from entrypoints.up.children import free_port
 from entrypoints.up.directory import write_private
 
-ORGANISATION: Final = "Demo Furniture Co."
-OWNER: Final = "owner@demo-furniture.example"
+ORGANISATION = "Demo Furniture Co."
+OWNER = "owner@demo-furniture.example"
 """Whom the printed link signs in."""
-ALLOWED: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
-PORT: Final = "JOINERY_DEMO_FEEDS_PORT"
-FILE: Final = "demo.json"
+ALLOWED = "JOINERY_ALLOW_PRIVATE_HOSTS"
+PORT = "JOINERY_DEMO_FEEDS_PORT"
+FILE = "demo.json"
 _SERVING: Final[set["asyncio.Task[None]"]] = set()
 """What keeps the feeds alive until the loop ends."""
 
@@ -45,16 +45,16 @@ class Vendor:
         return {**self.config, **{name: f"http://{HOST}:{port}{path}" for name, path in self.paths.items()}}
 
 
-LINDGREN: Final = Vendor(
+LINDGREN = Vendor(
     "Lindgren & Falk",
     "vendor_agreement",
     {"currency": "usd", "format": "csv", "role": "supplier"},
     {"url": feeds.ITEM_MASTER, "stock_url": feeds.STOCK_SHEET},
 )
-QUILLMERE: Final = Vendor(
+QUILLMERE = Vendor(
     "Quillmere Home", "public_data", {"currency": "usd", "platform": "shopify", "role": "retailer"}, {"url": "/"}
 )
-VENDORS: Final = (LINDGREN, QUILLMERE)
+VENDORS = (LINDGREN, QUILLMERE)
 
 
 @dataclass(slots=True)

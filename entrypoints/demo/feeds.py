@@ -3,18 +3,17 @@
 import json
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
 
 from aiohttp import web
 
-HOST: Final = "127.0.0.1"
-ITEM_MASTER: Final = "/lindgren-falk/item-master.csv"
-STOCK_SHEET: Final = "/lindgren-falk/stock.csv"
-DATA: Final = Path(__file__).parent / "data"
-IMAGE_HOST: Final = "https://images.vendor.example"
+HOST = "127.0.0.1"
+ITEM_MASTER = "/lindgren-falk/item-master.csv"
+STOCK_SHEET = "/lindgren-falk/stock.csv"
+DATA = Path(__file__).parent / "data"
+IMAGE_HOST = "https://images.vendor.example"
 """Stands in the feeds for the address at which this server serves the pictures."""
-DEFAULT_LIMIT: Final = 30
-MAX_LIMIT: Final = 250
+DEFAULT_LIMIT = 30
+MAX_LIMIT = 250
 
 
 def application() -> web.Application:

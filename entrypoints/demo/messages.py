@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from string import Template
-from typing import Any, Final
+from typing import Any
 
-_WIDTH: Final = 24
+_WIDTH = 24
 
 
 def figure(stats: Mapping[str, int], name: str) -> int:
@@ -68,7 +68,7 @@ class _Snippet(Template):
     delimiter = "@"
 
 
-_LINES: Final = _Snippet(
+_LINES = _Snippet(
     r"""
 API=@base_url KEY=@secret FILE=my-feed.csv
 [ -f "$FILE" ] || printf 'SKU,Name,Width (in),Depth (in),Height (in),Price,Qty\nOAK-1,Oak stool,14,14,18 1/2,79.00,12\n' > "$FILE"

@@ -3,17 +3,16 @@
 import ipaddress
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_OF_PROXIES: Final = frozenset(
+_OF_PROXIES = frozenset(
     {"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip"}
     | {"fastly-client-ip", "client-ip", "proxy-connection"}
 )
 """Headers that proxies add (RFC 9110, section 7.6.3; RFC 7239), beside all of `X-Forwarded-…`: whoever asks directly has none."""
-LONGEST: Final = 45
+LONGEST = 45
 """Characters of an address: IPv6 with an IPv4 address inside. A zone, which may be any text, is no client's."""
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -19,8 +19,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-LINGER_SECONDS: Final = 1.0
-LINGER_BYTES: Final = 8 << 20
+LINGER_SECONDS = 1.0
+LINGER_BYTES = 8 << 20
 """How long, and how much, is still taken of a body that was refused, so that its sender gets to read the answer."""
 
 
@@ -40,9 +40,9 @@ class Pace:
         return min(self.silence, self.grace + received / self.least - waited)
 
 
-JSON_PACE: Final = Pace(grace=10.0, silence=10.0, least=8 * 1024)
+JSON_PACE = Pace(grace=10.0, silence=10.0, least=8 * 1024)
 """Of JSON bodies: 1 MiB takes 138 s at the most."""
-FILE_PACE: Final = Pace(grace=30.0, silence=30.0, least=4 * 1024)
+FILE_PACE = Pace(grace=30.0, silence=30.0, least=4 * 1024)
 """Of files: a line of 32 kbit/s is enough for any size."""
 
 
@@ -165,18 +165,18 @@ class IncomingBody:
         self._ended.set()
 
 
-DEPTH: Final = 32
-_LONGEST_NUMBER: Final = 64
-_LARGEST_EXPONENT: Final = 30
-SMALL: Final = 64 * 1024
+DEPTH = 32
+_LONGEST_NUMBER = 64
+_LARGEST_EXPONENT = 30
+SMALL = 64 * 1024
 """Bytes of a body that is decoded in a few milliseconds, whatever is in it: its values need not be counted."""
-MOST_KEYS: Final = 10_000
+MOST_KEYS = 10_000
 """Keys of one object: far more than anything here has, and few enough to be looked through at once."""
-_LONGEST_PATH: Final = 300
-_SUSPECT: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_DEEP: Final = re.compile(rb'(?:\s*(?:\[|\{\s*"[^"\\]*"\s*:)){%d}' % (DEPTH + 1))
+_LONGEST_PATH = 300
+_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_DEEP = re.compile(rb'(?:\s*(?:\[|\{\s*"[^"\\]*"\s*:)){%d}' % (DEPTH + 1))
 """The beginning of a body that is nested too deeply from there on."""
-_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class _Doubled(dict[str, Any]):
@@ -241,8 +241,8 @@ def _decoder(hook: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> json.JS
     return json.JSONDecoder(object_pairs_hook=hook, parse_float=_number, parse_int=_integer, parse_constant=_constant)
 
 
-_strict: Final = _decoder(_object)
-_marking: Final = _decoder(_marked)
+_strict = _decoder(_object)
+_marking = _decoder(_marked)
 
 
 def decode(raw: bytes, most: int) -> Any:
@@ -387,11 +387,11 @@ def _check_texts(value: Any) -> None:
             )
 
 
-MANY: Final = 20_000
+MANY = 20_000
 """Values that are decoded in some 20 ms, however they are nested."""
-SPARSE: Final = 9
+SPARSE = 9
 """Bytes for each value in the densest records; those that shops push have some 15."""
-_NONE_TAKEN: Final = "This operation takes no fields; leave the body out."
+_NONE_TAKEN = "This operation takes no fields; leave the body out."
 
 Faults = tuple[FieldError, ...]
 
@@ -426,7 +426,7 @@ def _unexpected(body: Any) -> Faults:
 
 T = TypeVar("T")
 
-MOST_THREADS: Final = 2
+MOST_THREADS = 2
 
 
 class BodyThreads:

@@ -98,7 +98,7 @@ Step = Callable[[RequestState], Awaitable[None] | None]
 """A step sets fields of the state or raises a DomainError; it answers an awaitable only when it must wait."""
 
 
-LONGEST_LINE: Final = 8192
+LONGEST_LINE = 8192
 """Characters of path and query together (RFC 9110 §4.1 asks for at least 8,000)."""
 
 
@@ -122,7 +122,7 @@ def request_id_of(request: Request) -> str:
     return given if given and is_id("req", given) else new_id("req")
 
 
-_MODE: Final = "header.Service-Mode"
+_MODE = "header.Service-Mode"
 
 
 def choose_mode(state: RequestState) -> None:
@@ -173,9 +173,9 @@ TIERS: Final[dict[str, dict[str, tuple[float, int]]]] = {
     "max": {"read": (2000, 4000), "write": (400, 800), "expensive": (40, 80), "export": (0.5, 60), "stream": (20, 50)},
 }
 """Tier to class to (requests a second, burst)."""
-SHARED: Final = frozenset({"expensive", "export"})
+SHARED = frozenset({"expensive", "export"})
 """Classes of larger work, which presses the machine alike whoever starts it; of the others, each person who is signed in has a budget."""
-_MOST_BUDGETS: Final = 20_000
+_MOST_BUDGETS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +229,11 @@ class RateLimit:
             )
 
 
-FIRST: Final = {"export": 1, "expensive": 2, "stream": 2}
+FIRST = {"export": 1, "expensive": 2, "stream": 2}
 """The pressure from which requests of a class are shed (docs/conventions.md#load-shedding)."""
-STANDARD_READS: Final = 3
-NEVER: Final = 4
-RETRY: Final = {1: 2, 2: 5, 3: 10}
+STANDARD_READS = 3
+NEVER = 4
+RETRY = {1: 2, 2: 5, 3: 10}
 """Seconds to wait by level."""
 
 
@@ -289,7 +289,7 @@ def check_permission(state: RequestState) -> None:
 
 
 T = TypeVar("T")
-_DIGITS: Final = 20
+_DIGITS = 20
 """Digits of a length that are looked at; h11 lets no longer ones through."""
 
 
@@ -300,7 +300,7 @@ def is_json(content_type: str) -> bool:
     return kind == "application/json" and all(part in ("", "charset=utf-8", 'charset="utf-8"') for part in parameters)
 
 
-_REQUIRED: Final = "This operation needs a body: a JSON object, sent with Content-Type: application/json."
+_REQUIRED = "This operation needs a body: a JSON object, sent with Content-Type: application/json."
 
 
 class ReadParameters:
@@ -404,10 +404,10 @@ class ReadParameters:
             state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
 
 
-LONGEST_KEY: Final = 257
-_KEY: Final = "header.Idempotency-Key"
-_QUOTED: Final = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
-_BARE: Final = re.compile(r"[\x20-\x7e]*")
+LONGEST_KEY = 257
+_KEY = "header.Idempotency-Key"
+_QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
+_BARE = re.compile(r"[\x20-\x7e]*")
 
 
 def unquoted(text: str) -> str:
@@ -442,9 +442,9 @@ def read_write_headers(state: RequestState) -> None:
     state.idempotency_key = key
 
 
-MOST_TAGS: Final = 8
-_IF_MATCH: Final = "header.If-Match"
-NONE_MATCHES: Final = (0,)
+MOST_TAGS = 8
+_IF_MATCH = "header.If-Match"
+NONE_MATCHES = (0,)
 """Versions start at 1: no resource has this one."""
 
 

@@ -10,7 +10,7 @@ import logging
 import socket
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 import h11
 from hypercorn.asyncio.lifespan import Lifespan
@@ -24,18 +24,18 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
-LOG: Final = logging.getLogger("joinery.http")
-SEND_SECONDS: Final = 30.0
+LOG = logging.getLogger("joinery.http")
+SEND_SECONDS = 30.0
 """How long a piece may take to leave, on top of the time that its bytes take at LEAST; then the client is let go."""
-LEAST: Final = 4096
+LEAST = 4096
 """Bytes a second that a client takes at least."""
-SMALL: Final = 65_536
+SMALL = 65_536
 """Bytes that leave at once, whoever reads them: asyncio keeps so many before it makes anybody wait."""
-MOST_HEADERS: Final = 100
+MOST_HEADERS = 100
 """Header fields of a request."""
-FIRST_REQUEST_SECONDS: Final = 0.25
+FIRST_REQUEST_SECONDS = 0.25
 """Time that a client that connected just before the listener closed has for its request."""
-VERSIONS: Final = frozenset({b"1.0", b"1.1"})
+VERSIONS = frozenset({b"1.0", b"1.1"})
 
 
 class _Refusal(Exception):
@@ -173,7 +173,7 @@ async def serve(
             await living
 
 
-BACKLOG: Final = 1024
+BACKLOG = 1024
 
 
 def listening(host: str, port: int) -> socket.socket:

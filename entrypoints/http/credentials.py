@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from time import monotonic
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from domain.access.model import is_bearer
 from domain.access.usecases import AccessService, Proof
@@ -16,10 +16,10 @@ from entrypoints.http.checks import RequestState
 
 T = TypeVar("T")
 
-LIFETIME: Final = 0.5
+LIFETIME = 0.5
 """Seconds from the moment of asking; a revocation acts within one second (docs/conventions.md#authentication)."""
-MOST_FOUND: Final = 10_000
-MOST_MISSING: Final = 1_000
+MOST_FOUND = 10_000
+MOST_MISSING = 1_000
 """Bounds, so that guessed credentials cannot fill the memory or push the real ones out."""
 
 CacheEntry = tuple[T | None, float]
@@ -64,11 +64,11 @@ class TtlCache(Generic[T]):
         return answer
 
 
-PACE: Final = 50
+PACE = 50
 """Statements a second, once as many were sent at a stretch."""
-AT_ONCE: Final = 500
+AT_ONCE = 500
 """Credentials in one statement."""
-MOST_STRANGERS: Final = 5_000
+MOST_STRANGERS = 5_000
 """Credentials that wait; whoever comes then is told to come again."""
 
 
@@ -129,9 +129,9 @@ class Strangers(Generic[T]):
                 answer.set_result(known.get(digest))
 
 
-API: Final = "v1"
-MCP: Final = "mcp"
-LOG: Final = logging.getLogger("joinery.http")
+API = "v1"
+MCP = "mcp"
+LOG = logging.getLogger("joinery.http")
 
 
 def bearer(header: str | None) -> str:

@@ -8,7 +8,7 @@ HeaderList = list[tuple[bytes, bytes]]
 BodyReader = Callable[[int], Awaitable[bytes]]
 """Reads the whole body of at most that many bytes. Raises PayloadTooLarge beyond it."""
 
-READ: Final = (
+READ = (
     "authorization",
     "accept-encoding",
     "service-version",
@@ -28,19 +28,19 @@ READ: Final = (
     "origin",
     "traceparent",
 )
-_KNOWN: Final = {name.encode(): name for name in READ}
+_KNOWN = {name.encode(): name for name in READ}
 
 
-EXPOSED: Final = (
+EXPOSED = (
     b"RateLimit, RateLimit-Policy, ETag, Request-Id, Retry-After, Location, Service-Version, Service-Dry-Run, "
     b"Idempotent-Replayed, Service-Stream-From"
 )
 """What a page of another origin may read (docs/conventions.md#cross-origin)."""
 
-VARY: Final = (b"vary", b"Authorization, Service-Version, Service-Mode, Accept-Encoding")
-CACHE: Final = (b"cache-control", b"private, no-cache")
-NO_STORE: Final = (b"cache-control", b"no-store")
-JSON: Final = (b"content-type", b"application/json")
+VARY = (b"vary", b"Authorization, Service-Version, Service-Mode, Accept-Encoding")
+CACHE = (b"cache-control", b"private, no-cache")
+NO_STORE = (b"cache-control", b"no-store")
+JSON = (b"content-type", b"application/json")
 CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", EXPOSED),
@@ -48,9 +48,9 @@ CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
 """Headers of answers to pages of other origins, which say so by an Origin header (Fetch standard, CORS protocol)."""
 COMMON: Final[tuple[tuple[bytes, bytes], ...]] = ((b"x-content-type-options", b"nosniff"),)
 """Headers of every answer under /v1."""
-BODILESS: Final = {reads: [VARY, CACHE if reads else NO_STORE, *COMMON] for reads in (True, False)}
+BODILESS = {reads: [VARY, CACHE if reads else NO_STORE, *COMMON] for reads in (True, False)}
 """Headers that successful answers without a body share, by whether the operation reads."""
-WITH_BODY: Final = {reads: [JSON, *headers] for reads, headers in BODILESS.items()}
+WITH_BODY = {reads: [JSON, *headers] for reads, headers in BODILESS.items()}
 STREAMED: Final[HeaderList] = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),

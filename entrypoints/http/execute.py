@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -48,7 +48,7 @@ from ports.clock import Clock
 from ports.idempotency import IdempotencyStore, StoredAnswer
 from ports.unit_of_work import Recorded, Tx
 
-encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class ResponseBuilder:
@@ -126,12 +126,12 @@ def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
     }
 
 
-LIFETIME: Final = (3_300.0, 3_600.0)
+LIFETIME = (3_300.0, 3_600.0)
 """Seconds between which a stream ends, so that those opened at once do not all come back at once."""
-PERIOD: Final = 0.75
+PERIOD = 0.75
 """Seconds between two looks at all credentials: one statement, and only while there are streams."""
 
-LOG: Final = logging.getLogger("joinery.http")
+LOG = logging.getLogger("joinery.http")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,11 +204,11 @@ class OpenStreams:
 
 
 _Shared = tuple[Any, Principal, Mapping[str, str], Mapping[str, Any], PageRequest, str, bytes, Cursors, str]
-ALONE: Final = 2
+ALONE = 2
 """Requests of operations that compute much (`Operation.alone`) that a process carries out at a time."""
-NEVER_STORED: Final = frozenset({400, 401, 403, 429})
-WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
-_canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
+NEVER_STORED = frozenset({400, 401, 403, 429})
+WORTH_REPEATING = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
+_canonical = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
 def fingerprint(state: RequestState) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Mutabl
 from contextlib import aclosing
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from domain.kernel.errors import DomainError, InvalidRequest, SchemaMismatch
@@ -21,14 +21,14 @@ from entrypoints.http.pipeline import Pipeline
 Scope = MutableMapping[str, Any]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
-UNGATED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
+UNGATED = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
 """Paths that are served although the schema does not fit, because they report it."""
-_HOST: Final = re.compile(
+_HOST = re.compile(
     rb"(?:(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?"
 )
 """A DNS name or an address (RFC 3986 §3.2.2). Routing encodes the host by IDNA, which raises for anything else."""
-READS: Final = frozenset({"GET", "HEAD"})
-LOG: Final = logging.getLogger("joinery.http")
+READS = frozenset({"GET", "HEAD"})
+LOG = logging.getLogger("joinery.http")
 
 
 async def send_response(response: Response, receive: Receive, send: Send) -> None:
@@ -77,7 +77,7 @@ def is_api(path: str) -> bool:
     return path.startswith("/v1/") or path == "/v1"
 
 
-_BODY: Final = "joinery.body"
+_BODY = "joinery.body"
 
 
 def body_of(scope: Any) -> IncomingBody:

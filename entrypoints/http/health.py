@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -10,11 +9,11 @@ from domain.kernel.clock import CLOCK, MAX_OFFSET
 from entrypoints.dependencies import Readiness
 from entrypoints.http.exchange import Response
 
-TIMEOUT: Final = 2.0
-MOST_LOOKS: Final = 10
+TIMEOUT = 2.0
+MOST_LOOKS = 10
 """How often in a second the dependencies are looked at; whoever asks more often is given the last answer."""
-NO_STORE: Final = (b"cache-control", b"no-store")
-PROMETHEUS: Final = b"text/plain; version=0.0.4; charset=utf-8"
+NO_STORE = (b"cache-control", b"no-store")
+PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 def _json(status: int, body: Mapping[str, object]) -> Response:

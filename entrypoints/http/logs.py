@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Final
 
 import msgspec
 
@@ -20,8 +19,8 @@ from domain.request_logs.ports import RequestLogSink
 from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Response
 
-ACCESS_LOG: Final = logging.getLogger("joinery.access")
-FLUSH_SECONDS: Final = 0.2
+ACCESS_LOG = logging.getLogger("joinery.access")
+FLUSH_SECONDS = 0.2
 """Seconds for which lines are buffered, because writing each line alone costs three times its encoding."""
 
 
@@ -65,20 +64,20 @@ class AccessLog:
 
 log = logging.getLogger("joinery.request_logs")
 
-BATCH: Final = 500
-INTERVAL: Final = 0.5
+BATCH = 500
+INTERVAL = 0.5
 """Rows and seconds after which what waits is written."""
-FULL: Final = 10_000
+FULL = 10_000
 """From here on requests wait a moment for room."""
-MOMENT: Final = 0.25
-OVERFLOW: Final = 50_000
+MOMENT = 0.25
+OVERFLOW = 50_000
 """Beyond this entries are lost, and counted, rather than the process."""
-BACKOFF: Final = (0.5, 1.0, 2.0, 5.0)
-AWAY: Final = (Unavailable, OSError)
+BACKOFF = (0.5, 1.0, 2.0, 5.0)
+AWAY = (Unavailable, OSError)
 """The store cannot be asked now; any other error is about what it was given."""
-APART: Final = 5.0
+APART = 5.0
 """Seconds after which entries are tried again whose own part of the store was out of reach; more than FULL of them are lost."""
-LAST_TRY: Final = 10.0
+LAST_TRY = 10.0
 """Seconds that a clean stop gives the database."""
 
 
@@ -210,10 +209,10 @@ class RequestLogQueue:
                 await self._divide(half)
 
 
-LONGEST: Final = 500
-LONGEST_METHOD: Final = 32
-_SECRET: Final = re.compile(r"(svc_(?:[a-z]+_){1,2})[0-9A-Za-z]{12,}")
-without_secrets: Final = partial(_SECRET.sub, r"\1…")
+LONGEST = 500
+LONGEST_METHOD = 32
+_SECRET = re.compile(r"(svc_(?:[a-z]+_){1,2})[0-9A-Za-z]{12,}")
+without_secrets = partial(_SECRET.sub, r"\1…")
 """Cut any credential in a text down to its prefix: people do put keys into addresses."""
 
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from math import nan
 from time import monotonic
-from typing import Final
 
 from domain.matching.index import Backlog
 from domain.matching.ports import MatchBacklog
@@ -15,7 +14,7 @@ from entrypoints.http.exchange import Response
 from entrypoints.metrics import Counts, Durations, Metrics
 from ports.telemetry import Span, SpanKind, Tracing
 
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"})
 
 
 class RequestMetrics(Metrics):
@@ -38,11 +37,11 @@ class RequestMetrics(Metrics):
         self._durations.add(seconds, route)
 
 
-LOG: Final = logging.getLogger("joinery.http")
-BACKLOG_SECONDS: Final = 10.0
+LOG = logging.getLogger("joinery.http")
+BACKLOG_SECONDS = 10.0
 """Seconds between two looks."""
-_PATIENCE: Final = 2.0
-_UNKNOWN: Final = Backlog(0, nan)
+_PATIENCE = 2.0
+_UNKNOWN = Backlog(0, nan)
 
 
 class MatchingBehind:

@@ -33,15 +33,15 @@ from ports.limits import Budget, Limits
 from ports.objects import ObjectMissing, download_headers
 from ports.unit_of_work import UnitOfWork
 
-PREFIX: Final = "/objects/"
-PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
+PREFIX = "/objects/"
+PUT_SECONDS = retention.UPLOADS.total_seconds()
 """How long one PUT may take in all: when the upload's bytes are freed, none can be on its way."""
-_TOO_SLOW: Final = (
+_TOO_SLOW = (
     f"The file came too slowly: it may pause for {FILE_PACE.silence:g} s, and needs {FILE_PACE.least} bytes a second."
 )
 
 
-AT_ONCE: Final = 4
+AT_ONCE = 4
 """PUTs of one organisation that a process takes at a time, each to another key."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from adapters.wire.cursors import Cursors
 from domain.access.model import Principal
@@ -36,10 +36,10 @@ from entrypoints.metrics import with_surroundings
 from entrypoints.operations.operation import services_of
 from entrypoints.operations.table import NOTHING, Table
 
-MOST_WAITERS: Final = 1_000
+MOST_WAITERS = 1_000
 """Long polls and streams that one organisation may have open at a process."""
-METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
-HEADERS: Final = (
+METHODS = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
+HEADERS = (
     b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
     b"Service-Dry-Run, Service-Mode, Service-Version"
 )

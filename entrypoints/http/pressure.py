@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from math import inf
 from sys import maxsize
 from time import monotonic
-from typing import Final
 
-PERIOD: Final = 0.05
+PERIOD = 0.05
 """Seconds between two looks."""
-_WEIGHT: Final = 0.3
+_WEIGHT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +22,7 @@ class Thresholds:
     waiting: tuple[int, int, int] = (32, 96, 256)
 
 
-CALM: Final = Thresholds(
-    lag=(inf, inf, inf), in_flight=(maxsize, maxsize, maxsize), waiting=(maxsize, maxsize, maxsize)
-)
+CALM = Thresholds(lag=(inf, inf, inf), in_flight=(maxsize, maxsize, maxsize), waiting=(maxsize, maxsize, maxsize))
 """Nothing is ever shed, however slow the machine: for applications inside tests."""
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -17,10 +17,10 @@ from entrypoints.operations.operation import Operation
 from entrypoints.operations.table import Table
 from entrypoints.operations.validation import MOST_FAULTS, id_words
 
-LONGEST_WORD: Final = 200
+LONGEST_WORD = 200
 """Characters of a path parameter that is no id."""
-_ALL: Final = "/docs and /openapi.json have every path."
-MODES: Final = {
+_ALL = "/docs and /openapi.json have every path."
+MODES = {
     True: "Your credential works on live data here and sees no test data: for something made in test mode use a test key.",
     False: "Your credential works on test data here and sees no live data: for something made in live mode use a live key.",
 }
@@ -96,16 +96,16 @@ def _places_of(table: Table) -> dict[str, str]:
 
 log = logging.getLogger("joinery.http")
 
-FIXED: Final = {
+FIXED = {
     "authentication_required": "Send a credential that is in force in the header `Authorization: Bearer <credential>`. An API key starts "
     "with svc_live_, svc_test_, svc_rk_live_ or svc_rk_test_. The answer is the same whether it is missing, not whole, unknown, "
     "revoked, expired, or used from an address that its policy does not allow.",
     "internal_error": "Something went wrong on our side. Try again; if it stays, tell the operator this request_id: it is in the log.",
 }
 """Details that must not tell one cause from another."""
-WAITS: Final = {"rate_limited": 1, "idempotency_request_in_progress": 1, "overloaded": 2, "unavailable": 5}
+WAITS = {"rate_limited": 1, "idempotency_request_in_progress": 1, "overloaded": 2, "unavailable": 5}
 """Retry-After in seconds where the error does not name it."""
-_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def _field(fault: FieldError) -> dict[str, str]:

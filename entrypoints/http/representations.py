@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from threading import BoundedSemaphore
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 from isal import isal_zlib
@@ -15,25 +15,25 @@ from isal import isal_zlib
 from domain.kernel.errors import Overloaded
 from entrypoints.http.exchange import HeaderList, Response
 
-LEAST: Final = 1024
+LEAST = 1024
 """Bytes from which on an answer is worth packing."""
-INLINE: Final = 256 << 10
+INLINE = 256 << 10
 """Bytes up to which an answer is packed at once: some 0.2 ms. Larger ones are packed beside the event loop."""
-LONGEST_CODINGS: Final = 500
+LONGEST_CODINGS = 500
 """Characters of an Accept-Encoding that is looked at; browsers send 30."""
-SUFFIX: Final = "-gzip"
+SUFFIX = "-gzip"
 """What the ETag of a packed answer has inside its quotes, behind that of the plain one."""
-GZIP: Final = (b"content-encoding", b"gzip")
-_LEVEL: Final = 1
-_FORMAT: Final = 31
+GZIP = (b"content-encoding", b"gzip")
+_LEVEL = 1
+_FORMAT = 31
 """zlib's number for a gzip header around the largest window."""
-_ETAG: Final = b"etag"
-_NAMES: Final = frozenset({"gzip", "x-gzip"})
+_ETAG = b"etag"
+_NAMES = frozenset({"gzip", "x-gzip"})
 
 
-LONGEST_TAGS: Final = 4096
+LONGEST_TAGS = 4096
 """Characters of an If-None-Match that is looked through; a longer one matches nothing, which costs its sender a body."""
-_TAG: Final = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$)')
+_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$)')
 
 
 def hash_of(body: bytes) -> str:
@@ -158,8 +158,8 @@ OPEN: HeaderList = [(b"access-control-allow-origin", b"*")]
 """For files that programs of any website may read."""
 
 
-GUIDE: Final = "/docs/guides/oauth"
-METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
+GUIDE = "/docs/guides/oauth"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
 
 
 def metadata_address(base_url: str, place: str = "") -> str:
@@ -187,7 +187,7 @@ def resource_metadata(base_url: str, place: str = "", scopes: Sequence[str] = ()
 
 T = TypeVar("T")
 
-MOST_WAITING: Final = 16
+MOST_WAITING = 16
 """Pieces of work that are under way or wait; whoever comes then is told to come again."""
 
 

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from domain.kernel.concurrency import ConcurrencyLimit
 from entrypoints.http.addresses import Network, address_of
 
-MIB: Final = 1024 * 1024
-HELD: Final = 192 * MIB
+MIB = 1024 * 1024
+HELD = 192 * MIB
 """Bytes of messages that are in hand at once, arriving ones included."""
 
 
@@ -49,9 +48,9 @@ class Peers:
         return None
 
 
-_XTEXT: Final = re.compile(r"\+([0-9A-F]{2})")
-_NOTHING: Final = ("[UNAVAILABLE]", "[TEMPUNAVAIL]")
-KNOWN: Final = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
+_XTEXT = re.compile(r"\+([0-9A-F]{2})")
+_NOTHING = ("[UNAVAILABLE]", "[TEMPUNAVAIL]")
+KNOWN = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
 
 
 @dataclass(frozen=True, slots=True)

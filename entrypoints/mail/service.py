@@ -9,7 +9,6 @@ import logging
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
 from adapters.dns.records import DnsRecords
 from adapters.mime.reader import MimeReader
@@ -27,16 +26,16 @@ from entrypoints.mail.settings import Certificate, MailSettings
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
-LOG: Final = logging.getLogger("joinery.mail")
-TAKING: Final = 8
+LOG = logging.getLogger("joinery.mail")
+TAKING = 8
 """Messages that are judged at a time; the others wait, read and held."""
-TAKING_EACH: Final = 2
+TAKING_EACH = 2
 """Messages of one organisation at a time: checks wait for the sender's name servers, which may not answer."""
-THREADS: Final = 4 * TAKING
+THREADS = 4 * TAKING
 """Threads of the process; each message being checked may block one that waits for a name server."""
-GRACE: Final = 10.0
+GRACE = 10.0
 """Seconds that messages which have come whole get to be answered when the process is told to stop."""
-_RENEW_EVERY: Final = 60.0
+_RENEW_EVERY = 60.0
 
 
 async def run_mail(container: Container, settings: Settings, mail: MailSettings) -> None:

@@ -20,16 +20,16 @@ from entrypoints.mail.peers import KNOWN, MIB, Forwarded, Peers, forwarded, plai
 from entrypoints.mail.settings import Certificate
 from ports.limits import Budget, Limits
 
-LINE_SECONDS: Final = 60.0
+LINE_SECONDS = 60.0
 """For how long a sender may pause within a message."""
-_LINE_END: Final = b"\r\n"
-_END: Final = b"\r\n.\r\n"
-_DOTTED: Final = b"\r\n."
-_BARE: Final = re.compile(rb"(?<!\r)\n|\r[^\n]")
-_ALL: Final = 16 * MIB
+_LINE_END = b"\r\n"
+_END = b"\r\n.\r\n"
+_DOTTED = b"\r\n."
+_BARE = re.compile(rb"(?<!\r)\n|\r[^\n]")
+_ALL = 16 * MIB
 """More than a reader ever holds."""
-LONGEST_LINE: Final = 64 * 1024
-HEAD: Final = 64 * 1024
+LONGEST_LINE = 64 * 1024
+HEAD = 64 * 1024
 """Bytes of a refused message that are kept to tell from whom it was."""
 
 
@@ -153,11 +153,11 @@ def _has_long_line(piece: bytes) -> bool:
     return False
 
 
-UNKNOWN: Final = "550 5.1.1 No such address here"
-ONE_AT_A_TIME: Final = "452 4.5.3 One recipient at a time; send the message again for the others"
-TOO_OFTEN: Final = "451 4.7.1 Too many messages for this address; try again later"
-UNAVAILABLE: Final = "451 4.3.0 Temporarily unavailable; try again later"
-NO_ROOM: Final = "452 4.3.1 Too much mail is in hand; try again later"
+UNKNOWN = "550 5.1.1 No such address here"
+ONE_AT_A_TIME = "452 4.5.3 One recipient at a time; send the message again for the others"
+TOO_OFTEN = "451 4.7.1 Too many messages for this address; try again later"
+UNAVAILABLE = "451 4.3.0 Temporarily unavailable; try again later"
+NO_ROOM = "452 4.3.1 Too much mail is in hand; try again later"
 
 _REFUSED: Final[Mapping[MessageReason, str]] = {
     MessageReason.TOO_LARGE: "552 5.3.4",
@@ -171,8 +171,8 @@ _LATER: Final[Mapping[MessageReason, str]] = {
     MessageReason.SOURCE_NOT_ACTIVE: "450 4.2.1",
     MessageReason.NOT_CHECKED: "451 4.7.0",
 }
-_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
-_LONGEST: Final = 400
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+_LONGEST = 400
 
 
 def reply_to(verdict: Verdict) -> str:
@@ -190,15 +190,15 @@ def _line(text: str) -> str:
     return _UNPRINTABLE.sub("?", text)[:_LONGEST]
 
 
-LOG: Final = logging.getLogger("joinery.mail")
-COMMAND_SECONDS: Final = 120.0
-MESSAGE_SECONDS: Final = 600.0
+LOG = logging.getLogger("joinery.mail")
+COMMAND_SECONDS = 120.0
+MESSAGE_SECONDS = 600.0
 """For one message from its DATA to the answer."""
-_COMMANDS: Final = {"*": 200, "RCPT": 400}
-_MOST_UNKNOWN: Final = 5
+_COMMANDS = {"*": 200, "RCPT": 400}
+_MOST_UNKNOWN = 5
 """Addresses that nobody has, after which a connection ends."""
-_COMMAND_BYTES: Final = 512
-_NOT_OFFERED: Final = ("AUTH", "HELP", "EXPN", "VRFY")
+_COMMAND_BYTES = 512
+_NOT_OFFERED = ("AUTH", "HELP", "EXPN", "VRFY")
 
 
 @dataclass(frozen=True, slots=True)

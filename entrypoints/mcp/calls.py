@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -20,7 +20,7 @@ from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.tools import BODY, DRY_RUN, IF_MATCH, KEY
 from entrypoints.operations.validation import Validator, summary_of
 
-PASSED_ON: Final = (
+PASSED_ON = (
     "authorization",
     "service-mode",
     "user-agent",
@@ -29,11 +29,11 @@ PASSED_ON: Final = (
     "traceparent",
 )
 """Headers of the message that count for the operation, too."""
-_SEPARATE: Final = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
-_WINDOW: Final = 60
+_SEPARATE = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
+_WINDOW = 60
 """Seconds within which the very same message is taken for a repetition."""
-encode: Final = msgspec.json.Encoder(decimal_format="number").encode
-_encode_sorted: Final = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
+encode = msgspec.json.Encoder(decimal_format="number").encode
+_encode_sorted = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 
 
 def request_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, key: str | None) -> Request:
@@ -108,11 +108,11 @@ def _reader(body: bytes) -> Any:
     return read
 
 
-VIA: Final = "mcp"
-LARGEST: Final = 1 << 19
+VIA = "mcp"
+LARGEST = 1 << 19
 """Bytes of an answer that is passed on: it is written twice, as text and as values, in some 25 ms; what models read is far less."""
-_NO_OBJECT: Final = "Must be an object of the tool's arguments."
-_KEPT: Final = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
+_NO_OBJECT = "Must be an object of the tool's arguments."
+_KEPT = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 
 
 @dataclass(slots=True)

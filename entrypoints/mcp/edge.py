@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -35,7 +35,7 @@ from entrypoints.operations.codes import CODES
 from entrypoints.operations.tools import manifest_of
 from entrypoints.operations.validation import Validator
 
-_PORTS: Final = {"http": 80, "https": 443}
+_PORTS = {"http": 80, "https": 443}
 
 
 class OwnOrigin:
@@ -85,14 +85,14 @@ def _is_loopback(host: str | None) -> bool:
 if TYPE_CHECKING:
     from entrypoints.mcp.protocol import Protocol
 
-PATH: Final = "/mcp"
-LIMIT: Final = Body.LIMIT
+PATH = "/mcp"
+LIMIT = Body.LIMIT
 """Bytes of a message."""
-SECONDS: Final = 90.0
+SECONDS = 90.0
 """How long a message may take: longer than any operation that waits."""
-LONGEST_ID: Final = 256
+LONGEST_ID = 256
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
-_ANY: Final = Validator({})
+_ANY = Validator({})
 
 
 class McpEdge:

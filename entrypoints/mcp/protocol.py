@@ -23,11 +23,11 @@ from entrypoints.mcp import resources as told
 from entrypoints.mcp.calls import Calls, Message, Outcome, encode
 from entrypoints.mcp.resources import Resources, Text
 
-METHOD: Final = "tools/list"
-MOST_KEPT: Final = 32
-LONGEST: Final = 4096
+METHOD = "tools/list"
+MOST_KEPT = 32
+LONGEST = 4096
 """Bytes of what is asked; clients say who they are, and little else."""
-_ASKED_BY: Final = (b"accept", b"content-type", b"mcp-")
+_ASKED_BY = (b"accept", b"content-type", b"mcp-")
 """Headers, by their beginnings, that the answer depends on."""
 
 
@@ -71,19 +71,19 @@ class Remembered:
                 self._known.popitem(last=False)
 
 
-PAGE: Final = 20
+PAGE = 20
 """Tools of a page."""
-NOT_FOUND: Final = -32002
+NOT_FOUND = -32002
 """What reading an unknown resource answers, through 2025-11-25; later it is INVALID_PARAMS."""
-_KEY: Final = "joinery.mcp"
+_KEY = "joinery.mcp"
 _HINTS: Final[Mapping[Any, CacheHint]] = {
     "tools/list": CacheHint(300_000, "private"),
     "resources/list": CacheHint(300_000, "public"),
     "resources/templates/list": CacheHint(300_000, "public"),
     "server/discover": CacheHint(300_000, "public"),
 }
-_NEWEST: Final = "2026-07-28"
-INSTRUCTIONS: Final = (
+_NEWEST = "2026-07-28"
+INSTRUCTIONS = (
     "Joinery joins furniture vendors' feeds into one catalogue of products, variants and offers. Each tool is an operation of its API, "
     "under your credential's permissions and in its mode (live data or the sandbox). Lists come a page at a time: while has_more is true, "
     "give next_cursor as starting_after. Money is in minor units of its currency. A refusal is an error with a code; "

@@ -3,22 +3,22 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from entrypoints.mcp.calls import Calls, Message, Outcome, encode
 from entrypoints.operations.codes import Code
 
-CATEGORIES: Final = "joinery://categories"
-ERRORS: Final = "joinery://errors"
-SOURCE_HEALTH: Final = "joinery://sources/{id}/health"
-ERROR: Final = "joinery://errors/{code}"
-JSON: Final = "application/json"
-MARKDOWN: Final = "text/markdown"
-_SOURCE: Final = re.compile(r"joinery://sources/([0-9A-Za-z_]{1,64})/health")
-_CODE: Final = re.compile(r"joinery://errors/([a-z_]{1,64})")
-_HEALTH: Final = ("id", "name", "kind", "status", "status_reason", "freshness", "schedule", "updated_at", "version")
+CATEGORIES = "joinery://categories"
+ERRORS = "joinery://errors"
+SOURCE_HEALTH = "joinery://sources/{id}/health"
+ERROR = "joinery://errors/{code}"
+JSON = "application/json"
+MARKDOWN = "text/markdown"
+_SOURCE = re.compile(r"joinery://sources/([0-9A-Za-z_]{1,64})/health")
+_CODE = re.compile(r"joinery://errors/([a-z_]{1,64})")
+_HEALTH = ("id", "name", "kind", "status", "status_reason", "freshness", "schedule", "updated_at", "version")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from entrypoints.errors import CommandError
 
-SUFFIXES: Final = frozenset({".sqlite", ".sqlite3", ".db"})
-CURSOR: Final = "cursor"
+SUFFIXES = frozenset({".sqlite", ".sqlite3", ".db"})
+CURSOR = "cursor"
 Changed = Mapping[str, bytes | None]
 """Products as they are now, by id; None for what is not there any more."""
 

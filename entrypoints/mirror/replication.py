@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 import httpx
 import msgspec
@@ -27,22 +27,22 @@ from entrypoints.clients.python.runtime.errors import (
 from entrypoints.clients.python.runtime.tables import FEED_PAGE_FIELDS
 from entrypoints.mirror.copies import CURSOR, Copy, MirrorError
 
-PATIENCE: Final = 120.0
+PATIENCE = 120.0
 """Seconds for which a request is repeated that is refused for a while, unless the mirror runs for ever."""
-_TIMEOUT: Final = 120.0
-_WAIT: Final = 25
+_TIMEOUT = 120.0
+_WAIT = 25
 """Seconds that a request waits for the next change."""
-_AT_ONCE: Final = 100
+_AT_ONCE = 100
 """Products that are read in one request."""
-_KEY: Final = "export-key"
-_POLL: Final = (0.2, 5.0)
-_TRIES: Final = 3
-_PAUSES: Final = (1.0, 5.0, 30.0)
+_KEY = "export-key"
+_POLL = (0.2, 5.0)
+_TRIES = 3
+_PAUSES = (1.0, 5.0, 30.0)
 """Before loading is tried again: three times where patience has an end, else for ever."""
-_OTHERWISE: Final = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
+_OTHERWISE = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
 """Refusals of an export that leave the list to be read."""
-_ALSO: Final = ("product", "merged_into", "unmerged_from", "previous_product")
-_GZIP: Final = 31
+_ALSO = ("product", "merged_into", "unmerged_from", "previous_product")
+_GZIP = 31
 
 
 class Gone(MirrorError):
@@ -73,9 +73,9 @@ class _Products(msgspec.Struct):
     next_cursor: str | None = None
 
 
-_NAMED: Final = msgspec.json.Decoder(_Named).decode
-_PRODUCT: Final = msgspec.json.Decoder(_Product).decode
-_PRODUCTS: Final = msgspec.json.Decoder(_Products).decode
+_NAMED = msgspec.json.Decoder(_Named).decode
+_PRODUCT = msgspec.json.Decoder(_Product).decode
+_PRODUCTS = msgspec.json.Decoder(_Products).decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from entrypoints.http import body as json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
 
-LONGEST: Final = 64 * 1024
-LOG: Final = logging.getLogger("joinery.oauth")
-FORM: Final = "application/x-www-form-urlencoded"
-_FIELDS: Final = 100
+LONGEST = 64 * 1024
+LOG = logging.getLogger("joinery.oauth")
+FORM = "application/x-www-form-urlencoded"
+_FIELDS = 100
 _COMMON: Final[HeaderList] = [
     (b"cache-control", b"no-store"),
     (b"pragma", b"no-cache"),

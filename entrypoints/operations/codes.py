@@ -21,6 +21,6 @@ def _texts(name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
 
 
-CODES: Final = {name: Code(name, **parts) for name, parts in _texts("codes.toml").items()}
+CODES = {name: Code(name, **parts) for name, parts in _texts("codes.toml").items()}
 FIELD_CODES: Final[dict[str, str]] = _texts("field_codes.toml")
 """The codes of errors[] entries."""

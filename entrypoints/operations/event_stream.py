@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Final
 
 from adapters.wire import changes as wire
 from adapters.wire.cursors import FeedCursors
@@ -12,9 +11,9 @@ from domain.kernel.bounds import STREAM_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
 
-HEARTBEAT: Final = 15.0
+HEARTBEAT = 15.0
 """Seconds after which something is sent, if only a comment."""
-AT_ONCE: Final = 100
+AT_ONCE = 100
 """Events in one piece."""
 
 

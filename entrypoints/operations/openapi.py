@@ -25,9 +25,9 @@ WEBHOOK_HEADERS: Final[Json] = _PARTS["webhook_headers"]
 WEBHOOK_HEADERS["Service-Version"] = schema.enum(*reversed(SUPPORTED.dates)) | WEBHOOK_HEADERS["Service-Version"]
 PREVIEW: Final[Json] = _PARTS["preview"]
 
-_NOTES: Final = ("description", "examples", "default")
+_NOTES = ("description", "examples", "default")
 """What may differ where one schema is used in several places: it stands beside the reference."""
-_AS_THEY_ARE: Final = frozenset({"examples", "enum", "const", "default", "required", "discriminator"})
+_AS_THEY_ARE = frozenset({"examples", "enum", "const", "default", "required", "discriminator"})
 
 
 def _content(schema: Mapping[str, Any]) -> str:
@@ -136,8 +136,8 @@ WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
 """What an area tells of the requests that the service sends: a path item for each type of event."""
 
 
-REQUEST_ID: Final = "req_01J8ZQ5T3V7XK2M9RB4CDW"
-_FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "Must lie between 1 and 100."}
+REQUEST_ID = "req_01J8ZQ5T3V7XK2M9RB4CDW"
+_FIELD_ERROR = {"field": "query.limit", "code": "too_large", "detail": "Must lie between 1 and 100."}
 
 
 def _refs(*names: str) -> Json:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.resource import Body, Resource
@@ -22,7 +22,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.operations.event_stream import EventStream
 from ports.unit_of_work import Tx
 
-PREVIEW_TYPE: Final = b"application/vnd.furniops.preview+json"
+PREVIEW_TYPE = b"application/vnd.furniops.preview+json"
 
 
 @dataclass(slots=True)
@@ -149,9 +149,9 @@ class StreamContext(RequestContext[S]):
 
 
 Schema = Mapping[str, Any]
-WHO: Final = ("any", "person", "member_session", "owner")
-RATES: Final = ("read", "write", "expensive", "export", "stream")
-_PREFIXES: Final = {
+WHO = ("any", "person", "member_session", "owner")
+RATES = ("read", "write", "expensive", "export", "stream")
+_PREFIXES = {
     "sources": "src",
     "runs": "run",
     "uploads": "upl",
@@ -336,7 +336,7 @@ class Stream(Operation):
     rate: str = "stream"
 
 
-_WHO_SENTENCES: Final = {
+_WHO_SENTENCES = {
     "person": "Only a person's own sign-in may do this, not a key or an app.",
     "member_session": "Only a member signed in to the console may do this.",
     "owner": "Only an owner, signed in as a person, may do this.",

@@ -16,14 +16,14 @@ from domain.kernel.errors import FieldError
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.validation import MOST_FAULTS, Validator, in_query, unknown
 
-LIMIT: Final = schema.integer(20, least=1, most=100, description="How many items a page has at most. Default 20.")
-CURSOR: Final = schema.text("c2F2ZWQ", longest=LONGEST_CURSOR, shortest=0) | {"format": CURSOR_FORMAT}
-AFTER: Final = CURSOR | {"description": "A next_cursor: the page after it."}
-BEFORE: Final = CURSOR | {"description": "A next_cursor: the page before it."}
+LIMIT = schema.integer(20, least=1, most=100, description="How many items a page has at most. Default 20.")
+CURSOR = schema.text("c2F2ZWQ", longest=LONGEST_CURSOR, shortest=0) | {"format": CURSOR_FORMAT}
+AFTER = CURSOR | {"description": "A next_cursor: the page after it."}
+BEFORE = CURSOR | {"description": "A next_cursor: the page before it."}
 
 
-_PART: Final = re.compile(r"((?:\\[\\,]|[^,])*)(,|$)")
-_ESCAPED: Final = re.compile(r"\\([\\,])")
+_PART = re.compile(r"((?:\\[\\,]|[^,])*)(,|$)")
+_ESCAPED = re.compile(r"\\([\\,])")
 
 
 def parameters_of(operation: Operation) -> dict[str, Mapping[str, Any]]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Final
 from urllib.parse import unquote
 
 from domain.kernel.ids import PREFIXES
@@ -50,8 +49,8 @@ class Match:
 
 
 _End = tuple[_Node, tuple[str, ...]]
-NOTHING: Final = Match()
-LONGEST_PATH: Final = 80
+NOTHING = Match()
+LONGEST_PATH = 80
 """Characters of an unknown path that is compared with the known ones."""
 
 

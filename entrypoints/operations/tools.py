@@ -13,26 +13,26 @@ from entrypoints.operations.query_string import parameters_of
 
 Json = dict[str, Any]
 
-BODY: Final = "body"
-KEY: Final = "idempotency_key"
-DRY_RUN: Final = "dry_run"
-IF_MATCH: Final = "if_match"
+BODY = "body"
+KEY = "idempotency_key"
+DRY_RUN = "dry_run"
+IF_MATCH = "if_match"
 
-KEY_SCHEMA: Final = schema.text("import-2026-11-20-001", longest=257) | {
+KEY_SCHEMA = schema.text("import-2026-11-20-001", longest=257) | {
     "description": "Your own text, the same when you repeat this call: within 24 hours nothing is done twice under it. Without one, only "
     "the very same message within a minute counts as a repetition."
 }
-DRY_RUN_SCHEMA: Final = schema.enum("true", "explain") | {
+DRY_RUN_SCHEMA = schema.enum("true", "explain") | {
     "description": "`true` answers as if it were done, `explain` tells what would change; nothing is done."
 }
-IF_MATCH_SCHEMA: Final = schema.text("7", longest=200) | {
+IF_MATCH_SCHEMA = schema.text("7", longest=200) | {
     "description": "The `version` that you read, or `*` for any: what somebody else changed meanwhile is not overwritten."
 }
-_FORMATS: Final = frozenset({"date-time", "date", "uri", "email"})
+_FORMATS = frozenset({"date-time", "date", "uri", "email"})
 """The formats that JSON Schema names; others are the service's own."""
-_OF_PROPERTIES: Final = frozenset({"properties", "patternProperties", "$defs"})
-_DATA: Final = frozenset({"examples", "enum", "const", "default", "required"})
-MADE: Final = (201, 202)
+_OF_PROPERTIES = frozenset({"properties", "patternProperties", "$defs"})
+_DATA = frozenset({"examples", "enum", "const", "default", "required"})
+MADE = (201, 202)
 """Statuses of what is added or queued: nothing that was there before is lost by it."""
 
 _MADE: Final[dict[int, tuple[Operation, AgentTool]]] = {}

@@ -39,9 +39,9 @@ def id_words(prefix: str) -> str:
     return f"the id of {NOUNS[prefix]} ({prefix}_ and {LENGTH} letters and digits)"
 
 
-LONGEST_SENTENCE: Final = 400
+LONGEST_SENTENCE = 400
 """Characters of a sentence."""
-_LONGEST_EXAMPLE: Final = 100
+_LONGEST_EXAMPLE = 100
 Given = Mapping[str, Any]
 
 
@@ -190,10 +190,10 @@ def _counted(keyword: str, wanted: int, count: int) -> str:
 
 Path = list[str | int]
 Found = tuple[Path, Any, Any]
-FEW_VALUES: Final = 1000
+FEW_VALUES = 1000
 """Values of a body whose errors may all be gathered."""
-_APART: Final = ("properties", "items", "additionalProperties", "anyOf", "oneOf")
-_PLAIN: Final = frozenset(
+_APART = ("properties", "items", "additionalProperties", "anyOf", "oneOf")
+_PLAIN = frozenset(
     "type enum const pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "
     "minItems maxItems uniqueItems minProperties maxProperties required properties additionalProperties title "
     "description examples default x-words $schema $id".split()
@@ -329,15 +329,13 @@ def _type_alone(branch: Any) -> Any:
     return {"type": branch["type"]} if isinstance(branch, dict) and "type" in branch else True
 
 
-MOST_FAULTS: Final = 100
+MOST_FAULTS = 100
 """How many faults of a request are told."""
-LONGEST_FIELD: Final = 300
+LONGEST_FIELD = 300
 """Characters of a field's name."""
 
 
-_MOMENT: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
-)
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 Names = Callable[[Sequence[str | int]], str]
 Fault = tuple[Sequence[str | int], str, str]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from domain.outbox.model import OutgoingMessage
 from domain.platform.usecases import PlatformService
@@ -20,10 +20,10 @@ from entrypoints.http.exchange import Response
 from entrypoints.http.health import Ready
 
 T = TypeVar("T")
-SECONDS: Final = 4.0
+SECONDS = 4.0
 """How long a part may take."""
-MESSAGES: Final = 30
-FRESH: Final = timedelta(seconds=2)
+MESSAGES = 30
+FRESH = timedelta(seconds=2)
 """How long what was found is shown again."""
 
 
@@ -118,11 +118,11 @@ async def _part(found: Awaitable[T]) -> Part[T]:
         return Part(None, f"It cannot be found out: {error or type(error).__name__}")
 
 
-HOST: Final = "127.0.0.1"
-NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
-MOST: Final = 50
+HOST = "127.0.0.1"
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+MOST = 50
 """Connections at a time."""
-LOG: Final = logging.getLogger("joinery.operators")
+LOG = logging.getLogger("joinery.operators")
 
 
 class OperatorsPage:

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from domain.changes.usecases.network import NetworkRelay
 from domain.jobs.model import Backlog
@@ -18,11 +18,11 @@ from domain.platform.model import OperatingFigures
 from domain.platform.ports import Instances, OperatingFiguresReader
 from entrypoints.metrics import Metrics
 
-EVERY: Final = 15.0
+EVERY = 15.0
 """Seconds between two looks at what waits."""
-FIGURES_EACH: Final = 4
+FIGURES_EACH = 4
 """Reads of the backlog for each read of the operating figures."""
-LOG: Final = logging.getLogger("joinery.metrics")
+LOG = logging.getLogger("joinery.metrics")
 
 
 class Figure(NamedTuple):
@@ -33,7 +33,7 @@ class Figure(NamedTuple):
     value: Callable[[OperatingFigures], float | None]
 
 
-FIGURES: Final = (
+FIGURES = (
     Figure(
         "joinery_sources_scheduled",
         "Streams of sources that are pulled on a schedule.",

@@ -28,12 +28,12 @@ from entrypoints.site.event_samples import sample_of
 from entrypoints.site.schemas import WHO, example_of, fields, inline, note_of, type_of
 from entrypoints.site.site import BASE_URL, BUILT, DOCS_URL, POLICY_FILE, hash_source
 
-ROOT: Final = Path(__file__).parents[2]
-_TABS: Final = {"sh": "curl", "python": "Python", "ts": "TypeScript"}
+ROOT = Path(__file__).parents[2]
+_TABS = {"sh": "curl", "python": "Python", "ts": "TypeScript"}
 """Languages that stand beside each other as tabs, where their blocks follow each other."""
-_FENCE: Final = r"```({})\b[^\n]*\n(?:(?!```)[^\n]*\n)*```\n"
-_SAMPLE: Final = re.compile(_FENCE.format("sh|python|ts"))
-_SEVERAL: Final = re.compile(rf"^{_FENCE.format('sh|python')}(?:\n{_FENCE.format('python|ts')})+", re.MULTILINE)
+_FENCE = r"```({})\b[^\n]*\n(?:(?!```)[^\n]*\n)*```\n"
+_SAMPLE = re.compile(_FENCE.format("sh|python|ts"))
+_SEVERAL = re.compile(rf"^{_FENCE.format('sh|python')}(?:\n{_FENCE.format('python|ts')})+", re.MULTILINE)
 _SETTINGS: Final[Mapping[str, Any]] = {
     "project": "Joinery",
     "html_title": "Joinery docs",

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel import schema
 from entrypoints.clients.description import camel, group_and_method
@@ -11,14 +11,14 @@ from entrypoints.http.checks import TIERS
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 
-_LINE: Final = 90
+_LINE = 90
 """Characters of JSON that fit on a line."""
 
 
-_WORDS: Final = {"true": "True", "false": "False", "null": "None"}
-_WORD: Final = re.compile(r"(?<=: )(?:true|false|null)\b")
+_WORDS = {"true": "True", "false": "False", "null": "None"}
+_WORD = re.compile(r"(?<=: )(?:true|false|null)\b")
 """JSON's words as values, which Python writes otherwise."""
-_VERSION: Final = 7
+_VERSION = 7
 """What an example names as the version that was read."""
 
 

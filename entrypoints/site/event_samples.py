@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire import events
 from adapters.wire.usage import USAGE
@@ -18,9 +18,9 @@ from domain.webhooks.payload import NOUNS, thin
 from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample
 from entrypoints.operations.table import Table
 
-_NOW: Final = datetime(2026, 11, 20, 13, 8, 0, 123000, UTC)
-_ID: Final = re.compile(rf"\b({'|'.join(sorted(PREFIXES))})_[0-9A-Za-z]{{22}}\b")
-_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_NOW = datetime(2026, 11, 20, 13, 8, 0, 123000, UTC)
+_ID = re.compile(rf"\b({'|'.join(sorted(PREFIXES))})_[0-9A-Za-z]{{22}}\b")
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)

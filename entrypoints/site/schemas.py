@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from html import escape
-from typing import Any, Final
+from typing import Any
 
 from markdown_it import MarkdownIt
 
@@ -12,15 +12,15 @@ from entrypoints.operations.operation import Operation
 
 Schema = Mapping[str, Any]
 
-WHO: Final = {
+WHO = {
     "any": "any credential",
     "person": "a person who is signed in",
     "member_session": "a member who is signed in to the console",
     "owner": "an owner of the organisation who is signed in",
 }
-_MARKDOWN: Final = MarkdownIt("commonmark", {"html": True}).enable("table")
+_MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
-BOUNDS: Final = (
+BOUNDS = (
     ("minimum", "at least {}"),
     ("maximum", "at most {}"),
     ("minLength", "at least {} characters"),
@@ -31,9 +31,9 @@ BOUNDS: Final = (
 )
 
 
-_PLAIN: Final = (("minLength", 0), ("minLength", 1))
+_PLAIN = (("minLength", 0), ("minLength", 1))
 """Bounds that go without saying."""
-_ID: Final = re.compile(r"\^(\w+_)\[0-9A-Za-z\]")
+_ID = re.compile(r"\^(\w+_)\[0-9A-Za-z\]")
 
 
 def inline(text: str) -> str:

@@ -8,22 +8,22 @@ from difflib import get_close_matches
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
-BUILT: Final = Path(str(files("entrypoints.site"))) / "html"
+BUILT = Path(str(files("entrypoints.site"))) / "html"
 """The folder of the built site: in a checkout made by `make docs`, in a wheel by setup.py."""
-POLICY_FILE: Final = "policy.json"
-BASE_URL: Final = "https://api.joinery.invalid"
-DOCS_URL: Final = "https://docs.joinery.invalid"
+POLICY_FILE = "policy.json"
+BASE_URL = "https://api.joinery.invalid"
+DOCS_URL = "https://docs.joinery.invalid"
 """Stand in the built pages for the addresses at which the API and the error types are published."""
-HOME: Final = "/docs/"
-_NEAREST: Final = 6
+HOME = "/docs/"
+_NEAREST = 6
 """Pages that an unknown address is answered with."""
-_MISTYPED: Final = 40
+_MISTYPED = 40
 """Characters of a name that is compared with those of pages: nobody mistypes a longer one, and comparing takes its time."""
-_STYLE: Final = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
+_STYLE = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
 
 
 def hash_source(text: str) -> str:
@@ -38,11 +38,11 @@ def _policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
     )
 
 
-PLAIN_POLICY: Final = _policy((), [hash_source(_STYLE)])
+PLAIN_POLICY = _policy((), [hash_source(_STYLE)])
 """The Content-Security-Policy of pages that stand alone."""
 
 
-_TEMPLATES: Final = Environment(
+_TEMPLATES = Environment(
     loader=PackageLoader("entrypoints.site"), autoescape=True, trim_blocks=True, lstrip_blocks=True
 )
 

@@ -7,13 +7,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from entrypoints.errors import UpError
 
-POSTGRES_MAJOR: Final = "18"
+POSTGRES_MAJOR = "18"
 
-_SHARED_HOMES: Final = (Path("/var/lib/joinery"), Path("/var/tmp/joinery"))  # noqa: S108  owned and checked before use
+_SHARED_HOMES = (Path("/var/lib/joinery"), Path("/var/tmp/joinery"))  # noqa: S108  owned and checked before use
 
 
 def _package(name: str, server: str, setting: str) -> Path:

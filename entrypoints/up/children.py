@@ -16,7 +16,7 @@ ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
     "mail": ("mail",),
 }
 """Deliveries have a process of their own, so that a run that computes never holds them up."""
-MAIL_PORT: Final = 2525
+MAIL_PORT = 2525
 """Where mail is taken, unless another program listens there."""
 
 

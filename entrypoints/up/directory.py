@@ -18,12 +18,12 @@ from entrypoints.errors import UpError
 from entrypoints.settings import SHORTEST_SECRET
 from entrypoints.up.binaries import open_to_all
 
-SOCKET_PATH_LIMIT: Final = 107
+SOCKET_PATH_LIMIT = 107
 """Bytes that the address of a Unix socket may have."""
-ROOM_NEEDED: Final = 200 * 2**20
+ROOM_NEEDED = 200 * 2**20
 """Free bytes without which starting is refused: a database that runs out of room stops in the middle of work."""
 
-_LONGEST_SOCKET: Final = "/.s.PGSQL.5432.lock"
+_LONGEST_SOCKET = "/.s.PGSQL.5432.lock"
 
 
 class DataDir:

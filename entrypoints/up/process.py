@@ -8,13 +8,12 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
 
 from adapters.processes.fork_server import die_with_parent
 
-LOG_LIMIT: Final = 16 * 2**20
+LOG_LIMIT = 16 * 2**20
 """Bytes after which a log is put aside (as `….1`) when its program starts."""
-_TAIL: Final = 8192
+_TAIL = 8192
 
 
 class Process:

@@ -21,17 +21,17 @@ from entrypoints.up.directory import socket_directory
 from entrypoints.up.process import Part, Process, before_exec
 
 SETTINGS: Final[dict[str, str]] = tomllib.loads(files(__package__).joinpath("postgres.toml").read_text("utf-8"))
-_START_TIMEOUT: Final = 60.0
-_VALKEY_TIMEOUT: Final = 20.0
-_STATE_LINE: Final = 7
+_START_TIMEOUT = 60.0
+_VALKEY_TIMEOUT = 20.0
+_STATE_LINE = 7
 """The line of postmaster.pid that says `ready`, from 0."""
-_STILL_HELD: Final = ("pre-existing shared memory block", "lock file", "Address already in use", "is already in use")
-NOBODY: Final = 65534
+_STILL_HELD = ("pre-existing shared memory block", "lock file", "Address already in use", "is already in use")
+NOBODY = 65534
 """The user and group that servers run as when the supervisor is root (PostgreSQL refuses to be root)."""
-HERE: Final = "/proc/self/cwd"
+HERE = "/proc/self/cwd"
 """The data directory as its server names it when it may not walk there: the directory it was started in."""
 
-_INITDB: Final = (
+_INITDB = (
     "--username=postgres",
     "--auth=trust",
     "--encoding=UTF8",
@@ -40,7 +40,7 @@ _INITDB: Final = (
     "--no-sync",
     "--no-instructions",
 )
-_ROLE_AND_DATABASE: Final = b"CREATE ROLE joinery LOGIN CREATEDB CREATEROLE\nCREATE DATABASE joinery OWNER joinery\n"
+_ROLE_AND_DATABASE = b"CREATE ROLE joinery LOGIN CREATEDB CREATEROLE\nCREATE DATABASE joinery OWNER joinery\n"
 
 
 class Cluster:

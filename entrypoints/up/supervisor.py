@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Final
 
 from entrypoints.errors import UpError
 from entrypoints.up import children, directory
@@ -23,14 +22,14 @@ from entrypoints.up.servers import Postgres, Valkey
 Hook = Callable[[Mapping[str, str]], Awaitable[None]]
 """Called with the children's environment."""
 
-MAX_CRASHES: Final = 5
+MAX_CRASHES = 5
 """Crashes in a row before the service was ever ready, after which starting is given up."""
-STEADY: Final = 30.0
+STEADY = 30.0
 """Seconds after which a part counts as running well again."""
-FIRST_PAUSE: Final = 0.25
-LONGEST_PAUSE: Final = 30.0
-LOG: Final = logging.getLogger("joinery.up")
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FIRST_PAUSE = 0.25
+LONGEST_PAUSE = 30.0
+LOG = logging.getLogger("joinery.up")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _say(line: str) -> None:

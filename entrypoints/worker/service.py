@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from functools import partial
-from typing import Final
 
 from adapters.arq.worker import ArqWorker, quiet
 from domain.jobs.usecases.draining import Drain
@@ -25,7 +24,7 @@ from entrypoints.stopping import stopping_on_signals
 from entrypoints.worker.metrics import WorkerMetrics
 from ports.telemetry import WorkMetrics
 
-WARM_AFTER: Final = 2.0
+WARM_AFTER = 2.0
 """Seconds after its start that a worker makes readers ready, unless a file comes before."""
 
 
@@ -76,7 +75,7 @@ async def _deliver(container: Container, _settings: Settings, metrics: WorkMetri
         await asyncio.gather(tailing, return_exceptions=True)
 
 
-_DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}
+_DUTIES = {"runs": _run_runs, "webhooks": _deliver}
 
 
 def deliverer_of(container: Container, place: DeliveryPlace, metrics: WorkMetrics | None = None) -> Deliverer:

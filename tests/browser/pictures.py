@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from tests.browser.conftest import FLAGS, chromium
 
-FOLDER: Final = Path(__file__).parents[2] / "docs/pictures"
+FOLDER = Path(__file__).parents[2] / "docs/pictures"
 SIZE: Final[Any] = {"width": 1280, "height": 860}
-PLACES: Final = {
+PLACES = {
     "home": "/console",
     "catalogue": "/console/catalogue?q=bed",
     "connect": "/console/sources/new",

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 
@@ -18,10 +18,10 @@ from entrypoints.settings import from_environment
 from tests.faults.writing import Book
 from tests.flows.stage import Tenancy, eventually
 
-_BREAKS: Final = (aiohttp.ClientError, OSError, TimeoutError)
-_PATIENCE: Final = (429, 503)
-_GONE: Final = 410
-_AGAIN: Final = 0.1
+_BREAKS = (aiohttp.ClientError, OSError, TimeoutError)
+_PATIENCE = (429, 503)
+_GONE = 410
+_AGAIN = 0.1
 
 
 class Told(NamedTuple):

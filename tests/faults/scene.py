@@ -28,11 +28,11 @@ from tests.flows.api import Api
 from tests.flows.stage import FEEDS, Stage, Tenancy, eventually
 from tests.support.receiver import Hook, hook, receiver
 
-_LOG: Final = """
+_LOG = """
 SELECT org, position, id, type, subject, version, coalesce(owner, org) FROM events WHERE NOT livemode ORDER BY org, position
 """
-_LIVING: Final = ("api", "worker", "scheduler")
-CALM: Final = 45.0
+_LIVING = ("api", "worker", "scheduler")
+CALM = 45.0
 """Seconds for which nothing comes any more, once nothing is struck: what is missing then does not come."""
 DOING_BADLY: Final[Sequence[Mapping[str, Any]]] = ({}, {"status": 500, "times": 1, "share": 0.02})
 

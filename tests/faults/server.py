@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
@@ -20,16 +20,16 @@ from entrypoints.up.servers import Cluster, Postgres, environment
 from tests.flows.stage import eventually
 from tests.support.processes import descendants
 
-_SETTINGS: Final = {"shared_buffers": "64MB", "max_connections": "120", "checkpoint_timeout": "30s"}
-_CLIENTS: Final = """
+_SETTINGS = {"shared_buffers": "64MB", "max_connections": "120", "checkpoint_timeout": "30s"}
+_CLIENTS = """
 SELECT pid FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname = current_database()
 """
-UNFLUSHED: Final = ("commit_delay = 100000", "commit_siblings = 0")
+UNFLUSHED = ("commit_delay = 100000", "commit_siblings = 0")
 """A commit waits for a tenth of a second before it is written: who is killed meanwhile has not committed."""
-FLUSHED: Final = ("synchronous_standby_names = 'nobody'",)
+FLUSHED = ("synchronous_standby_names = 'nobody'",)
 """A commit is written, and then waits for a standby that never comes: who is killed meanwhile has committed."""
-_COMMITTING: Final = {
+_COMMITTING = {
     UNFLUSHED: _CLIENTS + " AND state = 'active' AND query = 'COMMIT' AND wait_event IS DISTINCT FROM 'SyncRep'",
     FLUSHED: _CLIENTS + " AND state = 'active' AND query = 'COMMIT' AND wait_event = 'SyncRep'",
 }

@@ -6,7 +6,6 @@ import random
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from benchmarks.publishing import Publisher
 from domain.events.model import Event
@@ -18,9 +17,9 @@ from entrypoints.settings import from_environment
 from tests.flows.stage import Tenancy, eventually
 from tests.support import builders
 
-WRITERS: Final = 2
+WRITERS = 2
 """Of each organisation."""
-_AGAIN: Final = 0.1
+_AGAIN = 0.1
 
 
 class _Regret(Exception):

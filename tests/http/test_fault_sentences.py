@@ -13,12 +13,12 @@ from entrypoints.operations.query_string import parameters_of
 from entrypoints.operations.validation import Validator, words_of
 from tests.support.table import whole
 
-PLUGINS: Final = (api, bigcommerce, csv, json_ld, shopify, woocommerce)
+PLUGINS = (api, bigcommerce, csv, json_ld, shopify, woocommerce)
 WRONG: Final[tuple[Any, ...]] = (
     None, True, -(10**9), 10**12, Decimal("0.5"), "", "EUR", "no such value", "é\n" * 3000, [], [{}] * 300, ["a", "a"], {},
     {"no_such_field": 1}, {f"f{number}": [] for number in range(101)},
 )  # fmt: skip
-FOREIGN: Final = re.compile(
+FOREIGN = re.compile(
     r"Decimal\(|\['|\{'|'\}|'\]|\bNone\b|\bTrue\b|\bFalse\b|\^|\[0-9|\[a-z|is not of type|does not match|is not one of|is not a \"|"
     r"less than the minimum|greater than the maximum|was unexpected|is a required property|non-unique|under any of|Expected `"
 )
@@ -52,7 +52,7 @@ def _schemas() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{spec.name} credentials", dict(spec.credentials_schema or {})
 
 
-SCHEMAS: Final = dict(_schemas())
+SCHEMAS = dict(_schemas())
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

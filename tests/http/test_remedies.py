@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -15,8 +15,8 @@ from tests.http.webhooks import desk as webhook_desk
 from tests.support.services import Outside
 
 pytestmark = pytest.mark.asyncio
-ROOT: Final = Path(__file__).resolve().parents[2]
-ALLOW: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
+ROOT = Path(__file__).resolve().parents[2]
+ALLOW = "JOINERY_ALLOW_PRIVATE_HOSTS"
 
 
 def _fault(answer: Answer, field: str, code: str) -> str:
@@ -137,8 +137,8 @@ async def test_credentials_are_told_what_is_wrong_and_never_repeated() -> None:
         assert all(fault["detail"] for fault in answer.json()["errors"])
 
 
-MESSAGES: Final = re.compile(r"(?:raise|return) [A-Z]\w+(?:\.of)?\((?:[^()]|\([^()]*\))*\)")
-SHOWN: Final = (
+MESSAGES = re.compile(r"(?:raise|return) [A-Z]\w+(?:\.of)?\((?:[^()]|\([^()]*\))*\)")
+SHOWN = (
     "domain",
     "entrypoints/http",
     "entrypoints/areas",

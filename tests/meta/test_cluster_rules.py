@@ -11,7 +11,7 @@ from importlib import import_module
 from itertools import count
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,28 +24,28 @@ from tests.meta.test_distribution import connected, every_statement, org_paramet
 pytestmark = pytest.mark.asyncio
 
 Tree = dict[str, Any]
-_TOKEN: Final = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s{}()\\])+')
-_SELECT: Final = "1"
-_INSERT: Final = "3"
+_TOKEN = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s{}()\\])+')
+_SELECT = "1"
+_INSERT = "3"
 """CmdType of nodes/nodes.h."""
-_FUNCTIONS: Final = ("funcid", "opfuncid")
-_RESOLVED: Final = "SELECT oid::text, relname FROM pg_class WHERE relkind IN ('r', 'p')"
-_MUTABLE: Final = "SELECT oid::text, provolatile FROM pg_proc WHERE provolatile <> 'i'"
-_COLUMNS: Final = """
+_FUNCTIONS = ("funcid", "opfuncid")
+_RESOLVED = "SELECT oid::text, relname FROM pg_class WHERE relkind IN ('r', 'p')"
+_MUTABLE = "SELECT oid::text, provolatile FROM pg_proc WHERE provolatile <> 'i'"
+_COLUMNS = """
 SELECT c.relname, format_type(a.atttypid, NULL), coalesce(l.collname, '') FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
 LEFT JOIN pg_collation l ON l.oid = a.attcollation
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 """
-_TABLES: Final = """
+_TABLES = """
 SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 """
-_TEMPORARY: Final = "SELECT relname FROM pg_class WHERE relpersistence = 't' AND relkind = 'r'"
-_EXEMPT: Final = {
+_TEMPORARY = "SELECT relname FROM pg_class WHERE relpersistence = 't' AND relkind = 'r'"
+_EXEMPT = {
     "dump.BEGIN_EPOCHS": "carried out on shards by name (connecting.py), or where nothing is distributed (dump.py)"
 }
-LOCAL: Final = (
+LOCAL = (
     "authenticators",
     "key_ring",
     "oauth_clients",
@@ -69,14 +69,14 @@ LOCAL: Final = (
     "users",
 )
 """Tables that belong to no organisation; they stay at the coordinator."""
-PER_NODE: Final = ("log_server",)
+PER_NODE = ("log_server",)
 """Tables of which each node has its own."""
-_JOINS: Final = ("Nested Loop", "Hash Join", "Merge Join")
-_DAY: Final = re.compile(r"_(default|\d{8})$")
-_STATEMENT: Final = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
-_NAMED_TABLE: Final = re.compile(r"\b(?:FROM|JOIN|USING|INTO|UPDATE)\s+(\w+)")
-_PLACE: Final = re.compile(r"%s")
-_UNNAMED_PART: Final = re.compile(r"\bhere\.[a-z_]+\b(?! (?:AS )?[a-z])")
+_JOINS = ("Nested Loop", "Hash Join", "Merge Join")
+_DAY = re.compile(r"_(default|\d{8})$")
+_STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
+_NAMED_TABLE = re.compile(r"\b(?:FROM|JOIN|USING|INTO|UPDATE)\s+(\w+)")
+_PLACE = re.compile(r"%s")
+_UNNAMED_PART = re.compile(r"\bhere\.[a-z_]+\b(?! (?:AS )?[a-z])")
 
 
 def parsed(text: str) -> list[Tree]:

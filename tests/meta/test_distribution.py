@@ -24,10 +24,10 @@ from adapters.postgres.unit_of_work import TABLES
 from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
 
-_OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
-_NAMED: Final = re.compile(r"%\((\w+)\)s")
-_INSERT: Final = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
-_TO_END: Final = r"(?:(?!INSERT INTO).)*"
+_OPTION = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
+_NAMED = re.compile(r"%\((\w+)\)s")
+_INSERT = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
+_TO_END = r"(?:(?!INSERT INTO).)*"
 SCATTERS: Final[Mapping[str, str]] = {
     "events.bounds": "one listener asks how far all logs go that are followed; each is named",
     "events.publishers": "the relay reads every publisher's log",
@@ -69,7 +69,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "usage.to_resume": "the scheduler lets go what a month or plan held back",
 }
 """Statements that deliberately span organisations, each with the reason. Those that read `here.` are run on every node, of what it holds."""
-PAGES: Final = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True))
+PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True))
 
 
 def _loaded() -> dict[str, str]:
@@ -87,12 +87,12 @@ def _area(made: Mapping[str, str]) -> str:
     return area
 
 
-AREAS: Final = [
+AREAS = [
     entry.name.removesuffix(".sql")
     for entry in files("adapters.postgres").joinpath("sql").iterdir()
     if ".sql" in entry.name and entry.name != "cluster.sql"  # those ask Citus itself, and are run by tests/citus
 ]
-LOADED: Final = _loaded()
+LOADED = _loaded()
 
 
 def _choices(statement: str) -> Iterator[str]:
@@ -125,7 +125,7 @@ def every_statement() -> Iterator[tuple[str, str]]:
         yield from ((f"{table.name}.list", one) for one in _choices(table.list))
 
 
-LISTED: Final = frozenset(
+LISTED = frozenset(
     {"products", "offers", "products_end", "offers_end", "products_walked", "offers_walked", "deliveries_walked"}
 )
 """Made whole by list_sql; or parts that stand in others."""
@@ -268,11 +268,11 @@ def broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
     return told
 
 
-_TENANT_TABLES: Final = """
+_TENANT_TABLES = """
 SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
 """
-_UNIQUE: Final = """
+_UNIQUE = """
 SELECT i.indexrelid::regclass::text, c.relname, EXISTS (
     SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND a.attnum = ANY(i.indkey))
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid

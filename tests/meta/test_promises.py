@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -11,10 +10,10 @@ from domain.orgs.model import AVAILABLE, FEATURES, Meter, Plan
 from domain.webhooks.model import SUBSCRIBED_TYPES
 from tests.support.table import whole
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-FOLDERS: Final = ("domain",)
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("domain",)
 """Whatever happens is an event of the domain; adapters and entrypoints only describe types."""
-ASIDE: Final = ("domain/events/model.py", "domain/webhooks/samples.py")
+ASIDE = ("domain/events/model.py", "domain/webhooks/samples.py")
 
 
 def _sources() -> str:
@@ -22,7 +21,7 @@ def _sources() -> str:
     return "\n".join(path.read_text("utf-8") for path in files if str(path.relative_to(ROOT)) not in ASIDE)
 
 
-SOURCES: Final = _sources()
+SOURCES = _sources()
 
 
 def test_a_feature_is_shown_when_an_operation_asks_for_it() -> None:

@@ -2,14 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Final
 
 from adapters.postgres.migrate import available
 from domain.kernel.retention import KEPT
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-_MADE: Final = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
-_GONE: Final = re.compile(r"^DROP TABLE (?:IF EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME TO (\w+)", re.MULTILINE)
+ROOT = Path(__file__).resolve().parents[2]
+_MADE = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
+_GONE = re.compile(r"^DROP TABLE (?:IF EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME TO (\w+)", re.MULTILINE)
 
 
 def _tables() -> set[str]:

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
-_NAMED: Final = re.compile(r"%\((\w+)\)s")
+_NAMED = re.compile(r"%\((\w+)\)s")
 
 
 async def plan(

@@ -1,7 +1,7 @@
 """Builders of valid values, so that a test names only what it is about."""
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.access.model import SCOPES, ApiKey
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
@@ -20,8 +20,8 @@ from domain.sources.model import Schedule, Source
 from domain.uploads.model import Upload
 from domain.webhooks.model import Attempt, Delivery, Endpoint, Filters
 
-MOMENT: Final = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
-CALL: Final = AuditContext(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
+MOMENT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
+CALL = AuditContext(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
 
 
 def plan(code: str = "standard", **changes: Any) -> Plan:

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from connectors.sdk.settings import URL, config_schema
 from domain.ingestion.model import FeedTable
 from domain.ingestion.ports import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
 from domain.kernel.problems import Problem
 
-TOKEN: Final = {
+TOKEN = {
     "type": "object",
     "properties": {"token": {"type": "string", "minLength": 1}},
     "required": ["token"],

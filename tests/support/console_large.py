@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.access.model import ROLES, Principal
 from domain.access.ports import KeyStore
@@ -53,13 +53,13 @@ from tests.support import builders
 from tests.support.catalogues import add
 from tests.support.merged_catalogues import Shop
 
-PROSE: Final = "Solid oak\"'><script>evil()</script>{{ 7*7 }} from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
-FIELDS: Final = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")
-COLUMNS: Final = (45, 200)
-VARIANTS: Final = 2_500
-OFFERS: Final = 300
-LINES: Final = 6_000
-TYPES: Final = ("offer.changed", "product.updated", "variant.updated", "product.created")
+PROSE = "Solid oak\"'><script>evil()</script>{{ 7*7 }} from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
+FIELDS = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")
+COLUMNS = (45, 200)
+VARIANTS = 2_500
+OFFERS = 300
+LINES = 6_000
+TYPES = ("offer.changed", "product.updated", "variant.updated", "product.created")
 
 
 @dataclass

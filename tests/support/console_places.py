@@ -8,8 +8,8 @@ from entrypoints.areas.registry import AREAS
 from entrypoints.console.pages import PAGES
 from tests.support.console_large import Large
 
-_ENDLESS: Final = ("/stream/", "/progress")
-_NOBODYS: Final = {"secret": "none", "org": "org_0000000000000000000000"}
+_ENDLESS = ("/stream/", "/progress")
+_NOBODYS = {"secret": "none", "org": "org_0000000000000000000000"}
 """Parts of rules that only whoever got a link knows."""
 _FURTHER: Final[Mapping[str, Sequence[str]]] = {
     "/console/catalogue": ("?q=oak", "?status=active"),

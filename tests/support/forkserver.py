@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any
 
-ROOT: Final = Path(__file__).parents[2]
-COMMAND: Final = "entrypoints.cli.main"
-_IMPORTED: Final = ("cli.processes", "api.server", "worker.service", "scheduler.service", "mail.service", "cli.mirror")
-_MOST: Final = 200_000
+ROOT = Path(__file__).parents[2]
+COMMAND = "entrypoints.cli.main"
+_IMPORTED = ("cli.processes", "api.server", "worker.service", "scheduler.service", "mail.service", "cli.mirror")
+_MOST = 200_000
 """Bytes of a message."""
 
 
@@ -95,7 +95,7 @@ class Forkserver:
         return said["pid"]
 
 
-FORKS: Final = Forkserver()
+FORKS = Forkserver()
 
 
 def joinery(

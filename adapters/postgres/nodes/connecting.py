@@ -24,7 +24,7 @@ Connection = AsyncConnection[TupleRow]
 Fetched = tuple[Any, ...]
 """A row, as it was fetched."""
 Statement = str | bytes | sql.SQL | sql.Composed
-LOG: Final = logging.getLogger("joinery.changes")
+LOG = logging.getLogger("joinery.changes")
 
 _CLIENT_SETTINGS: Final[dict[str, Any]] = {
     "connect_timeout": 5,
@@ -33,14 +33,14 @@ _CLIENT_SETTINGS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 11_000,
 }
-_SERVER_SETTINGS: Final = (
+_SERVER_SETTINGS = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; "
     "SET tcp_user_timeout = 11000"
 )
 """A session's locks outlive a machine that lost power or network until the server gives the connection up, which takes two hours by most
 systems' defaults. Unix sockets ignore these settings."""
 
-_IDENTITY: Final = """
+_IDENTITY = """
 SELECT kept.identity, present.identity FROM (
     SELECT (SELECT system_identifier FROM pg_control_system())
         || '.' || (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -48,13 +48,13 @@ SELECT kept.identity, present.identity FROM (
 ) AS present LEFT JOIN log_server AS kept ON true
 """
 """The cluster's number, the database's and the timeline identify a history of writes. Each node of a Citus cluster has its own."""
-_FIRST_IDENTITY: Final = "INSERT INTO log_server (identity) VALUES (%s) ON CONFLICT DO NOTHING"
-_REPLACE_IDENTITY: Final = "UPDATE log_server SET identity = %s WHERE identity = %s"
-BEGIN_EPOCHS: Final = """
+_FIRST_IDENTITY = "INSERT INTO log_server (identity) VALUES (%s) ON CONFLICT DO NOTHING"
+_REPLACE_IDENTITY = "UPDATE log_server SET identity = %s WHERE identity = %s"
+BEGIN_EPOCHS = """
 UPDATE event_logs SET epoch = 1 + floor(random() * 2147483646)::integer,
     began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
 """
-_LOCAL_SHARDS: Final = """
+_LOCAL_SHARDS = """
 SELECT shard_name(s.logicalrelid, s.shardid) FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid)
 JOIN pg_dist_local_group g USING (groupid) WHERE s.logicalrelid = 'event_logs'::regclass ORDER BY s.shardid
 """

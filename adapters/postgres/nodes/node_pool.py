@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import Any, Final, LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.abc import Params
@@ -18,22 +18,22 @@ from domain.kernel.clock import CLOCK
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
-APPLICATION: Final = "joinery"
+APPLICATION = "joinery"
 """The name of the pool's connections in pg_stat_activity."""
-SLOW: Final = 0.5
+SLOW = 0.5
 """Seconds: a node that could not be connected to for so long is away; one that refuses at once is not."""
-PAUSE: Final = 1.0
+PAUSE = 1.0
 """Seconds between two attempts to reach a node that is away."""
 
-_OWNS: Final = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.organisations')"
-_IDLE: Final = psycopg.pq.TransactionStatus.IDLE
-_TENANT: Final = (
+_OWNS = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.organisations')"
+_IDLE = psycopg.pq.TransactionStatus.IDLE
+_TENANT = (
     f"SELECT set_config('role', '{APP}', false), set_config('joinery.org', %b, false), "
     "set_config('joinery.livemode', %b, false)"
 ).encode()
-_SYSTEM: Final = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
-_HERE: Final = re.compile(r"\bhere\.([a-z_]+)")
-_KNOWN: Final = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
+_SYSTEM = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
+_HERE = re.compile(r"\bhere\.([a-z_]+)")
+_KNOWN = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
 def key_lock(key: str) -> int:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -21,8 +21,8 @@ from domain.kernel.tenancy import Tenant
 T = TypeVar("T")
 Cursor = psycopg.AsyncCursor[Fetched]
 Work = Callable[[PooledConnection], Awaitable[T]]
-LOG: Final = logging.getLogger("joinery.nodes")
-_LOCAL_SHARDS: Final = """
+LOG = logging.getLogger("joinery.nodes")
+_LOCAL_SHARDS = """
 SELECT coalesce(array_agg('public.jobs_' || s.shardid), '{}') FROM pg_dist_shard s
 JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)
 WHERE s.logicalrelid = 'public.jobs'::regclass

@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -19,25 +19,23 @@ Parts = Mapping[str, Sequence[str]]
 """The names of the shards of each distributed table on a node."""
 Query = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[tuple[Any, ...]]]]
 """Runs a statement on whichever node answers: every node's catalogue says the same."""
-COORDINATOR: Final = "coordinator"
-REFRESH: Final = 30.0
+COORDINATOR = "coordinator"
+REFRESH = 30.0
 """Seconds after which the nodes are read again: one may have been added, or have failed over to another address."""
-MOST: Final = 100_000
+MOST = 100_000
 """Organisations whose node is remembered."""
-LOG: Final = logging.getLogger("joinery.nodes")
+LOG = logging.getLogger("joinery.nodes")
 
-_CLUSTERED: Final = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
-_DISTRIBUTED: Final = """
+_CLUSTERED = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+_DISTRIBUTED = """
 SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('public.jobs') AND partmethod = 'h')
 """
-_NODES: Final = (
-    "SELECT groupid, nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid, nodeid"
-)
-_HOMES: Final = """
+_NODES = "SELECT groupid, nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid, nodeid"
+_HOMES = """
 SELECT wanted.org, p.groupid FROM unnest(%(orgs)s::text[]) AS wanted (org)
 JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('public.jobs', wanted.org)
 """
-_PARTS: Final = """
+_PARTS = """
 SELECT p.groupid, c.relname, array_agg(format('%%I.%%I', c.relnamespace::regnamespace, c.relname || '_' || s.shardid))
 FROM pg_dist_partition d JOIN pg_class c ON c.oid = d.logicalrelid AND NOT c.relispartition
 JOIN pg_dist_shard s ON s.logicalrelid = d.logicalrelid JOIN pg_dist_placement p ON p.shardid = s.shardid

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from domain.catalogue.batch import Batch, KeyRange
 from domain.catalogue.laying import Cause, Laying, told_of_run
@@ -16,7 +16,7 @@ from domain.events.model import Event
 from ports.unit_of_work import Tx
 
 R = TypeVar("R")
-LARGE: Final = 200
+LARGE = 200
 """Things to work on from which on a thread costs less than the wait of everybody else."""
 
 

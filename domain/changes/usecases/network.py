@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from time import monotonic
-from typing import Final
 
 from domain.changes.model import BEGINNING, LogBounds, network_of
 from domain.changes.ports import NetworkLog, Published
@@ -13,17 +12,17 @@ from domain.kernel.bounds import READ_BYTES
 from domain.kernel.tenancy import Tenant
 from ports.signals import Channel, SignalListener, Signals
 
-SWEEP: Final = 5.0
+SWEEP = 5.0
 """Seconds after which every publisher's log is looked at, whatever was said."""
-PAUSE: Final = 0.005
+PAUSE = 0.005
 """Seconds between two looks while events come in: what comes meanwhile goes in one transaction."""
-AT_ONCE: Final = 500
+AT_ONCE = 500
 """Events in one transaction."""
-LEAST_SHARE: Final = 20
+LEAST_SHARE = 20
 """Of one publisher, where many have something."""
-_RETRY: Final = 1.0
+_RETRY = 1.0
 
-LOG: Final = logging.getLogger("joinery.network")
+LOG = logging.getLogger("joinery.network")
 
 
 class NetworkRelay:

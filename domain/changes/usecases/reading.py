@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, View
 from domain.changes.ports import EventReader, EventRendering, Grant, Recent
@@ -13,9 +12,9 @@ from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
-LATELY: Final = 5.0
+LATELY = 5.0
 """Seconds for which bounds will do where they need not be fresh."""
-MOST_KNOWN: Final = 20_000
+MOST_KNOWN = 20_000
 """Logs whose bounds are remembered."""
 
 

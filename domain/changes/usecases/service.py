@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import merge
-from typing import Final
 
 from domain.changes.model import (
     BEGINNING,
@@ -27,13 +26,13 @@ from domain.kernel.errors import CursorExpired, Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
-PATIENCE: Final = 1.0
+PATIENCE = 1.0
 """Seconds for which a request that may wait goes on looking through events that it did not ask for."""
-LOOKED: Final = 50_000
+LOOKED = 50_000
 """Events, the newest, among which those of some products are looked for: a log has no index of them (ADR 55)."""
-COUNTED: Final = 20_000
+COUNTED = 20_000
 """Events, the newest, that are counted by type."""
-HISTORY: Final = 500
+HISTORY = 500
 """Events of some products that are told at once."""
 Idle = Callable[[], AbstractContextManager[None]]
 """While in it, a request only waits."""

@@ -6,7 +6,6 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from domain.changes.model import (
     ALL,
@@ -224,20 +223,20 @@ class LogChannel:
             min(holding)[2].fall_back()
 
 
-IDLE: Final = 5.0
+IDLE = 5.0
 """Seconds after which the logs are asked though nothing was said."""
-PAUSE: Final = 0.01
+PAUSE = 0.01
 """Seconds between two looks while events come in."""
-PAGE: Final = 500
-TURN: Final = 4
+PAGE = 500
+TURN = 4
 """Pages that are read of one log before the next one's turn comes."""
-MOST_WAITING: Final = 20_000
+MOST_WAITING = 20_000
 """Events held for one subscription; one that is slower goes on from the log itself."""
-AT_ONCE: Final = 50
+AT_ONCE = 50
 """Followers who are handed something before others have a turn of the event loop."""
-_RETRY: Final = 1.0
+_RETRY = 1.0
 
-LOG: Final = logging.getLogger("joinery.changes")
+LOG = logging.getLogger("joinery.changes")
 
 
 class Subscription:

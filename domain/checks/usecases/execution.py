@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
 
 from domain.catalogue import search
 from domain.catalogue.batch import Batch, KeyRange
@@ -48,10 +47,10 @@ from domain.sources.usecases.signing import opened_credentials
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
-_LOG: Final = logging.getLogger("joinery.checks")
-_TRIES: Final = 3
-_OWN_ERROR: Final = "The service met an error of its own; nothing was changed. Its operators can see it in the log."
-_NOTHING: Final = "The source's answer states no stock of this item; what was known of it stays."
+_LOG = logging.getLogger("joinery.checks")
+_TRIES = 3
+_OWN_ERROR = "The service met an error of its own; nothing was changed. Its operators can see it in the log."
+_NOTHING = "The source's answer states no stock of this item; what was known of it stays."
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
@@ -35,17 +35,17 @@ from ports.codec import Codec
 from ports.objects import Objects
 from ports.unit_of_work import Tx, UnitOfWork
 
-_LOG: Final = logging.getLogger("joinery.exports")
-_DIED: Final = "Writing the export came to a sudden end several times, or took too long, so it is not tried again."
-_FAILED: Final = (
+_LOG = logging.getLogger("joinery.exports")
+_DIED = "Writing the export came to a sudden end several times, or took too long, so it is not tried again."
+_FAILED = (
     "The export could not be written, several times: the database or the object store gave way, or the service met an "
     "error of its own. Its operators can see it in the log; ask for a new export later."
 )
-_TOLD: Final = 1.0
+_TOLD = 1.0
 """Seconds between two updates of how many rows are written."""
-AT_ONCE: Final = 2
+AT_ONCE = 2
 """Exports that a worker writes at a time, so that those of many tenants leave its lanes to others' runs."""
-_BUSY: Final = timedelta(seconds=2)
+_BUSY = timedelta(seconds=2)
 """After which one that found no turn is looked at again, by whichever worker."""
 
 Describe = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Final
 
 from domain.audit.ports import AuditLog
 from domain.exports.model import AUDITED, KEPT_EXPORTS, Export, ExportStatus
@@ -13,9 +12,9 @@ from domain.storage.ports import StorageLedger
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "exports.expire")
-_BATCH: Final = 100
-_LOG: Final = logging.getLogger("joinery.exports")
+_CONTEXT = AuditContext(Actor("service", "scheduler"), "exports.expire")
+_BATCH = 100
+_LOG = logging.getLogger("joinery.exports")
 
 
 @dataclass(frozen=True, slots=True)

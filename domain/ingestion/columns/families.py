@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 from zlib import crc32
 
 from domain.ingestion.data import pattern, words
@@ -17,22 +17,22 @@ from domain.ingestion.pieces import with_subtitle
 from domain.ingestion.values.text import as_text, stated
 from domain.ingestion.vocabulary.senses import plain_words
 
-_LONGEST: Final = 300
-_SIZE_WORD: Final = (
+_LONGEST = 300
+_SIZE_WORD = (
     r"(?:(?:cal(?:ifornia)?|e(?:astern)?)[. ]{0,2}king|twin xl|full xl|twin|full|queen|king|single|double|small|medium|large"
     r"|x-?large|runner|round|square|rectangular|oval)"
 )
-_LENGTH: Final = r"\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|')"
-_SIZES: Final = re.compile(
+_LENGTH = r"\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|')"
+_SIZES = re.compile(
     rf"(?i)\b{_SIZE_WORD}(?:\s?/\s?{_SIZE_WORD}){{0,3}}\b|(?<![\w.]){_LENGTH}(?:\s?x\s?{_LENGTH}){{0,2}}"
 )
-_SHADED: Final = rf"(?:(?:{pattern('colours', 'shades')})[ -]){{0,2}}(?:{pattern('colours', 'colours')})"
-_COLOUR: Final = re.compile(rf"(?i)\b{_SHADED}(?:(?:\s?[/&]\s?|\s){_SHADED})*+\b")
-_STEM: Final = re.compile(r"((?:[A-Z]{1,6}-)?[A-Z]{0,6}\d{2,10})([A-Z]{0,4})((?:[-_./ ][A-Z0-9]{1,10}){0,6})")
-_PARTS: Final = re.compile(r"[-_./ ]")
-_WORD: Final = re.compile(r"[^\W\d_]{3}")
-_GAPS: Final = re.compile(r" ?,(?: ?,)*+ ?")
-_CODES: Final = words("colours", "codes")
+_SHADED = rf"(?:(?:{pattern('colours', 'shades')})[ -]){{0,2}}(?:{pattern('colours', 'colours')})"
+_COLOUR = re.compile(rf"(?i)\b{_SHADED}(?:(?:\s?[/&]\s?|\s){_SHADED})*+\b")
+_STEM = re.compile(r"((?:[A-Z]{1,6}-)?[A-Z]{0,6}\d{2,10})([A-Z]{0,4})((?:[-_./ ][A-Z0-9]{1,10}){0,6})")
+_PARTS = re.compile(r"[-_./ ]")
+_WORD = re.compile(r"[^\W\d_]{3}")
+_GAPS = re.compile(r" ?,(?: ?,)*+ ?")
+_CODES = words("colours", "codes")
 
 
 @dataclass(frozen=True, slots=True)

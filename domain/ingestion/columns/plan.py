@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.differences import CHECKED
 from domain.catalogue.statements import NO_LOCATION
@@ -23,16 +23,12 @@ from domain.kernel.problems import ProblemKind
 _KINDS, _PARTS, _VOLUMES, _TRACKERS, _ERRORS = (
     words("rows", name) for name in "kinds parts volumes trackers errors".split()
 )
-_FORMULA: Final = re.compile(
-    r"=\s?(?:[A-Z][A-Z.]{1,20}\(|[$']?[A-Z]{1,3}\$?\d{1,7}\b\s?[-+*/&!:)]|[\w' ]{1,40}!\$?[A-Z])"
-)
-_LONGEST_SUM: Final = 60
-_LONGEST_FACT: Final = 100
-_FIRST: Final = (
-    "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
-)
-_LAST: Final = ("features", "availability")
-_KEY_ORDER: Final = ("variant_key", "sku", "mpn", "gtin")
+_FORMULA = re.compile(r"=\s?(?:[A-Z][A-Z.]{1,20}\(|[$']?[A-Z]{1,3}\$?\d{1,7}\b\s?[-+*/&!:)]|[\w' ]{1,40}!\$?[A-Z])")
+_LONGEST_SUM = 60
+_LONGEST_FACT = 100
+_FIRST = "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
+_LAST = ("features", "availability")
+_KEY_ORDER = ("variant_key", "sku", "mpn", "gtin")
 RowTest = Callable[[Sequence[Any]], bool]
 Keyer = Callable[[Sequence[Cell]], "str | None"]
 

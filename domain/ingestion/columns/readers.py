@@ -66,15 +66,15 @@ from domain.kernel.problems import ProblemKind
 
 CellReader: TypeAlias = Callable[[RowDraft, str, Any], None]
 """Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
-MAX_CODE: Final = 200
-_DEFAULT_TITLE: Final = "Default Title"
-_STARRED: Final = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
+MAX_CODE = 200
+_DEFAULT_TITLE = "Default Title"
+_STARRED = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
 """A quantity that follows a code without a blank."""
-_MOST_EXTRAS: Final = 12
-_LONGEST_EXTRA: Final = 120
-_BARE: Final = re.compile(r"\s*+[\d.,]++\s*+")
-_FLAGS: Final = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
-_SIDES: Final = "width depth height length diameter seat_height seat_depth arm_height clearance".split()
+_MOST_EXTRAS = 12
+_LONGEST_EXTRA = 120
+_BARE = re.compile(r"\s*+[\d.,]++\s*+")
+_FLAGS = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
+_SIDES = "width depth height length diameter seat_height seat_depth arm_height clearance".split()
 
 
 class ReadColumn:
@@ -548,13 +548,11 @@ def _incoming(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 
 # Attribute lists inside one cell (`color : oak | overallheight:31`): the facts among them that have a field.
 
-_LONGEST_NAME: Final = 80
-_MOST_READERS: Final = 2_000
+_LONGEST_NAME = 80
+_MOST_READERS = 2_000
 """How many names of attributes one column remembers the readers of."""
-_FEWEST: Final = 3
-_HEADS: Final = frozenset(
-    "dimensions compliance rug weight colour finish materials assembly_required freight_class".split()
-)
+_FEWEST = 3
+_HEADS = frozenset("dimensions compliance rug weight colour finish materials assembly_required freight_class".split())
 _ATTRIBUTES: Final[dict[str, str]] = load("attributes")
 
 

@@ -8,10 +8,10 @@ from domain.ingestion.values.quantities import unit_named, weight_unit_named
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.kernel.money import EXPONENTS
 
-LONGEST: Final = 200
+LONGEST = 200
 """Characters of a setting's value."""
-_SIDES: Final = frozenset("whdlbt")
-_ORDER: Final = range(2, 4)
+_SIDES = frozenset("whdlbt")
+_ORDER = range(2, 4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
-from typing import Final
 
 from domain.ingestion.model import Column, FeedSettings, Unmapped
 from domain.ingestion.values.dates import order_shown
@@ -13,11 +12,9 @@ from domain.ingestion.values.money import decimal_shown
 from domain.ingestion.values.quantities import amount_at, unit_named, weight_unit_named
 from domain.ingestion.vocabulary.fields import FAMILIES, KEYS, MONEY
 
-_STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
-_STANDING_IN: Final = frozenset(
-    "weight colour finish dimensions gtin description brand google_category availability".split()
-)
-_STANDING_IN_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
+_STOCK_FACTS = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
+_STANDING_IN = frozenset("weight colour finish dimensions gtin description brand google_category availability".split())
+_STANDING_IN_HEADS = ("dimensions.", "rug.", "compliance.", "cartons.")
 
 Entry = Column | Unmapped
 Slot = tuple[str, str]
@@ -71,10 +68,10 @@ def parted(entries: Mapping[int, Entry]) -> tuple[tuple[Column, ...], tuple[Unma
     return mapped, tuple(one for one in ordered if isinstance(one, Unmapped))
 
 
-_BESIDE: Final = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
-_LARGEST_CM: Final = Decimal(400)
-_LARGEST_INCHES: Final = Decimal(200)
-_MOST_CELLS: Final = 0.5
+_BESIDE = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
+_LARGEST_CM = Decimal(400)
+_LARGEST_INCHES = Decimal(200)
+_MOST_CELLS = 0.5
 
 
 def _is_weight(name: str) -> bool:

@@ -14,32 +14,32 @@ from domain.ingestion.values.words import parse_gtin
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.senses import PROMOTED, Sense, concepts_in, likeness, plain_words, words_of
 
-CONTRADICTED: Final = "contradicted"
+CONTRADICTED = "contradicted"
 """Stands for the field of a column whose values are none of what its header may mean."""
-_MOST_SEEN: Final = 60
-_LONGEST: Final = 400
-_FEWEST_PRICES: Final = 2
+_MOST_SEEN = 60
+_LONGEST = 400
+_FEWEST_PRICES = 2
 """How many values it takes to contradict a price: a single figure that is none may be what the vendor got wrong."""
-_FEWEST_GTINS: Final = 3
-_GTINS: Final = 0.9
-_PROVEN: Final = 62
-_PLAIN_CATEGORY: Final = 60
-_LISTED: Final = 0.96
-_READ: Final = 0.9
-_SURMISED: Final = 0.65
-_WITHOUT_VALUES: Final = 0.89
-_STAND_IN: Final = 0.8
-_FOR_WANT: Final = 0.7
-_PLAIN: Final = 80
-_OWN_NAME: Final = 95
-_ALIKE: Final = 0.8
-_RIVALS: Final = 25
-_EASILY_TAKEN: Final = frozenset(
+_FEWEST_GTINS = 3
+_GTINS = 0.9
+_PROVEN = 62
+_PLAIN_CATEGORY = 60
+_LISTED = 0.96
+_READ = 0.9
+_SURMISED = 0.65
+_WITHOUT_VALUES = 0.89
+_STAND_IN = 0.8
+_FOR_WANT = 0.7
+_PLAIN = 80
+_OWN_NAME = 95
+_ALIKE = 0.8
+_RIVALS = 25
+_EASILY_TAKEN = frozenset(
     "price sale_price cost msrp product_key mpn title variant_title collection category_path category_path.0 category_path.1 "
     "features tags availability status axes axes.Size dimensions description quantity location finish google_category".split()
 )
 """Fields that are easily taken for each other: other people's prices and numbers, names and texts, stock in words."""
-_DATA: Final = load("evidence")
+_DATA = load("evidence")
 
 
 def _one_of(text: str) -> Callable[[str], bool]:
@@ -120,7 +120,7 @@ class _Adjustment(_Shares):
         return tuple(sorted(left, key=lambda sense: -sense.score))
 
 
-_ADJUSTMENTS: Final = tuple(_Adjustment(**row) for row in _DATA["adjust"])
+_ADJUSTMENTS = tuple(_Adjustment(**row) for row in _DATA["adjust"])
 
 
 def _read_values() -> dict[str, list[_Shares]]:
@@ -131,7 +131,7 @@ def _read_values() -> dict[str, list[_Shares]]:
     return found
 
 
-_VALUES: Final = _read_values()
+_VALUES = _read_values()
 
 
 def traits_of(samples: Sequence[str]) -> Traits | None:

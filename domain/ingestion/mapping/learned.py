@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Final
 
 from domain.ingestion.mapping.columns import (
     Slot,
@@ -21,11 +20,11 @@ from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.senses import plain_words
 from domain.kernel.plain import storable
 
-KNOWN_COLUMNS: Final = 20_000
+KNOWN_COLUMNS = 20_000
 """Columns of all confirmed header sets together that a reader is told of."""
-_VOUCHED: Final = frozenset({MappingTier.PERSON, MappingTier.LEARNED})
+_VOUCHED = frozenset({MappingTier.PERSON, MappingTier.LEARNED})
 """Tiers of columns that a person has thought about; what is built in is proposed anew anyway."""
-_OWN_ALONE: Final = frozenset({"currency", "decimal"})
+_OWN_ALONE = frozenset({"currency", "decimal"})
 """Settings that hold for the source they were made for: another one states its own."""
 
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from domain.ingestion.data import expressions, load, phrases
 from domain.ingestion.mapping.evidence import CONTRADICTED, traits_of
@@ -25,21 +25,21 @@ from domain.ingestion.vocabulary.senses import (
     words_of,
 )
 
-_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("places")["words"].items()}
-_PRESENT: Final = 60
-_FEWEST_SHARED: Final = 2
-_MOST_OF_SHEET: Final = 0.4
-_BEHIND_PREFIX_COSTS: Final = 10
-_SHARED: Final = frozenset(
+_LISTS = {name: frozenset(phrases(text)) for name, text in load("places")["words"].items()}
+_PRESENT = 60
+_FEWEST_SHARED = 2
+_MOST_OF_SHEET = 0.4
+_BEHIND_PREFIX_COSTS = 10
+_SHARED = frozenset(
     "quantity title description brand collection category_path media gtin mpn lead_time_days availability".split()
 )
 """What a column may be taken for behind a word that only a few headers share: `Bunk Width` is no piece's width."""
-_SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
-_PLAIN_SKU: Final = 90
-_WEAK_SKU: Final = 60
-_SEEN: Final = 60
-_FOOT: Final = 12
-_SIDES: Final = {
+_SHOPIFY = frozenset(("handle", "title", "option1 value", "variant price"))
+_PLAIN_SKU = 90
+_WEAK_SKU = 60
+_SEEN = 60
+_FOOT = 12
+_SIDES = {
     "dimensions.width": "width",
     "dimensions.depth": "depth",
     "dimensions.length": "depth",
@@ -47,18 +47,18 @@ _SIDES: Final = {
     "dimensions": "dimensions",
     "weight": "weight",
 }
-_SIDE_LETTERS: Final = frozenset("wdhlbtpsvgxyzš")
-_LETTER_SETS: Final = (
+_SIDE_LETTERS = frozenset("wdhlbtpsvgxyzš")
+_LETTER_SETS = (
     {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
     {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
     {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
 )
-_PLAIN: Final = 100
-_DOTTED: Final = re.compile(r"\.\d+$")
-_NUMBER: Final = re.compile(r"\.(\d+)\.")
-_BEARERS: Final = frozenset("item overall furniture rug variant net".split())
+_PLAIN = 100
+_DOTTED = re.compile(r"\.\d+$")
+_NUMBER = re.compile(r"\.(\d+)\.")
+_BEARERS = frozenset("item overall furniture rug variant net".split())
 """Concepts of what has the sides that a header names; what is net is no package's."""
-_RUG_SIZE: Final = re.compile(
+_RUG_SIZE = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
 
@@ -276,16 +276,16 @@ def _read_shapes(sheet: Sheet) -> None:
 # Stock sheets with one column for each warehouse: which columns those are, and which place each names.
 
 
-_PATTERNS: Final = expressions("places")
-_SEPARATORS: Final = re.compile(r"[_\-:/()\[\].]+")
-_KEYS: Final = ("sku", "gtin", "mpn", "variant_key")
-_NEVER_PLACES: Final = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))
-_SAID_OF_PLACES: Final = frozenset(("warehouse", "lang", "stock"))
-_PLAIN_PLACE: Final = 100
-_QUITE_PLAIN: Final = 80
-_BEFORE_OTHERS: Final = 40
-_LONGEST: Final = 24
-_MOST_WORDS: Final = 4
+_PATTERNS = expressions("places")
+_SEPARATORS = re.compile(r"[_\-:/()\[\].]+")
+_KEYS = ("sku", "gtin", "mpn", "variant_key")
+_NEVER_PLACES = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))
+_SAID_OF_PLACES = frozenset(("warehouse", "lang", "stock"))
+_PLAIN_PLACE = 100
+_QUITE_PLAIN = 80
+_BEFORE_OTHERS = 40
+_LONGEST = 24
+_MOST_WORDS = 4
 
 
 def place_named(text: str) -> str | None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any
 
 from domain.ingestion.mapping.columns import may_repeat, missing, with_proven_settings
 from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence, confidence_of
@@ -18,16 +18,16 @@ from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
 from domain.ingestion.vocabulary.senses import PROMOTED, Sense, by_likeness, plain_words
 
-_WEAK: Final = 50
-_SECOND_BEST: Final = 50
-_PLAIN_ENOUGH: Final = 60
-_PRICE_CODE: Final = 1_000
-_BLANK_COSTS: Final = 30
-_ENOUGH_BLANKS: Final = 3
-_SOME_LONG: Final = 0.3
-_FOR_TITLE: Final = 45
-_NO_SKU: Final = ("product_key", "title", "tags", "variant_key", "mpn")
-_ALTERNATIVES: Final = MONEY.union(
+_WEAK = 50
+_SECOND_BEST = 50
+_PLAIN_ENOUGH = 60
+_PRICE_CODE = 1_000
+_BLANK_COSTS = 30
+_ENOUGH_BLANKS = 3
+_SOME_LONG = 0.3
+_FOR_TITLE = 45
+_NO_SKU = ("product_key", "title", "tags", "variant_key", "mpn")
+_ALTERNATIVES = MONEY.union(
     KEYS,
     "title variant_title description brand availability collection quantity lead_time_days".split(),
     "category_path category_path.0 category_path.1".split(),

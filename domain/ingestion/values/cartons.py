@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.data import Carton
 from domain.ingestion.data import expressions, pattern
@@ -36,44 +36,42 @@ from domain.ingestion.values.text import (
 )
 from domain.kernel.problems import ProblemKind
 
-_BOX: Final = pattern("boxes", "boxes")
-_PIECE: Final = pattern("boxes", "pieces")
-_UNIT: Final = pattern("boxes", "weight_units")
-_EACH_WORD: Final = pattern("boxes", "each")
-_BOX_SIDES: Final = ("width", "depth", "height")
-_LONGEST: Final = 4000
-_MOST: Final = 60
+_BOX = pattern("boxes", "boxes")
+_PIECE = pattern("boxes", "pieces")
+_UNIT = pattern("boxes", "weight_units")
+_EACH_WORD = pattern("boxes", "each")
+_BOX_SIDES = ("width", "depth", "height")
+_LONGEST = 4000
+_MOST = 60
 """Boxes of one item; a longer list is cut and told."""
-_AMOUNT: Final = r"\d(?:[\d.,]{0,12}\d)?(?:\s\d{1,2}/\d{1,2})?"
-_SIDE: Final = (
+_AMOUNT = r"\d(?:[\d.,]{0,12}\d)?(?:\s\d{1,2}/\d{1,2})?"
+_SIDE = (
     r"(?:[a-z]{1,2}[.:]?\s?)?\d[\d.,]{0,9}(?:[ -]\d{1,2}/\d{1,2})?\s?(?:[\"']|(?:cm|mm|in(?:ch(?:es)?)?|m)(?![a-wyz]))?\.?\s?"
     r"(?:[wdhlbtp](?![a-wyz]))?"
 )
-_SIZE: Final = rf"{_SIDE}\s?[x*]\s?{_SIDE}\s?[x*]\s?{_SIDE}"
-_LETTERED: Final = r"[lwhbdt][:=]?\s{0,2}\d[\d.,]{0,10}"
-_MARK: Final = re.compile(
+_SIZE = rf"{_SIDE}\s?[x*]\s?{_SIDE}\s?[x*]\s?{_SIDE}"
+_LETTERED = r"[lwhbdt][:=]?\s{0,2}\d[\d.,]{0,10}"
+_MARK = re.compile(
     rf"(?i)(?<![^\W_])(?:(?<![.,])(?P<count>\d{{1,3}}) ?(?:x ?)?)?(?<![^\W\d_])(?P<word>{_BOX})(?![^\W\d_])\.?"
     r"(?:\s{0,2}(?:\#|n[ro]?[.°º]{1,2}|no|nr)?\s{0,2}(?P<number>\d{1,3}(?![\d.,]*\d|[\"'%]|\s?(?:x|in|cm|mm|m|kg|lbs?)(?![^\W\d_])|/\d{1,2}\s?[\"x]))"
     r"(?:\s?(?:of|von|de|di|van|sur|su|/)\s?(?P<of>\d{1,3}(?!\d)))?)?(?P<stop>\s{0,2}[:=])?"
 )
 (_ONLY_OF, _WEIGHT_WORDS) = (expressions("boxes")[name] for name in "only_of weight_words".split())
-_SIZES: Final = (
+_SIZES = (
     re.compile(rf"(?i)(?<![\w.,]){_SIZE}"),
     re.compile(rf"(?i)(?<![\w.,]){_LETTERED}[\s,x]{{1,3}}{_LETTERED}[\s,x]{{1,3}}{_LETTERED}"),
 )
-_AGAIN: Final = re.compile(r"[(/=~]\s{0,2}$")
-_WEIGHT: Final = re.compile(
+_AGAIN = re.compile(r"[(/=~]\s{0,2}$")
+_WEIGHT = re.compile(
     r"(?i)(?P<net>\bnet(?:to|t)?\.?(?![^\W\d_])|\bn\.?\s?w\.?(?![^\W\d_]))?(?P<label>[^\W\d_]{1,14}(?:[ .][^\W\d_]{1,8})?)?[\s.:=(]{0,4}"
     rf"(?P<text>(?<![\w.,]){_AMOUNT}(?:\s?-\s?{_AMOUNT})?\s?(?:{_UNIT})(?![^\W_])\.?(?:\s{{0,2}}\d{{1,3}}\s?(?:oz|ounces?|gr?)(?![^\W_]))?)"
 )
-_UNIT_AHEAD: Final = re.compile(
-    rf"(?i)(?<![\w.,])(?P<unit>kgs?|lbs?)[.:)]{{0,2}}[\s:=]{{1,3}}(?P<text>{_AMOUNT})(?![\w\"'])"
-)
-_BARE_WEIGHT: Final = re.compile(
+_UNIT_AHEAD = re.compile(rf"(?i)(?<![\w.,])(?P<unit>kgs?|lbs?)[.:)]{{0,2}}[\s:=]{{1,3}}(?P<text>{_AMOUNT})(?![\w\"'])")
+_BARE_WEIGHT = re.compile(
     rf"(?i)(?<![^\W\d_])(?:weight|wt|gewicht|poids|peso|вес)[.:=\s]{{1,4}}(?P<text>{_AMOUNT})(?![\w\"'])"
 )
-_NET: Final = re.compile(r"(?i)(?<![^\W\d_])(?:net(?:to|t)?|n\.?\s?w)(?![^\W\d_])")
-_UNTAKEN: Final = {
+_NET = re.compile(r"(?i)(?<![^\W\d_])(?:net(?:to|t)?|n\.?\s?w)(?![^\W\d_])")
+_UNTAKEN = {
     "pieces to a box": re.compile(
         rf"(?i)\(?(?P<text>(?<![\w.,])\d{{1,4}}\s?(?:{_PIECE})?\.?\s?(?:/|per|pro|par|por|je)\s?(?:{_BOX}))(?![^\W\d_])\.?\)?"
     ),
@@ -82,9 +80,9 @@ _UNTAKEN: Final = {
     ),
 }
 """What a box has no place for."""
-_EACH: Final = re.compile(rf"(?i)(?<![^\W\d_])(?:{_EACH_WORD}|(?:per|pro|par|por|je|a)\s(?:{_BOX}))(?![^\W\d_])\.?")
-_ALL: Final = re.compile(rf"(?i)(?<![^\W\d_])(?:{pattern('boxes', 'all')})(?![^\W\d_])")
-_COUNTS: Final = (
+_EACH = re.compile(rf"(?i)(?<![^\W\d_])(?:{_EACH_WORD}|(?:per|pro|par|por|je|a)\s(?:{_BOX}))(?![^\W\d_])\.?")
+_ALL = re.compile(rf"(?i)(?<![^\W\d_])(?:{pattern('boxes', 'all')})(?![^\W\d_])")
+_COUNTS = (
     re.compile(
         rf"(?i)(?P<cut>(?<![^\W\d_])(?:{_PIECE}|{pattern('boxes', 'counts')})\b[.:= ]{{1,3}}(?P<count>\d{{1,3}})(?![\w.,]*\d))"
     ),
@@ -93,18 +91,18 @@ _COUNTS: Final = (
     re.compile(rf"(?i){_SIZE}(?P<cut>(?<![\d\s])\s{{0,2}}x\s?(?P<count>\d{{1,3}}))\s{{0,2}}(?:$|[,;-])"),
     re.compile(rf"(?i)(?P<cut>(?<![\w.,])(?P<count>\d{{1,2}})\s?x\s?)\(?\s?{_SIZE}"),
 )
-_ENUMERATED: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?(\d{1,2})[.)](?=\s)")
-_POUNDS: Final = re.compile(r"(?<=\d)\s?#(?!\d)")
-_COUNT_BEHIND: Final = re.compile(
+_ENUMERATED = re.compile(r"(?:^|(?<=[\s;,|]))\(?(\d{1,2})[.)](?=\s)")
+_POUNDS = re.compile(r"(?<=\d)\s?#(?!\d)")
+_COUNT_BEHIND = re.compile(
     rf"(?i)(?:(?:number|no\.?|anzahl|nombre|numero|número|aantal)\s(?:of|der|de|di)?\s?)?(?<![^\W\d_])(?P<word>{_BOX})\s?:\s?"
     r"(?P<count>\d{1,3})\s{0,2}(?=[;,(\n]|$)[;,]?"
 )
 """`Number of packages: 2; …` says what `2 packages: …` says."""
-_LENGTH_UNIT: Final = re.compile(r"(?i)\d\s?(cm|mm|in|inch|inches|\")(?![a-wyz])")
-_PACKING: Final = re.compile(rf"(?i)(?<![^\W\d_])(?:{_BOX}|{pattern('boxes', 'packing')})(?![^\W\d_])\.?")
-_HEAD: Final = re.compile(r"^(?:\(([^()\d]{2,60})\)|([^\d:]{2,60}):)")
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
-_DIGIT: Final = re.compile(r"\d")
+_LENGTH_UNIT = re.compile(r"(?i)\d\s?(cm|mm|in|inch|inches|\")(?![a-wyz])")
+_PACKING = re.compile(rf"(?i)(?<![^\W\d_])(?:{_BOX}|{pattern('boxes', 'packing')})(?![^\W\d_])\.?")
+_HEAD = re.compile(r"^(?:\(([^()\d]{2,60})\)|([^\d:]{2,60}):)")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +306,10 @@ def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -
     return boxes, faults
 
 
-_ARTICLE: Final = re.compile(r"(?i)Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})")
-_COUNT: Final = re.compile(r"(?i)Package\(s\):\s*(?P<count>\d{1,4})")
-_FACT: Final = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[^\W\d_]+)")
-_PIECES: Final = re.compile(
+_ARTICLE = re.compile(r"(?i)Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})")
+_COUNT = re.compile(r"(?i)Package\(s\):\s*(?P<count>\d{1,4})")
+_FACT = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[^\W\d_]+)")
+_PIECES = re.compile(
     r"(?i)\((\d{1,4})\s*+(?:pcs?\.?\s*+)?/\s*+(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b"
     r"|(?<![\w.,])(\d{1,4})\s?(?:pcs?|pieces?|st(?:k|ück)|pi[eè]ces?|stuks?|piezas?|pz|pezzi)\.?\s?(?:/|per|pro|par|por|je)\s?"
     rf"(?:{_BOX})(?![^\W\d_])"

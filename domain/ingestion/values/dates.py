@@ -13,14 +13,13 @@ months as a unit are told, never guessed; a year is filled in only when the day 
 import re
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, Decimal
-from typing import Final
 
 from domain.ingestion.data import load, meanings, pattern, words
 from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
-_OF: Final = r"(?:\s+(?:de|of|di|del))?"
-_FULL: Final = tuple(
+_OF = r"(?:\s+(?:de|of|di|del))?"
+_FULL = tuple(
     re.compile(form)
     for form in (
         r"(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?:[T ][\d:.]+\s*(?:Z|[+-]\d{2}:?\d{2})?)?",
@@ -32,27 +31,25 @@ _FULL: Final = tuple(
     )
 )
 """Dates whose parts cannot change places: the year first, or the month by its name."""
-_NUMERIC: Final = re.compile(
-    r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?"
-)
-_SERIAL: Final = re.compile(r"(\d{5})(?:\.\d+)?")
-_SHORT: Final = re.compile(r"(\d{1,2})[/.-](\d{1,2})\.?")
-_SHORT_NAMED: Final = re.compile(
+_NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?")
+_SERIAL = re.compile(r"(\d{5})(?:\.\d+)?")
+_SHORT = re.compile(r"(\d{1,2})[/.-](\d{1,2})\.?")
+_SHORT_NAMED = re.compile(
     rf"(?i)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?{_OF}[\s\-/]*([^\W\d_]{{3,}})\.?|([^\W\d_]{{3,}})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?"
 )
-_AHEAD: Final = re.compile(rf"(?i)^(?:(?:{pattern('dates', 'ahead')})(?![^\W\d_])[:,.]?\s*+){{1,4}}")
-_BEHIND: Final = re.compile(r"(?i)\s*\(?(?:est\.?|estimated|eta|approx\.?)\)?$")
-_MONTHS: Final = {name: int(number) for name, number in meanings(load("dates")["months"]).items()}
-_EPOCH: Final = date(1899, 12, 30)
-_SERIALS: Final = range(30000, 80000)
-_TERM: Final = re.compile(
+_AHEAD = re.compile(rf"(?i)^(?:(?:{pattern('dates', 'ahead')})(?![^\W\d_])[:,.]?\s*+){{1,4}}")
+_BEHIND = re.compile(r"(?i)\s*\(?(?:est\.?|estimated|eta|approx\.?)\)?$")
+_MONTHS = {name: int(number) for name, number in meanings(load("dates")["months"]).items()}
+_EPOCH = date(1899, 12, 30)
+_SERIALS = range(30000, 80000)
+_TERM = re.compile(
     r"(?i)(?:(?P<low>\d{1,4}(?:[.,]\d{1,2})?)\s*+(?P<first>[^\W\d_]{0,12})\s*+(?:-|–|—|/|to\b|bis\b|à|a\b|al?\b|tot\b|and\b|or\b|oder\b|ou\b|o\b|y\b)\s*+)?"
     r"(?P<high>\d{1,4}(?:[.,]\d{1,2})?)\s*+(?P<more>\+?)\s*+-?(?P<words>(?:[^\W\d_]+[.]?(?:[\s-]+|$)|\([^()\d]{1,30}\)){0,4})\.?"
 )
-_UNITS: Final = meanings(load("units")["time"])
+_UNITS = meanings(load("units")["time"])
 _IDLE, _NEXT_DAY, _IMMEDIATE = (words("dates", name) for name in ("idle", "next_day", "immediate"))
-_TERM_AHEAD: Final = re.compile(rf"(?i)^(?:(?:{pattern('dates', 'term_ahead')})(?![^\W\d_])[:,.=]?\s*+){{1,6}}")
-_MOST: Final = 1000
+_TERM_AHEAD = re.compile(rf"(?i)^(?:(?:{pattern('dates', 'term_ahead')})(?![^\W\d_])[:,.=]?\s*+){{1,6}}")
+_MOST = 1000
 
 
 def _iso(year: int, month: int, day: int) -> str | None:

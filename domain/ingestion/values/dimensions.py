@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.catalogue.data import Component, Dimensions, Length
 from domain.ingestion.data import expressions, pattern
@@ -72,71 +72,65 @@ from domain.kernel.problems import ProblemKind
 # The tokens of a dimension string: measures, words, the sign between two sides, stops; each figure ends in one of them.
 
 
-MEASURE: Final = "m"
-WORDS: Final = "w"
-JOIN: Final = "x"
-OTHER: Final = "o"
-UNREAD: Final = "?"
-COUNT: Final = "\x01"
-ORDER: Final = "\x02"
-STOPS: Final = frozenset(",;|\n():=/-")
+MEASURE = "m"
+WORDS = "w"
+JOIN = "x"
+OTHER = "o"
+UNREAD = "?"
+COUNT = "\x01"
+ORDER = "\x02"
+STOPS = frozenset(",;|\n():=/-")
 
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['&/._-]+[^\W\d_]+)*+")
-_RUN: Final = re.compile(r"[^\W\d_]+")
-_NUMBER: Final = re.compile(r"\d|\.\d")
-_DIGITS: Final = re.compile(r"[\d.,/]+")
-_MEASURED_CODE: Final = re.compile(r"(?i)\d(?:[\"']|cm|mm|in|ft)$")
-_ALNUM: Final = re.compile(r"[\w-]*+")
-_AXES: Final = r"dia|diam|[wdhlbtpшгвд]"
-_AXIS_JOIN: Final = re.compile(rf"(?i)({_AXES})x")
-_JOIN_AXIS: Final = re.compile(rf"(?i)x({_AXES})")
-_JOIN_WORDS: Final = frozenset("by mal par por per auf op na".split())
-_AFTER_JOIN: Final = re.compile(rf"(?i)\s*+(?:\.?\d|(?:{_AXES})\W{{0,3}}\d)")
-_NEAR_NUMBER: Final = re.compile(r"[\s.:=]{0,4}\.?\d")
-_FOREIGN: Final = re.compile(rf"(?i)\s?(?:{pattern('sizes', 'foreign')})(?![^\W\d_])|\s?[²³%°$€£]")
-_HYPHENATED: Final = re.compile(r"(?i)-(?!in\b|inch|ft\b|feet|foot|cm\b|mm\b)[^\W\d_]{2,}")
-_NOUN: Final = re.compile(r"\s{0,2}([^\W\d_]{3,})")
-_COUNTED: Final = re.compile(
-    rf"(?i)\s{{0,2}}(?:{pattern('sizes', 'counted')}|x(?=\s+(?P<thing>[^\W\d_]{{3,}})))(?![^\W\d_])"
-)
-_TIMES: Final = re.compile(r"(?i)\s?x(?=\s+[^\W\d_]{3})")
-_THINGS: Final = re.compile(pattern("sizes", "things"))
+_WORD = re.compile(r"[^\W\d_]+(?:['&/._-]+[^\W\d_]+)*+")
+_RUN = re.compile(r"[^\W\d_]+")
+_NUMBER = re.compile(r"\d|\.\d")
+_DIGITS = re.compile(r"[\d.,/]+")
+_MEASURED_CODE = re.compile(r"(?i)\d(?:[\"']|cm|mm|in|ft)$")
+_ALNUM = re.compile(r"[\w-]*+")
+_AXES = r"dia|diam|[wdhlbtpшгвд]"
+_AXIS_JOIN = re.compile(rf"(?i)({_AXES})x")
+_JOIN_AXIS = re.compile(rf"(?i)x({_AXES})")
+_JOIN_WORDS = frozenset("by mal par por per auf op na".split())
+_AFTER_JOIN = re.compile(rf"(?i)\s*+(?:\.?\d|(?:{_AXES})\W{{0,3}}\d)")
+_NEAR_NUMBER = re.compile(r"[\s.:=]{0,4}\.?\d")
+_FOREIGN = re.compile(rf"(?i)\s?(?:{pattern('sizes', 'foreign')})(?![^\W\d_])|\s?[²³%°$€£]")
+_HYPHENATED = re.compile(r"(?i)-(?!in\b|inch|ft\b|feet|foot|cm\b|mm\b)[^\W\d_]{2,}")
+_NOUN = re.compile(r"\s{0,2}([^\W\d_]{3,})")
+_COUNTED = re.compile(rf"(?i)\s{{0,2}}(?:{pattern('sizes', 'counted')}|x(?=\s+(?P<thing>[^\W\d_]{{3,}})))(?![^\W\d_])")
+_TIMES = re.compile(r"(?i)\s?x(?=\s+[^\W\d_]{3})")
+_THINGS = re.compile(pattern("sizes", "things"))
 (_COUNT_AHEAD, _ALL_COUNTS, _LEAF, _TRAILING_LEAF, _UNIT_AHEAD) = (
     expressions("sizes")[name] for name in "count_ahead all_counts leaf trailing_leaf unit_ahead".split()
 )
-_TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
-_LABEL_WORDS: Final = 5
-_HEAD: Final = re.compile(r"(?i)([wdhl])(?=[^\W\d_]{3})")
-_MADE_OF: Final = re.compile(r"(?i)[1-9][dps](?![\w\"'])(?!\s{0,2}[x*\"'])")
+_TOLERANCE = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
+_LABEL_WORDS = 5
+_HEAD = re.compile(r"(?i)([wdhl])(?=[^\W\d_]{3})")
+_MADE_OF = re.compile(r"(?i)[1-9][dps](?![\w\"'])(?!\s{0,2}[x*\"'])")
 """`4D` armrests, a `3P` sofa: a digit and a letter outside any sequence are a kind of thing, no size."""
-_BRACKET: Final = re.compile(r"\(([^()]*)\)")
-_UNIT_LEAD: Final = re.compile(r"(?i)^(?:in|all in|alle in|maße in|en)\s+(?=\w)")
-_BARE_COUNT: Final = re.compile(
-    r"(?i)\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*"
-)
-_CORNER: Final = re.compile(
-    r"(?i)(?<=[^\W\d_])\s+(?:en|em)\s+[LU](?=\s+\d)|\b[LU][ -]?(?:shaped?|förmig\w{0,2}|form)\b"
-)
+_BRACKET = re.compile(r"\(([^()]*)\)")
+_UNIT_LEAD = re.compile(r"(?i)^(?:in|all in|alle in|maße in|en)\s+(?=\w)")
+_BARE_COUNT = re.compile(r"(?i)\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*")
+_CORNER = re.compile(r"(?i)(?<=[^\W\d_])\s+(?:en|em)\s+[LU](?=\s+\d)|\b[LU][ -]?(?:shaped?|förmig\w{0,2}|form)\b")
 """The shape of a corner piece, which is no axis."""
-_WITH: Final = re.compile(r"(?i)(?<![^\W_])w/(?=\s|[^\W\d_]{3})")
-_SLASH: Final = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
-_JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
-_SLASHES: Final = 8
+_WITH = re.compile(r"(?i)(?<![^\W_])w/(?=\s|[^\W\d_]{3})")
+_SLASH = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
+_JOINS = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
+_SLASHES = 8
 """How many slashes are looked at: each is weighed against the whole text."""
-_REPEATED: Final = frozenset((WORDS, "(", "/", "="))
+_REPEATED = frozenset((WORDS, "(", "/", "="))
 
-_AXIS_WORD: Final = r"[wdhlbtpшгвд]|br|dia|[^\W\d_]{4,12}"
-_ORDERS: Final = (
+_AXIS_WORD = r"[wdhlbtpшгвд]|br|dia|[^\W\d_]{4,12}"
+_ORDERS = (
     re.compile(
         rf"(?i)(?<![^\W_])({_AXIS_WORD})\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD})(?:\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD}))?(?![^\W_])"
     ),
     re.compile(r"(?i)(?<![^\W_])([wdhlbtpшгвд])x?([wdhlbtpшгвд])x?([wdhlbtpшгвд])(?=\s{0,2}[):])"),
 )
-_SEAT_BEHIND: Final = re.compile(r"(?i)(?<![^\W_])(h|[wbtdlp]\s?x\s?[wbtdlp]\s?x\s?h)\s?/\s?sh\b")
-_SEAT_FIGURE: Final = re.compile(r"(\d)\s?/\s?(\d{2,3}(?:[.,]\d)?)(?![\d/])")
-_ABBREVIATED: Final = re.compile(r"(?i)(?<=[^\W\d_])\.(?=\d{2,4}(?!\d|\s?(?:\"|in)))")
+_SEAT_BEHIND = re.compile(r"(?i)(?<![^\W_])(h|[wbtdlp]\s?x\s?[wbtdlp]\s?x\s?h)\s?/\s?sh\b")
+_SEAT_FIGURE = re.compile(r"(\d)\s?/\s?(\d{2,3}(?:[.,]\d)?)(?![\d/])")
+_ABBREVIATED = re.compile(r"(?i)(?<=[^\W\d_])\.(?=\d{2,4}(?!\d|\s?(?:\"|in)))")
 """A dot that ends a word; before inches it may as well begin a figure (`D.75"`)."""
-_DASHED: Final = re.compile(r"(?<![^\W_])([^\W\d_]{1,20})\s?-\s(?=\.?\d)")
+_DASHED = re.compile(r"(?<![^\W_])([^\W\d_]{1,20})\s?-\s(?=\.?\d)")
 
 
 def _after_figure(text: str, position: int) -> bool:
@@ -433,14 +427,14 @@ def scanned(flat: str, unit: str | None = None) -> Scan:
     return scan
 
 
-_HARD: Final = frozenset(";|\n()")
-_APART: Final = frozenset(";|\n")
-_COLONS: Final = (":", "=")
-_AND: Final = frozenset("et und and y og och ja oraz и".split())
+_HARD = frozenset(";|\n()")
+_APART = frozenset(";|\n")
+_COLONS = (":", "=")
+_AND = frozenset("et und and y og och ja oraz и".split())
 """Words before a label of the next figure: `49 x 43 cm et hauteur 75 cm`."""
-_FIRST: Final = re.compile(r"[^\W\d_]+")
-_LAST: Final = re.compile(r"[^\W\d_]+$")
-_OTHER: Final = Label("other")
+_FIRST = re.compile(r"[^\W\d_]+")
+_LAST = re.compile(r"[^\W\d_]+$")
+_OTHER = Label("other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -803,11 +797,11 @@ def _shared_unit(clauses: _Clauses, column: str | None) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-_COUNT_IN_NAME: Final = re.compile(r"(?i)(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))")
-_COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
-_ROUNDED: Final = 60
+_COUNT_IN_NAME = re.compile(r"(?i)(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))")
+_COUNT_NEAR = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
+_ROUNDED = 60
 """Hundredths of an inch by which two statements of one side may differ."""
-_METRES: Final = 12
+_METRES = 12
 
 
 @dataclass(slots=True)
@@ -1036,9 +1030,9 @@ def _ranked(scopes: list[_Scope]) -> tuple[list[_Scope], list[_Scope], list[_Sco
     return whole, pieces, parts + rest + aside
 
 
-_FIGURE: Final = r'([1-9]\d{0,3}(?:\.\d{1,2})?)(?: ([1-9]\d?)/(2|4|8|16))? ?("|in|cm|mm)? ?([WDHL])'
-_PLAIN: Final = re.compile(rf'{_FIGURE} ?[xX] ?{_FIGURE}(?: ?[xX] ?{_FIGURE})?(?: ("|in|cm|mm))?')
-_LONGEST_PLAIN: Final = 60
+_FIGURE = r'([1-9]\d{0,3}(?:\.\d{1,2})?)(?: ([1-9]\d?)/(2|4|8|16))? ?("|in|cm|mm)? ?([WDHL])'
+_PLAIN = re.compile(rf'{_FIGURE} ?[xX] ?{_FIGURE}(?: ?[xX] ?{_FIGURE})?(?: ("|in|cm|mm))?')
+_LONGEST_PLAIN = 60
 
 
 def plain_size(text: str, kind: str) -> Dimensions | None:
@@ -1068,11 +1062,9 @@ def plain_size(text: str, kind: str) -> Dimensions | None:
     return None if sides.faults else sides.value
 
 
-_BLANKS: Final = re.compile(r"[ \t\r\f\v]+")
-_HYPHENED: Final = re.compile(
-    r"(?<![\d.,/-])\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?![\d/-])"
-)
-_NEGATIVE: Final = re.compile(r"(?i)(?:^|[\s:=x(,;])-\d")
+_BLANKS = re.compile(r"[ \t\r\f\v]+")
+_HYPHENED = re.compile(r"(?<![\d.,/-])\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?![\d/-])")
+_NEGATIVE = re.compile(r"(?i)(?:^|[\s:=x(,;])-\d")
 
 
 @lru_cache(maxsize=32768)

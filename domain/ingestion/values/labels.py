@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from rapidfuzz.distance import OSA
 
@@ -22,8 +22,8 @@ from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.data import expressions, load, meanings, words
 from domain.ingestion.values.text import Fault, Parsed, conflict, unreadable
 
-SIDES: Final = meanings(load("labels")["sides"])
-LETTERS: Final = {"w": "width", "d": "depth", "h": "height", "l": "length", "b": "width", "t": "depth", "p": "depth"}
+SIDES = meanings(load("labels")["sides"])
+LETTERS = {"w": "width", "d": "depth", "h": "height", "l": "length", "b": "width", "t": "depth", "p": "depth"}
 (
     NEUTRAL,
     _GAPS,
@@ -43,28 +43,24 @@ LETTERS: Final = {"w": "width", "d": "depth", "h": "height", "l": "length", "b":
     words("labels", name)
     for name in "neutral gaps lower upper seat arm free under parts no_size strong_poses weak_poses rest inner".split()
 )
-_ROOTS: Final = load("labels")["roots"].split()
-_THICKNESS: Final = words("labels", "thickness")
-_SEQUENCE_PARTS: Final = _INNER | words("labels", "sequence_parts")
-_KNOWN: Final = words("labels", "no_slips").union(
-    NEUTRAL, _PARTS, SEAT, ARM, _GAPS, _NO_SIZE, _REST, _STRONG_POSES, SIDES
-)
-_LONG_ENOUGH: Final = 5
-_LONG_SIDES: Final = [word for word in SIDES if len(word) >= _LONG_ENOUGH]
-GENERAL_ENDS: Final = _PARTS | _LOWER | _UPPER | NEUTRAL | _FREE
+_ROOTS = load("labels")["roots"].split()
+_THICKNESS = words("labels", "thickness")
+_SEQUENCE_PARTS = _INNER | words("labels", "sequence_parts")
+_KNOWN = words("labels", "no_slips").union(NEUTRAL, _PARTS, SEAT, ARM, _GAPS, _NO_SIZE, _REST, _STRONG_POSES, SIDES)
+_LONG_ENOUGH = 5
+_LONG_SIDES = [word for word in SIDES if len(word) >= _LONG_ENOUGH]
+GENERAL_ENDS = _PARTS | _LOWER | _UPPER | NEUTRAL | _FREE
 """Words whose axis stands right behind them: `Drawer W`, `Max H`."""
-_GLUED: Final = re.compile(
+_GLUED = re.compile(
     r"(?:minimum|maximum)?(overall|total|product|assembled|item|seat|arm|armrest|clearance)(?:product)?"
     r"(width|depth|height|length|diameter|from|weight)?([a-z]*)"
 )
-_LIGATURES: Final = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": "d", "œ": "oe", "ё": "е"})
-_LETTER_RUNS: Final = re.compile(r"[^\W\d_]+")
-_PACKED: Final = re.compile(
-    r"verpa[ck]k|emballa|embala|imball|packag|pakk?et|forpack|opakow|shipping|lieferma|versandma"
-)
-_AT: Final = re.compile(r"(?i)(?:\bà|\bat|\bauf|\bop)\s*$")
+_LIGATURES = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": "d", "œ": "oe", "ё": "е"})
+_LETTER_RUNS = re.compile(r"[^\W\d_]+")
+_PACKED = re.compile(r"verpa[ck]k|emballa|embala|imball|packag|pakk?et|forpack|opakow|shipping|lieferma|versandma")
+_AT = re.compile(r"(?i)(?:\bà|\bat|\bauf|\bop)\s*$")
 """`Assise à 49 cm`: how high the seat is."""
-_SHORT: Final = {"sh": "seat_height", "sd": "seat_depth", "ah": "arm_height"}
+_SHORT = {"sh": "seat_height", "sd": "seat_depth", "ah": "arm_height"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +76,8 @@ class Label:
     noun: str = ""
 
 
-NO_LABEL: Final = Label()
-_OTHER: Final = Label("other")
+NO_LABEL = Label()
+_OTHER = Label("other")
 
 
 @lru_cache(maxsize=16384)
@@ -267,7 +263,7 @@ def name_role(text: str) -> str:
     return "part" if told[-1] in _SEQUENCE_PARTS or told[0] in _INNER else "piece"
 
 
-_WITH_ABBREVIATED: Final = re.compile(r"(?i)(?<![^\W_])w/")
+_WITH_ABBREVIATED = re.compile(r"(?i)(?<![^\W_])w/")
 (_SAID_OF_SIZE, _NO_BED, _BED, _RUG, _PILLOW, _FURNITURE, _BED_SIZES) = (
     expressions("labels")[name] for name in "said_of_size no_bed bed rug pillow furniture bed_sizes".split()
 )
@@ -282,14 +278,14 @@ def piece_name(name: str, text: str) -> str:
 # Which side of a piece a letter, a word or a place in the string means.
 
 
-TRADE: Final = "trade"
+TRADE = "trade"
 """The order of figures without letters where width x depth x height needs no telling."""
-BED: Final = "bed"
-RUG: Final = "rug"
-PILLOW: Final = "pillow"
-_LONGEST: Final = 500
-_BOX: Final = ("width", "depth", "height")
-_ORDERED: Final = {**LETTERS, "o": "diameter"}
+BED = "bed"
+RUG = "rug"
+PILLOW = "pillow"
+_LONGEST = 500
+_BOX = ("width", "depth", "height")
+_ORDERED = {**LETTERS, "o": "diameter"}
 """Letters of a stated order; `o` is the sign of a diameter."""
 
 

@@ -2,37 +2,35 @@
 
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from domain.catalogue.data import Media
 from domain.ingestion.values.text import Fault, Parsed, quoted, stated
 from domain.kernel.problems import ProblemKind
 
-_SPLIT: Final = re.compile(
+_SPLIT = re.compile(
     r"(?i)\||[,;](?=\s*+(?:https?://|//))|,\s++|[\r\n\t]+|;\s++|(?<=\s)(?=https?://)|(?<=\.jpg)[,;](?=\S)"
     r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)"
 )
-_QUOTED: Final = re.compile(r"[\"']([^\"'\s]+)[\"']")
-_BLANKS: Final = re.compile(r"[ \t]+")
-_EDGES: Final = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
-_ONE: Final = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
-_MAX_URL: Final = 2048
-_NO_PICTURE: Final = re.compile(
-    r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/"
-)
+_QUOTED = re.compile(r"[\"']([^\"'\s]+)[\"']")
+_BLANKS = re.compile(r"[ \t]+")
+_EDGES = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
+_ONE = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
+_MAX_URL = 2048
+_NO_PICTURE = re.compile(r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/")
 """Endings of documents, as a group, and of videos."""
-ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
-_KEPT: Final = 300
-_MEMBERS: Final = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
-_REASONS: Final = {
+ROLES = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
+_KEPT = 300
+_MEMBERS = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
+_REASONS = {
     ProblemKind.UNSAFE_URL: "is no web address that may be fetched",
     ProblemKind.UNREADABLE: "is a file name, not a web address",
     ProblemKind.TOO_LONG: "is longer than an address may be",
 }
-_ENDING: Final = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
-_BARE_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_OF_PATHS: Final = "%!$&'()*+,;=@-._~/"
+_ENDING = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
+_BARE_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
+_OF_PATHS = "%!$&'()*+,;=@-._~/"
 
 
 def address_below(base: str, name: str) -> str | None:

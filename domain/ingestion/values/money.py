@@ -14,33 +14,33 @@ it or brackets around it are a price below zero, which is told.
 
 import re
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from domain.ingestion.data import entries, expressions, load, meanings
 from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.money import EXPONENTS, minor_units
 from domain.kernel.problems import ProblemKind
 
-_SIGNS: Final = {sign: currencies.split() for sign, currencies in meanings(load("currencies")["signs"]).items()}
-_WORDS: Final = frozenset(entries(load("currencies")["words"]["idle"]))
-_DOT_MARKETS: Final = frozenset(entries(load("currencies")["words"]["dot"]))
-_CERTAIN: Final = ("$", "dollar", "dollars")
+_SIGNS = {sign: currencies.split() for sign, currencies in meanings(load("currencies")["signs"]).items()}
+_WORDS = frozenset(entries(load("currencies")["words"]["idle"]))
+_DOT_MARKETS = frozenset(entries(load("currencies")["words"]["dot"]))
+_CERTAIN = ("$", "dollar", "dollars")
 """Signs that many currencies share but that mean the first of them where the source says nothing else."""
 (_PACK, _MEASURED, _TAX, _LEAST) = (expressions("currencies")[name] for name in "pack measured tax least".split())
-_BOXES: Final = ("ctn", "carton", "box", "pack", "packs", "pk")
-_PAIRS: Final = ("pair", "pairs", "paar", "paire", "par", "pares")
-_LABEL: Final = re.compile(r"(?i)^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,20}){0,5}\s?[:=]\s*+")
-_NUMBER: Final = re.compile(
+_BOXES = ("ctn", "carton", "box", "pack", "packs", "pk")
+_PAIRS = ("pair", "pairs", "paar", "paire", "par", "pares")
+_LABEL = re.compile(r"(?i)^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,20}){0,5}\s?[:=]\s*+")
+_NUMBER = re.compile(
     r"\d{1,3}(?:[ '\u00a0\u202f\u2009’.,]\d{3})+(?!\d)(?:[.,]\d{1,4}(?!\d))?|\d[\d.,]*\d|\d|(?<![\d.,])[.,]\d{1,4}"
 )
-_CENTS: Final = re.compile(r"(?i)(\d)\s?(€|\$|£|eur|fr)\s?(\d{2})(?=\s*$)")
-_ROUND: Final = re.compile(r"^\s?(?:[.,]\s?[-–—=]{1,2}|[-–—]{2})(?!\d)")
-_MINUS: Final = "-−–"
-_GROUPED: Final = {",": re.compile(r"\d{1,3}(?:,\d{3})+"), ".": re.compile(r"\d{1,3}(?:\.\d{3})+")}
-_LAKH: Final = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
-_ZERO: Final = re.compile(r"0+(?:[.,]0+)?")
-_MAX_DIGITS: Final = 15
-_WORDY: Final = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
+_CENTS = re.compile(r"(?i)(\d)\s?(€|\$|£|eur|fr)\s?(\d{2})(?=\s*$)")
+_ROUND = re.compile(r"^\s?(?:[.,]\s?[-–—=]{1,2}|[-–—]{2})(?!\d)")
+_MINUS = "-−–"
+_GROUPED = {",": re.compile(r"\d{1,3}(?:,\d{3})+"), ".": re.compile(r"\d{1,3}(?:\.\d{3})+")}
+_LAKH = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
+_ZERO = re.compile(r"0+(?:[.,]0+)?")
+_MAX_DIGITS = 15
+_WORDY = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
 """Whether a cell is more than a number with a sign: only then its words are looked at."""
 
 

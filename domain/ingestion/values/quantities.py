@@ -35,9 +35,7 @@ from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
 from domain.ingestion.values.text import NOTHING, Fault, Parsed, cell_parser, conflict, not_said, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
-_FOLDS: Final = str.maketrans(
-    "⁄″”“„‟〃’‘′´`ʹ×✕✖–—−‐\u2011\xa0\u2009\u202f", "/\"\"\"\"\"\"''''''xxx-----   "
-) | str.maketrans(
+_FOLDS = str.maketrans("⁄″”“„‟〃’‘′´`ʹ×✕✖–—−‐\u2011\xa0\u2009\u202f", "/\"\"\"\"\"\"''''''xxx-----   ") | str.maketrans(
     {
         "½": " 1/2",
         "¼": " 1/4",
@@ -50,18 +48,18 @@ _FOLDS: Final = str.maketrans(
         "∅": " dia ",
     }
 )
-_BRACKETS: Final = str.maketrans("[]{}`\xa0", "()()' ")
-_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
-_DOUBLE: Final = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
-_ESCAPED: Final = re.compile(r"_x00[0-9a-fA-F]{2}_")
+_BRACKETS = str.maketrans("[]{}`\xa0", "()()' ")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
+_DOUBLE = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
+_ESCAPED = re.compile(r"_x00[0-9a-fA-F]{2}_")
 """Control characters as a spreadsheet's file spells them."""
-_ROUND: Final = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
+_ROUND = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
 """The sign of a diameter, not the letter of `Højde`."""
-_CYRILLIC_JOIN: Final = re.compile(
+_CYRILLIC_JOIN = re.compile(
     r"(?:(?<=[\d\s\"'мМ)])|(?<=\b[ШГВДшгвд])|(?<=[хХ][ШГВДшгвд]))[хХ](?=\s|\d|[ШГВДшгвд](?:[хХ\s),;:./\d]|$))"
 )
 """The Cyrillic letter that looks like the sign between two sides, where it stands for that."""
-_AMOUNT: Final = re.compile(
+_AMOUNT = re.compile(
     r"""(?x)(?P<whole>\d{1,9})(?:\s*-\s*|\s+|/)(?P<num>\d{1,2})\s?/\s?(?P<den>2|4|5|8|10|16|20|32|64)(?![\d/])
       | (?P<over>\d{1,9})/(?P<under>2|4|8|16|32|64)(?![\d/])
       | (?P<grouped>\d{1,3}(?:,\d{3})+(?:\.\d{1,9})?)(?![\d,])
@@ -70,8 +68,8 @@ _AMOUNT: Final = re.compile(
       | (?P<comma>(?<!\d,)\d{1,12},\d{1,2})(?!\d|,\d)
       | (?P<plain>\d{1,15}(?:\.\d{0,18})?|\.\d{1,18})(?!\d)"""
 )
-_SIMPLE: Final = re.compile(r"\d{1,15}(?:\.\d{0,18})?(?!\d)")
-_THREE: Final = re.compile(r"\d{1,3}[.,]\d{3}")
+_SIMPLE = re.compile(r"\d{1,15}(?:\.\d{0,18})?(?!\d)")
+_THREE = re.compile(r"\d{1,3}[.,]\d{3}")
 
 
 class Amount(NamedTuple):
@@ -152,12 +150,12 @@ POUNDS: Final[dict[str, Fraction]] = {
     "g": Fraction(100000, 45359237),
     "kg": Fraction(100000000, 45359237),
 }
-METRIC: Final = ("mm", "cm", "m")
-MAX_HUNDREDTHS: Final = 10_000_000
-MAX_WEIGHT: Final = 1_000_000_000
-_LENGTHS: Final = meanings(load("units")["length"])
-_WEIGHTS: Final = meanings(load("units")["weight"])
-_LIKELY_MOST: Final = 100_000
+METRIC = ("mm", "cm", "m")
+MAX_HUNDREDTHS = 10_000_000
+MAX_WEIGHT = 1_000_000_000
+_LENGTHS = meanings(load("units")["length"])
+_WEIGHTS = meanings(load("units")["weight"])
+_LIKELY_MOST = 100_000
 """Hundredths: beyond 1,000 inches or pounds a reading is the less likely one of two."""
 
 
@@ -256,16 +254,14 @@ def _agree(first: Measure, second: Measure, unit: str | None, within: int, part:
 
 # Lengths.
 
-_UNIT: Final = re.compile(r"\s*+-?(?:(?P<mark>[\"'])|(?P<word>[^\W\d_]{1,12})\.?(?![^\W\d_²³]))")
-_GLUED: Final = re.compile(
+_UNIT = re.compile(r"\s*+-?(?:(?P<mark>[\"'])|(?P<word>[^\W\d_]{1,12})\.?(?![^\W\d_²³]))")
+_GLUED = re.compile(
     r"(?i)\s*+-?(?P<unit>mm|cm|in|ft|m)\.?(?=(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?:[wdhlbt]|dia)(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?![a-z]))|x(?![a-z])))"
 )
-_RANGE: Final = re.compile(
-    r"(?i)\s*+(?:-|to\b|bis\b|à|(?-i:a)\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)"
-)
-_ALTERNATIVE: Final = re.compile(r"\s*+/\s*+(?=\.?\d)")
-_INCH_PART: Final = re.compile(r"(?i)\s*+(?:-|,|and\b|&)?\s*+(?=\.?\d)")
-_LOST_MARK: Final = re.compile(r"(?i)\s*+(?:$|x\s*+\d|[wdhlbt](?![^\W\d_])|[,;)])")
+_RANGE = re.compile(r"(?i)\s*+(?:-|to\b|bis\b|à|(?-i:a)\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)")
+_ALTERNATIVE = re.compile(r"\s*+/\s*+(?=\.?\d)")
+_INCH_PART = re.compile(r"(?i)\s*+(?:-|,|and\b|&)?\s*+(?=\.?\d)")
+_LOST_MARK = re.compile(r"(?i)\s*+(?:$|x\s*+\d|[wdhlbt](?![^\W\d_])|[,;)])")
 
 
 def same_length(first: Measure, second: Measure, unit: str | None) -> bool:
@@ -336,13 +332,13 @@ def measure_at(text: str, position: int, unit: str | None = None, slashes: bool 
     return first
 
 
-_LENGTH_START: Final = re.compile(r"(?i)(?<![^\W_])\.?\d|(?<=x)\d")
-_TRAILING: Final = re.compile(r"[\s.,;:()=_-]*+")
-_AWAY: Final = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
+_LENGTH_START = re.compile(r"(?i)(?<![^\W_])\.?\d|(?<=x)\d")
+_TRAILING = re.compile(r"[\s.,;:()=_-]*+")
+_AWAY = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
 (_COUNTED, _LOAD, _BY_MEASURE, _COUNT_BEHIND, _LABELLED) = (
     expressions("units")[name] for name in "counted load by_measure count_behind labelled".split()
 )
-_CUT_OFF: Final = re.compile(r"(?i)x\W*+$")
+_CUT_OFF = re.compile(r"(?i)x\W*+$")
 
 
 def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> Parsed[Any] | None:
@@ -397,16 +393,16 @@ def parse_length(text: str, given: str, unit: str | None = None, decimal: str = 
 
 # Weights.
 
-_WORD: Final = re.compile(r"\s*+-?([^\W\d_]{1,12})\.?")
-_WEIGHT_START: Final = re.compile(r"(?<![^\W_])\.?\d|(?<=[^\W\d_])\d")
-_FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
-_UNIT_BEFORE: Final = re.compile(r"(?i)(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$")
-_ABOUT_SIZES: Final = re.compile(r"(?i)\d\s?(?:\"|''|cm|mm|in\b)?\s?[wdhlbt]?\s{0,2}x\s{0,2}\d")
-_OTHER_KINDS: Final = re.compile(r"(?i)\bx\s*+$|\d\s*+x\s*+$|per\b|each\b")
-_SEVERAL: Final = re.compile(r"(?i)\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b")
-_WITH_UNIT: Final = re.compile(r"(?i)(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)")
-_IDLE: Final = frozenset("approx ca circa about each per net gross weight environ env und and".split())
-_SMALLER: Final = {"lb": ("oz", 16), "kg": ("g", 1000)}
+_WORD = re.compile(r"\s*+-?([^\W\d_]{1,12})\.?")
+_WEIGHT_START = re.compile(r"(?<![^\W_])\.?\d|(?<=[^\W\d_])\d")
+_FURTHER = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
+_UNIT_BEFORE = re.compile(r"(?i)(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$")
+_ABOUT_SIZES = re.compile(r"(?i)\d\s?(?:\"|''|cm|mm|in\b)?\s?[wdhlbt]?\s{0,2}x\s{0,2}\d")
+_OTHER_KINDS = re.compile(r"(?i)\bx\s*+$|\d\s*+x\s*+$|per\b|each\b")
+_SEVERAL = re.compile(r"(?i)\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b")
+_WITH_UNIT = re.compile(r"(?i)(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)")
+_IDLE = frozenset("approx ca circa about each per net gross weight environ env und and".split())
+_SMALLER = {"lb": ("oz", 16), "kg": ("g", 1000)}
 
 
 def _one_weight_at(flat: str, position: int) -> Measure | None:

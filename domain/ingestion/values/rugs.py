@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.data import expressions, load, pattern
@@ -30,10 +30,10 @@ SHAPES, CONSTRUCTIONS = (
     {name: re.compile("(?i)" + "|".join(forms)) for name, forms in load("rugs")[what].items()}
     for what in ("shapes", "constructions")
 )
-_NOMINALS: Final = {(w, d): nominal for nominal, pairs in load("rugs")["nominals"].items() for w, d in pairs}
-_RUNNER_WIDTH: Final = 4200
-_SMALLEST: Final = 1500
-_LARGEST: Final = 47_300
+_NOMINALS = {(w, d): nominal for nominal, pairs in load("rugs")["nominals"].items() for w, d in pairs}
+_RUNNER_WIDTH = 4200
+_SMALLEST = 1500
+_LARGEST = 47_300
 """Hundredths of an inch: what is smaller on all sides is no rug, nor what is longer than twelve metres."""
 
 
@@ -52,8 +52,8 @@ def _one_of(patterns: Patterns, what: str) -> Callable[[str], Parsed[str]]:
     return parse
 
 
-parse_construction: Final = _one_of(CONSTRUCTIONS, "construction")
-parse_shape: Final = _one_of(SHAPES, "shape")
+parse_construction = _one_of(CONSTRUCTIONS, "construction")
+parse_shape = _one_of(SHAPES, "shape")
 
 
 @cell_parser()
@@ -87,7 +87,7 @@ def _sized(first: Length, second: Length, shape: str | None) -> Parsed[RugSize]:
     return Parsed(RugSize(found, {"width": first, "depth": second}, nominal))
 
 
-_SIDE: Final = re.compile(
+_SIDE = re.compile(
     r"""(?xi)(?P<feet>\d{1,2})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<inches>\d{1,2}(?:\.\d{1,3})?(?:\s+\d{1,2}/\d{1,2})?)
         \s*(?:"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$)|(?=\s+[^\W\d_]{2}))
       | (?P<dotted>\d{1,2}\.\d{1,2})\s*(?:'|ft\b\.?|feet\b)
@@ -97,47 +97,47 @@ _SIDE: Final = re.compile(
       | (?P<dashed>\d{1,2}-\d{1,2})(?![\d'])
       | (?P<bare>\d{1,3}(?:\.\d{0,2})?)"""
 )
-_MID: Final = re.compile(r"(?i)\s*-?\s*[wl]?\s*x\s*")
-_START: Final = re.compile(r"(?<![\d.])\d")
-_ONE_START: Final = re.compile(r"(?i)(?<![\d.x])\d")
-_WORD: Final = re.compile(r"\w")
-_LENGTH_FIRST: Final = re.compile(r"(?i)[^x]*\d\s?['\"]?\s?-?\s?l\b[^x]*x[^x]*\d\s?['\"]?\s?-?\s?w\b")
-_LETTER_ROOM: Final = 4
-_CUT: Final = re.compile(r"(?i)\d['\"]?\s*\d*['\"]?\s*x\s*$")
-_FEET_MOST: Final = 15
-_FEET_NEVER: Final = 20
-_NARROW: Final = 4
-_WIDE: Final = 12
+_MID = re.compile(r"(?i)\s*-?\s*[wl]?\s*x\s*")
+_START = re.compile(r"(?<![\d.])\d")
+_ONE_START = re.compile(r"(?i)(?<![\d.x])\d")
+_WORD = re.compile(r"\w")
+_LENGTH_FIRST = re.compile(r"(?i)[^x]*\d\s?['\"]?\s?-?\s?l\b[^x]*x[^x]*\d\s?['\"]?\s?-?\s?w\b")
+_LETTER_ROOM = 4
+_CUT = re.compile(r"(?i)\d['\"]?\s*\d*['\"]?\s*x\s*$")
+_FEET_MOST = 15
+_FEET_NEVER = 20
+_NARROW = 4
+_WIDE = 12
 """Sides to 20 feet are those of runners and of large rugs; in inches no rug is 3 x 18 or 12 x 16."""
-_METRIC_LIKELY: Final = 144
-_ROUND_LIKELY: Final = 100
-_SAME_WITHIN: Final = 150
-_NUMBER: Final = r"(\d{1,4}(?:[.,]\d{1,2})?)"
-_METRIC_PAIR: Final = re.compile(rf"(?i)(?<![\d.,/-]){_NUMBER}\s*+(cm|mm|m)?\s*+x\s*+{_NUMBER}\s*+(cm|mm|m)\b")
-_METRIC_ONE: Final = re.compile(rf"(?i)(?<![\d.,/x-]){_NUMBER}\s*+(cm|mm|m)\b")
-_CENTIMETRES: Final = re.compile(r"(?i)(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?![\d.,'\"])")
-_NO_RUG: Final = re.compile(rf"(?i)\b(?:{pattern('rugs', 'no_rug')})s?\b")
-_JOINED_PAIR: Final = re.compile(r"(?i)\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d")
-_STRAY: Final = re.compile(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))")
+_METRIC_LIKELY = 144
+_ROUND_LIKELY = 100
+_SAME_WITHIN = 150
+_NUMBER = r"(\d{1,4}(?:[.,]\d{1,2})?)"
+_METRIC_PAIR = re.compile(rf"(?i)(?<![\d.,/-]){_NUMBER}\s*+(cm|mm|m)?\s*+x\s*+{_NUMBER}\s*+(cm|mm|m)\b")
+_METRIC_ONE = re.compile(rf"(?i)(?<![\d.,/x-]){_NUMBER}\s*+(cm|mm|m)\b")
+_CENTIMETRES = re.compile(r"(?i)(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?![\d.,'\"])")
+_NO_RUG = re.compile(rf"(?i)\b(?:{pattern('rugs', 'no_rug')})s?\b")
+_JOINED_PAIR = re.compile(r"(?i)\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d")
+_STRAY = re.compile(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))")
 (_ABROAD, _METRES, _NO_TITLE, _OF_RUGS, _AHEAD) = (
     expressions("rugs")[name] for name in "abroad metres no_title of_rugs ahead".split()
 )
-_BARE_PAIR: Final = re.compile(rf"(?i){_NUMBER}\s*x\s*{_NUMBER}(?:\s*([^\W\d_]+)\.?)?")
-_BARE_ONE: Final = re.compile(rf"(?i)\D*?{_NUMBER}\s*([^\W\d_]+)?\W*")
-_METRIC_UNIT: Final = re.compile(r"(?i)\d\s?(?:cm|mm|m|см|мм|м)\b")
-_SLUG: Final = re.compile(r"(?i)(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)")
-_SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
-_TWICE_JOINED: Final = re.compile(r"(?i)\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)")
-_THICKEST: Final = 400
-_LETTER_D: Final = re.compile(r"(?i)\W{0,4}d\W{0,4}\d")
-_PILE: Final = re.compile(
+_BARE_PAIR = re.compile(rf"(?i){_NUMBER}\s*x\s*{_NUMBER}(?:\s*([^\W\d_]+)\.?)?")
+_BARE_ONE = re.compile(rf"(?i)\D*?{_NUMBER}\s*([^\W\d_]+)?\W*")
+_METRIC_UNIT = re.compile(r"(?i)\d\s?(?:cm|mm|m|см|мм|м)\b")
+_SLUG = re.compile(r"(?i)(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)")
+_SLASHED = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
+_TWICE_JOINED = re.compile(r"(?i)\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)")
+_THICKEST = 400
+_LETTER_D = re.compile(r"(?i)\W{0,4}d\W{0,4}\d")
+_PILE = re.compile(
     r"(?i)(?<=[\d'\"m])[\s,;(]{1,3}(?:h(?:öhe)?\.?\s?)?\d{1,2}(?:[.,]\d)?\s?mm\b(?:\s?[^\W\d_]{2,12}){0,2}\)?$"
 )
-_AMID: Final = re.compile(
+_AMID = re.compile(
     r"(?i)(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?"
 )
-_AMID_METRIC: Final = re.compile(r"(?i)(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)")
-_ONE_SIDED: Final = ("round", "square", "octagon")
+_AMID_METRIC = re.compile(r"(?i)(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)")
+_ONE_SIDED = ("round", "square", "octagon")
 
 Side = re.Match[str]
 _Found = tuple[Length, Length, int, int]

@@ -13,28 +13,27 @@ One number at most: a second one, a date, a formula or a fraction is told.
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
 
 from domain.ingestion.data import expressions, load, meanings, words
 from domain.ingestion.values.text import Parsed, cell_parser, conflict, refused, unreadable
 from domain.kernel.problems import ProblemKind
 
-LOW_STOCK_MOST: Final = 5
-_LONGEST: Final = 200
-_MAX: Final = 2_000_000_000
-_WORDS: Final = meanings(load("stock")["availability"])
+LOW_STOCK_MOST = 5
+_LONGEST = 200
+_MAX = 2_000_000_000
+_WORDS = meanings(load("stock")["availability"])
 _UNITS, _NOUNS, _NONE, _FEW, _IDLE = (words("stock", name) for name in ("units", "nouns", "none", "few", "idle"))
-_NUMBER: Final = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?![\d.,])|\d[\d.,]*\d|\d")
-_GROUPS: Final = re.compile(r"\d{1,3}(?:[ ,'\u00a0\u202f]\d{3})+|\d{1,3}(?:\.\d{3}){2,}")
-_WHOLE: Final = re.compile(r"(\d+)(?:[.,](?:0|00|0{4,}))?")
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?![\d.,])|\d[\d.,]*\d|\d")
+_GROUPS = re.compile(r"\d{1,3}(?:[ ,'\u00a0\u202f]\d{3})+|\d{1,3}(?:\.\d{3}){2,}")
+_WHOLE = re.compile(r"(\d+)(?:[.,](?:0|00|0{4,}))?")
+_LETTERS = re.compile(r"[^\W\d_]+")
 (_MORE, _LESS, _POSSIBLE, _SHIPPED) = (expressions("stock")[name] for name in "more less possible shipped".split())
-_LOW_BOUND: Final = 10
-_MINUS_BEFORE: Final = re.compile(r"(?:^|[\s:(])[-−–]\s?$")
-_STRANGE: Final = re.compile(r"[/=*%$€£]")
-_CODE: Final = re.compile(r"\d[^\W\d_]{1,2}\d|[^\W\d_]\d|\d[kKeE](?![^\W\d_])")
-_BRACKET: Final = re.compile(r"[\[(] ?([A-Za-z][A-Za-z _-]{0,40}?) ?[\])]$")
-_LEAD: Final = re.compile(r"[^\W\d_]{2,30}(?:[ -][^\W\d_]{1,30}){0,3}")
+_LOW_BOUND = 10
+_MINUS_BEFORE = re.compile(r"(?:^|[\s:(])[-−–]\s?$")
+_STRANGE = re.compile(r"[/=*%$€£]")
+_CODE = re.compile(r"\d[^\W\d_]{1,2}\d|[^\W\d_]\d|\d[kKeE](?![^\W\d_])")
+_BRACKET = re.compile(r"[\[(] ?([A-Za-z][A-Za-z _-]{0,40}?) ?[\])]$")
+_LEAD = re.compile(r"[^\W\d_]{2,30}(?:[ -][^\W\d_]{1,30}){0,3}")
 
 
 @dataclass(frozen=True, slots=True)

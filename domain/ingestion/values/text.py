@@ -16,7 +16,7 @@ from domain.kernel.problems import ProblemKind
 
 T = TypeVar("T")
 
-_SHOWN: Final = 80
+_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +92,24 @@ def whole(value: Any) -> Any:
 
 
 P = ParamSpec("P")
-PLACEHOLDERS: Final = words("texts", "placeholders")
+PLACEHOLDERS = words("texts", "placeholders")
 """Lower-case texts that stand for "nothing stated"."""
 
-_LONGEST_PLACEHOLDER: Final = max(map(len, PLACEHOLDERS))
-_CLEAN: Final = re.compile("[!-~]+(?: [!-~]+)*")
-_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200d\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
-_NOT_PLAIN: Final = re.compile("[^ -~]")
-_SUSPECT: Final = re.compile("[ÂÃâÄÅ]")
-_RUN: Final = re.compile("[\x80-\xff€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]{2,}")
-_SPACES: Final = re.compile(r"\s+")
-_INTEGRAL: Final = re.compile(r"\d+\.0+")
-_GUARDED: Final = ("'", "’", "=")
-_NAMING: Final = ("name", "value", "title", "label", "text", "amount", "url", "src")
-MAX_TITLE: Final = 1000
-MAX_TEXT: Final = 65536
+_LONGEST_PLACEHOLDER = max(map(len, PLACEHOLDERS))
+_CLEAN = re.compile("[!-~]+(?: [!-~]+)*")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200d\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
+_NOT_PLAIN = re.compile("[^ -~]")
+_SUSPECT = re.compile("[ÂÃâÄÅ]")
+_RUN = re.compile("[\x80-\xff€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]{2,}")
+_SPACES = re.compile(r"\s+")
+_INTEGRAL = re.compile(r"\d+\.0+")
+_GUARDED = ("'", "’", "=")
+_NAMING = ("name", "value", "title", "label", "text", "amount", "url", "src")
+MAX_TITLE = 1000
+MAX_TEXT = 65536
 
 
-_LATIN: Final = {ord(char): byte for byte in range(128, 160) for char in bytes([byte]).decode("cp1252", "ignore")}
+_LATIN = {ord(char): byte for byte in range(128, 160) for char in bytes([byte]).decode("cp1252", "ignore")}
 """The characters of Windows-1252 that have other places in Latin-1; C1 controls stand for themselves."""
 
 
@@ -220,19 +220,19 @@ def as_text(cell: Any) -> str:
     return ""
 
 
-_ENTITY: Final = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]\w*);")
+_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]\w*);")
 # No character has a number this long, and making a number of it takes time and is refused beyond 4,300 digits.
-_ENDLESS: Final = re.compile(r"&#\d{100,};?")
-_OPENING: Final = re.compile(r"<[a-zA-Z/!]")
-_TAG: Final = re.compile(r"<(?:(/)\s*+)?([a-zA-Z][^\s/>\x00]*+)")
-_REST: Final = re.compile(r"""(?:=\s*+(?:"[^"]*+"|'[^']*+')|[^>])*+>""")
-_ASIDE: Final = re.compile(r"<(?:!--|!\[CDATA\[|[!?/])")
-_ASIDE_ENDS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
-_SCRIPT_ENDS: Final = {name: re.compile(rf"(?i)</\s*+{name}\s*+>") for name in ("script", "style")}
-_BLOCKS: Final = frozenset(
+_ENDLESS = re.compile(r"&#\d{100,};?")
+_OPENING = re.compile(r"<[a-zA-Z/!]")
+_TAG = re.compile(r"<(?:(/)\s*+)?([a-zA-Z][^\s/>\x00]*+)")
+_REST = re.compile(r"""(?:=\s*+(?:"[^"]*+"|'[^']*+')|[^>])*+>""")
+_ASIDE = re.compile(r"<(?:!--|!\[CDATA\[|[!?/])")
+_ASIDE_ENDS = {"<!--": "-->", "<![CDATA[": "]]>"}
+_SCRIPT_ENDS = {name: re.compile(rf"(?i)</\s*+{name}\s*+>") for name in ("script", "style")}
+_BLOCKS = frozenset(
     "p div br li ul ol tr table h1 h2 h3 h4 h5 h6 section article header footer hr dd dt dl blockquote pre".split()
 )
-_SILENT: Final = frozenset("script style template noscript head iframe svg".split())
+_SILENT = frozenset("script style template noscript head iframe svg".split())
 
 
 def _has_markup(text: str) -> bool:

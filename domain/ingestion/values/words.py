@@ -4,7 +4,6 @@ import re
 import unicodedata
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
 
 from domain.catalogue.data import Component
 from domain.ingestion.data import expressions, load, meanings, words
@@ -22,32 +21,30 @@ from domain.ingestion.values.text import (
 )
 from domain.kernel.problems import ProblemKind
 
-_YES: Final = words("yes_no", "yes")
-_NO: Final = words("yes_no", "no")
-FREIGHT_CLASSES: Final = frozenset("50 55 60 65 70 77.5 85 92.5 100 110 125 150 175 200 250 300 400 500".split())
-_FILLER: Final = ("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros")
-_LIST: Final = re.compile(r"[,;|\n]\s*+")
-_TAGS: Final = re.compile(r"[,|\n]\s*+")
-_DIGIT_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
-_PART_SPLIT: Final = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
-_PART: Final = re.compile(
-    r"(?i)(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?"
-)
-_SHORTEST_CODE: Final = 3
+_YES = words("yes_no", "yes")
+_NO = words("yes_no", "no")
+FREIGHT_CLASSES = frozenset("50 55 60 65 70 77.5 85 92.5 100 110 125 150 175 200 250 300 400 500".split())
+_FILLER = ("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros")
+_LIST = re.compile(r"[,;|\n]\s*+")
+_TAGS = re.compile(r"[,|\n]\s*+")
+_DIGIT_COMMA = re.compile(r"(?<=\d),(?=\d)")
+_PART_SPLIT = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
+_PART = re.compile(r"(?i)(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?")
+_SHORTEST_CODE = 3
 """Digits of a code that has nothing else: fewer are somebody's way of writing a quantity."""
-_TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
-_LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
-_TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
+_TIGHT_COMMA = re.compile(r"(?<!\d),(?=[^\s\d])")
+_LOOSE = re.compile(r"[|•\n\r]|;\s")
+_TIGHT = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
 (_ASSEMBLY_YES, _ASSEMBLY_NO, _WARNING) = (
     expressions("statuses")[name] for name in "assembly_yes assembly_no warning".split()
 )
 # Blanks before a separator stay with the level, which is trimmed: looked for in the pattern they cost their number squared.
-_PATH: Final = re.compile(r"[>»|]\s*+|\s/\s++|\n")
-_ACTIVE: Final = words("statuses", "active")
-_GONE: Final = words("statuses", "gone")
-CODES: Final = frozenset(load("countries"))
-_COUNTRIES: Final = meanings(load("countries"))
-_MADE_IN: Final = re.compile(
+_PATH = re.compile(r"[>»|]\s*+|\s/\s++|\n")
+_ACTIVE = words("statuses", "active")
+_GONE = words("statuses", "gone")
+CODES = frozenset(load("countries"))
+_COUNTRIES = meanings(load("countries"))
+_MADE_IN = re.compile(
     r"^(?:made|assembled|manufactured|produced|handmade|hergestellt|hecho|fabricado|imported)\s+(?:in|from|en)\s+"
 )
 
@@ -205,8 +202,8 @@ def parse_country(text: str, given: str) -> Parsed[str]:
 # Trade item numbers, taken only when their check digit proves them.
 
 
-_LONGEST: Final = 100
-_NONE: Final = ("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt", "pending")
+_LONGEST = 100
+_NONE = ("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt", "pending")
 
 
 def check_digit(payload: str) -> int:

@@ -2,45 +2,42 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from domain.catalogue.differences import PRICES
 
-PRODUCT: Final = frozenset(
+PRODUCT = frozenset(
     "product_key title brand collection description category_path category tags features gpc_brick google_category "
     "media media.hero status".split()
 )
-VARIANT: Final = frozenset(
+VARIANT = frozenset(
     "sku variant_key gtin mpn variant_title axes colour finish materials dimensions weight components cartons carton_count "
     "assembly_required white_glove freight_class discontinued replacement_sku variant_media media_alt media_position "
     "dimension_unit weight_unit".split()
 )
-OFFER: Final = frozenset(
+OFFER = frozenset(
     "cost msrp map price compare_at sale_price currency quantity availability location lead_time_days".split()
 )
-COMPLIANCE: Final = frozenset(
+COMPLIANCE = frozenset(
     "tsca_title_vi sturdy_act stability_rating ca_tb117_2013 prop65_warning prop65_chemicals country_of_origin".split()
 )
-DIMENSION_PARTS: Final = frozenset(
-    "width depth height diameter seat_height seat_depth arm_height clearance length".split()
-)
-RUG_PARTS: Final = frozenset("shape size_text nominal construction pile_height indoor_outdoor".split())
-CARTON_PARTS: Final = frozenset("width depth height weight count dimensions".split())
-MONEY: Final = frozenset((*PRICES, "sale_price"))
-IGNORE: Final = "ignore"
-KEYS: Final = ("sku", "variant_key", "product_key", "gtin", "mpn")
-FAMILIES: Final = frozenset("tags features materials media components variant_media".split())
+DIMENSION_PARTS = frozenset("width depth height diameter seat_height seat_depth arm_height clearance length".split())
+RUG_PARTS = frozenset("shape size_text nominal construction pile_height indoor_outdoor".split())
+CARTON_PARTS = frozenset("width depth height weight count dimensions".split())
+MONEY = frozenset((*PRICES, "sale_price"))
+IGNORE = "ignore"
+KEYS = ("sku", "variant_key", "product_key", "gtin", "mpn")
+FAMILIES = frozenset("tags features materials media components variant_media".split())
 """Fields that several columns may fill, each adding to the others."""
-_NUMBERED: Final = re.compile(
+_NUMBERED = re.compile(
     r"(?:category_path|option_name|option_value)\.\d{1,2}|cartons\.\d{1,2}\.(?P<carton>\w+)|incoming\.\d{1,2}\.(?:quantity|eta)"
 )
-_NAMED: Final = {
+_NAMED = {
     "compliance": COMPLIANCE,
     "dimensions": DIMENSION_PARTS,
     "rug": RUG_PARTS,
 }
 
-_BLANK: Final = {
+_BLANK = {
     "category": ("product.category",),
     "media.hero": (),
     "variant_title": ("variant.title",),
@@ -51,13 +48,13 @@ _BLANK: Final = {
     "sale_price": ("offer.compare_at",),
     "quantity": ("offer.quantity", "offer.availability"),
 }
-_BLANK_LEVELS: Final = {
+_BLANK_LEVELS = {
     "product": "title brand collection description category_path tags features gpc_brick media compliance".split(),
     "variant": "gtin mpn axes colour finish materials dimensions weight components cartons assembly_required white_glove "
     "freight_class replacement_sku rug".split(),
     "offer": (*PRICES, "availability", "lead_time_days", "incoming"),
 }
-_LEVEL_OF: Final = {name: level for level, names in _BLANK_LEVELS.items() for name in names}
+_LEVEL_OF = {name: level for level, names in _BLANK_LEVELS.items() for name in names}
 
 
 def blank_fields(name: str) -> tuple[str, ...]:

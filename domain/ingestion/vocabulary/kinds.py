@@ -3,18 +3,17 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 from domain.ingestion.data import rows
 from domain.ingestion.vocabulary.senses import plain_words
 
-_LONGEST: Final = 300
-_POWERED: Final = re.compile(r"\b(?:power(?:ed)?|electric|massage|motion|lift|heated)\b", re.I)
-_SEATS: Final = frozenset(("10002193", "10002195", "10002196"))
+_LONGEST = 300
+_POWERED = re.compile(r"\b(?:power(?:ed)?|electric|massage|motion|lift|heated)\b", re.I)
+_SEATS = frozenset(("10002193", "10002195", "10002196"))
 """The bricks of chairs, sofas and sofa beds: powered ones have others."""
-_OPEN_AIR: Final = re.compile(r"\b(?:outdoor|patio|garden|poolside)s?\b", re.I)
-_ES: Final = ("mattresses", "benches", "couches")
-_ELF: Final = ("shelves", "bookshelves")
+_OPEN_AIR = re.compile(r"\b(?:outdoor|patio|garden|poolside)s?\b", re.I)
+_ES = ("mattresses", "benches", "couches")
+_ELF = ("shelves", "bookshelves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,7 @@ class Kind:
     brick: str | None
 
 
-_BY_NAME: Final = {
-    name: Kind(row["slug"], row["brick"] or None) for row in rows("kinds") for name in row["names"].split("|")
-}
+_BY_NAME = {name: Kind(row["slug"], row["brick"] or None) for row in rows("kinds") for name in row["names"].split("|")}
 
 
 def _singular(words: str) -> str:

@@ -37,31 +37,31 @@ from domain.kernel.money import EXPONENTS
 # Headers as vendors write them, brought to one form that a vocabulary can be asked by.
 
 
-_LISTS: Final = {name: frozenset(phrases(text)) for name, text in load("words").items()}
-_SMALL: Final = "a-zß-öø-ÿа-яё"
-_LARGE: Final = "A-ZÀ-ÖØ-ÞА-ЯЁ"
-_CAMEL: Final = re.compile(rf"(?<=[{_SMALL}])(?=[{_LARGE}])|(?<=[{_LARGE}])(?=[{_LARGE}][{_SMALL}])")
-_HUNGARIAN: Final = re.compile(r"^[a-z](?=[A-Z][a-z])")
-_BRACKET: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
-_NOISE: Final = re.compile(r"[^\w%]+|_+")
-_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_LETTERS: Final = str.maketrans(
+_LISTS = {name: frozenset(phrases(text)) for name, text in load("words").items()}
+_SMALL = "a-zß-öø-ÿа-яё"
+_LARGE = "A-ZÀ-ÖØ-ÞА-ЯЁ"
+_CAMEL = re.compile(rf"(?<=[{_SMALL}])(?=[{_LARGE}])|(?<=[{_LARGE}])(?=[{_LARGE}][{_SMALL}])")
+_HUNGARIAN = re.compile(r"^[a-z](?=[A-Z][a-z])")
+_BRACKET = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_NOISE = re.compile(r"[^\w%]+|_+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_LETTERS = str.maketrans(
     {"ß": "ss", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "æ": "ae", "Æ": "ae", "đ": "d", "ı": "i", "œ": "oe"}
 )
-_DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
-_NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
-_PER: Final = re.compile(
+_DIGITS = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
+_NUMBER_SIGN = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
+_PER = re.compile(
     r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong)\b)",
     re.I,
 )
-_NAMESPACE: Final = re.compile(r"^(?:g:|\{[^}]*\})")
-_METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
-_OF_PACKAGE: Final = re.compile(r"ship|pack|carton|box", re.I)
+_NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
+_METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
+_OF_PACKAGE = re.compile(r"ship|pack|carton|box", re.I)
 """Names in a path that change what the names below them say."""
-_CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
-_CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
-_LONGEST_PLAIN: Final = 1_000
-_MOST_SLASHED: Final = 3
+_CURRENCY_SIGNS = {"$": "usd", "€": "eur", "£": "gbp"}
+_CYRILLIC_UNITS = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
+_LONGEST_PLAIN = 1_000
+_MOST_SLASHED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,32 +156,32 @@ def heading(text: str) -> Heading:
 
 Concepts = frozenset[str]
 _NONE: Final[Concepts] = frozenset()
-_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
-_LINKS: Final = ("", "s", "n", "e", "es", "en", "er")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_LINKS = ("", "s", "n", "e", "es", "en", "er")
 """What German, Dutch and the Nordic languages put between the parts of a compound."""
-_SHORTEST_PART: Final = 3
-_PART_ENDING: Final = 3
-_MOST_PARTS: Final = 4
-_COMPOUND: Final = range(6, 41)
-_SHORTEST_MISSPELT: Final = 5
-_ENDING: Final = 8
-_LONGEST_PHRASE: Final = 3
-_ENDINGS: Final = (
+_SHORTEST_PART = 3
+_PART_ENDING = 3
+_MOST_PARTS = 4
+_COMPOUND = range(6, 41)
+_SHORTEST_MISSPELT = 5
+_ENDING = 8
+_LONGEST_PHRASE = 3
+_ENDINGS = (
     ("as os es is a o e i".split(), ("", "o", "a", "e")),
     ("erna arna orna ene eren en et er ar na ne ta es em e s n r t".split(), ("", "e", "a")),
 )
 """How words are inflected: Romance endings and what may stand for them, then Germanic ones."""
-_SHORTEST_BASE: Final = 4
-_FIGURES: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
-_SIDE_LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
-_HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
-_BORNE: Final = frozenset("seat arm package".split())
-_NEUTRAL: Final = frozenset("item overall lang furniture variant rug within".split())
+_SHORTEST_BASE = 4
+_FIGURES = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_SIDE_LETTERS = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
+_HAVING_SIDES = frozenset("package dims size overall item gross".split())
+_BORNE = frozenset("seat arm package".split())
+_NEUTRAL = frozenset("item overall lang furniture variant rug within".split())
 """Concepts that change nothing."""
-_UNKNOWN_COSTS: Final = 18
-_MISSPELT_COSTS: Final = 12
-_TRANSLATED_COSTS: Final = 9
-_MOST_UNKNOWN: Final = 3
+_UNKNOWN_COSTS = 18
+_MISSPELT_COSTS = 12
+_TRANSLATED_COSTS = 9
+_MOST_UNKNOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def _rule(row: Mapping[str, str]) -> _Rule:
     )
 
 
-_RULES: Final = tuple(map(_rule, rows("rules")))
+_RULES = tuple(map(_rule, rows("rules")))
 
 
 def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
@@ -253,8 +253,8 @@ def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
 
 
 _WORDS, _STEMS = _lexicon()
-_SHORTEST_STEM: Final = min(map(len, _STEMS))
-_LONGEST_PART: Final = max(map(len, _WORDS))
+_SHORTEST_STEM = min(map(len, _STEMS))
+_LONGEST_PART = max(map(len, _WORDS))
 _BY_LETTER: Final[Mapping[str, list[str]]] = {
     letter: [word for word in group if len(word) >= _SHORTEST_MISSPELT - 1 and " " not in word]
     for letter, group in groupby(sorted(_WORDS), key=itemgetter(0))
@@ -405,31 +405,31 @@ def read_heading(text: str) -> Reading:
     return Reading()
 
 
-NOT_DROPPED: Final = _LISTS["not_dropped"]
+NOT_DROPPED = _LISTS["not_dropped"]
 """Words that change what stands behind them."""
-_SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
-_PREFIXED: Final = frozenset(
+_SAFE = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
+_PREFIXED = frozenset(
     "features media tags materials category_path cartons incoming option_name option_value colour".split()
 )
-_NOT_IN_METAFIELDS: Final = frozenset("colour title materials media tags features finish".split())
-_ZERO_BASED: Final = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
-_LATER_VARIANT: Final = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
-_ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*/,]\s*([wdhlbt]))?(?![a-z])", re.I)
-_GRAMS: Final = re.compile(r"\bgrams\b", re.I)
-_SPELLS: Final = {
+_NOT_IN_METAFIELDS = frozenset("colour title materials media tags features finish".split())
+_ZERO_BASED = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
+_LATER_VARIANT = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
+_ORDER = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*/,]\s*([wdhlbt]))?(?![a-z])", re.I)
+_GRAMS = re.compile(r"\bgrams\b", re.I)
+_SPELLS = {
     "weeks": re.compile(
         r"\b(?:weeks?|wks?|wochen?|semaines?|weken|semanas?|settiman[ae]|veckor|uger|uker|viikkoa|tygodni\w*|недел\w*)\b",
         re.I,
     ),
     "hours": re.compile(r"\b(?:hours?|hrs|stunden|heures|uren|horas|ore|timmar|timer|tuntia|godzin\w*|час\w*)\b", re.I),
 }
-_MOST_PLACES: Final = 20
-_LONGEST: Final = 300
-_MOST_CHARS: Final = 120
+_MOST_PLACES = 20
+_LONGEST = 300
+_MOST_CHARS = 120
 """A cell of more is no header."""
-_VENDOR_COSTS: Final = 15
-_UNIT_PROVES: Final = 45
-PROMOTED: Final = 150
+_VENDOR_COSTS = 15
+_UNIT_PROVES = 45
+PROMOTED = 150
 """The score of a sense that was not the strongest, and is taken for want of a better column."""
 Hits = Sequence[tuple[str, int]]
 
@@ -581,17 +581,17 @@ def score_header(cells: Sequence[str]) -> int:
 # What headers that no rule reads are most like: a linear model over letters and concepts.
 
 
-OUTSIDE: Final = "outside"
+OUTSIDE = "outside"
 """The class of headers for which the catalogue has no field."""
-_GRAM_SIZES: Final = (3, 4, 5)
-_LONGEST_LIKENED: Final = 80
-_LIKE_ENOUGH: Final = 0.75
-_UNLIKE: Final = 0.5
-_SCORE: Final = 52
-_BORNE_OUT: Final = 10
-_PLACE: Final = re.compile(r"\.\d+")
-_CLASSES: Final = {"media.hero": "media", "category_path.0": "category_path", IGNORE: OUTSIDE}
-_NEVER: Final = MONEY | {*KEYS, OUTSIDE, "axes", "components", "cartons"}
+_GRAM_SIZES = (3, 4, 5)
+_LONGEST_LIKENED = 80
+_LIKE_ENOUGH = 0.75
+_UNLIKE = 0.5
+_SCORE = 52
+_BORNE_OUT = 10
+_PLACE = re.compile(r"\.\d+")
+_CLASSES = {"media.hero": "media", "category_path.0": "category_path", IGNORE: OUTSIDE}
+_NEVER = MONEY | {*KEYS, OUTSIDE, "axes", "components", "cartons"}
 """What is not surmised: what keys and prices an item must be said."""
 
 

@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import Dispatch
@@ -17,12 +16,12 @@ Handler = Callable[[ClaimedJob, asyncio.Event], Awaitable[None]]
 """Does one job and finishes it (`JobStore.finish`) in the transaction of its effects. The event is set when the lease
 is lost, and the handler is cancelled; it is also cancelled when the process has to stop."""
 
-BATCH: Final = 50
-LEASE: Final = timedelta(seconds=30)
-TURN: Final = timedelta(seconds=30)
-LONGEST_DELAY: Final = timedelta(minutes=10)
+BATCH = 50
+LEASE = timedelta(seconds=30)
+TURN = timedelta(seconds=30)
+LONGEST_DELAY = timedelta(minutes=10)
 
-LOG: Final = logging.getLogger("joinery.worker")
+LOG = logging.getLogger("joinery.worker")
 
 
 def delay(attempt: int) -> timedelta:

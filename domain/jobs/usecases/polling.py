@@ -2,20 +2,19 @@
 
 import asyncio
 import logging
-from typing import Final
 
 from domain.jobs.ports import Dispatch, Start
 from domain.kernel.clock import now
 from ports.signals import Channel, SignalListener, Signals
 
-IDLE: Final = 30.0
+IDLE = 30.0
 """Seconds after which the database is asked though nothing was said."""
-FORGET: Final = 300.0
+FORGET = 300.0
 """Seconds after which marks are forgotten, in case that whoever was to drain a lane is gone."""
-SHORTEST: Final = 0.25
+SHORTEST = 0.25
 
-_RETRY: Final = 5.0
-LOG: Final = logging.getLogger("joinery.worker")
+_RETRY = 5.0
+LOG = logging.getLogger("joinery.worker")
 
 
 class Polling:

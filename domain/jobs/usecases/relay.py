@@ -3,26 +3,26 @@
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from domain.jobs.ports import Dispatch, Queue
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 from ports.signals import Channel, SignalListener, Signals
 
-AT_ONCE: Final = 200
+AT_ONCE = 200
 """Lanes asked for at a time."""
-IDLE: Final = 30.0
+IDLE = 30.0
 """Seconds after which the database is asked though nothing was said."""
-GLANCE: Final = 1.0
+GLANCE = 1.0
 """Seconds between looks at the queue's epoch, which cost the database nothing."""
-FORGET: Final = 300.0
+FORGET = 300.0
 """Seconds after which marks are forgotten, in case that a worker died with a wake in its hands."""
-SHORTEST: Final = 0.02
+SHORTEST = 0.02
 
 T = TypeVar("T")
 
-LOG: Final = logging.getLogger("joinery.scheduler")
+LOG = logging.getLogger("joinery.scheduler")
 
 
 class _QueueLost(Exception):

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final
+from typing import Any
 
-JITTER: Final = 0.1
+JITTER = 0.1
 """Part of the interval by which each pause is longer or shorter, so that deployments do not beat in time."""
-FIRST_WITHIN: Final = 5.0
+FIRST_WITHIN = 5.0
 """Seconds within which each tick runs for the first time."""
 
-LOG: Final = logging.getLogger("joinery.scheduler")
-RETRY: Final = 2.0
+LOG = logging.getLogger("joinery.scheduler")
+RETRY = 2.0
 """Seconds between losing the lead and asking for it again."""
 Duty = Callable[[], Coroutine[Any, Any, None]]
 Leadership = Callable[[], AbstractAsyncContextManager[Duty]]

@@ -3,20 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from domain.jobs.ports import LaneSource, Start
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import Unavailable
 
-GRACE: Final = 12.0
+GRACE = 12.0
 """Seconds that jobs in hand have to finish when the process stops; less than what the supervisor waits."""
-OUTAGE: Final = 5.0
+OUTAGE = 5.0
 """Seconds between attempts to reach a lost queue again."""
-RETRY: Final = 5.0
+RETRY = 5.0
 """Seconds to wait when a lane could not even be asked for its jobs."""
 
-LOG: Final = logging.getLogger("joinery.worker")
+LOG = logging.getLogger("joinery.worker")
 
 
 class Worker:

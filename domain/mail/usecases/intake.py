@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from domain.kernel.addresses import is_loopback
 from domain.kernel.errors import Conflict, QuotaExceeded
@@ -41,7 +40,7 @@ from domain.uploads.model import Upload
 from domain.uploads.usecases import run_of, start_run
 from ports.unit_of_work import Tx, UnitOfWork
 
-_LONGEST_HEADER: Final = 128 * 1024
+_LONGEST_HEADER = 128 * 1024
 """Bytes at the beginning of a message in which its header ends; readers take less."""
 
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from domain.kernel.errors import StorageFull, is_storage_full
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -17,9 +16,9 @@ from ports.objects import Objects
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
-LOG: Final = logging.getLogger("joinery.mail")
-CONTEXT: Final = AuditContext(Actor("service", "mail"), "mail.take")
-_CONTENT_TYPE: Final = "application/octet-stream"
+LOG = logging.getLogger("joinery.mail")
+CONTEXT = AuditContext(Actor("service", "mail"), "mail.take")
+_CONTENT_TYPE = "application/octet-stream"
 """What a file was declared to be says nothing; its bytes do."""
 
 

@@ -1,7 +1,6 @@
 """What is answered to whoever sent a message, and the refusals on the way there."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from domain.kernel.enums import StoredEnum
 from domain.mail.model import MessageReason
@@ -24,7 +23,7 @@ class Verdict:
     text: str
 
 
-UNKNOWN: Final = Verdict(Answer.REFUSED, None, "No such address here.")
+UNKNOWN = Verdict(Answer.REFUSED, None, "No such address here.")
 """The address was rotated, or its source is gone, while the message came."""
 
 

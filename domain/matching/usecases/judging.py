@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from msgspec import ValidationError
 
@@ -59,11 +59,11 @@ from domain.usage.ports import UsageMeters
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelsClosed, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
-MOST_BUDGET: Final = 10**12
-LEAST_SURE: Final = 0.5
+MOST_BUDGET = 10**12
+LEAST_SURE = 0.5
 """An answer that is less sure than this may do nothing by itself."""
-NOBODY: Final = "No model is configured on this service, so there is nobody who could judge; the operator sets one by JOINERY_MODELS."
-_UNPRICED: Final = "The model has no price on this service; null chooses the service's own model."
+NOBODY = "No model is configured on this service, so there is nobody who could judge; the operator sets one by JOINERY_MODELS."
+_UNPRICED = "The model has no price on this service; null chooses the service's own model."
 
 
 async def settings_of(tx: Tx) -> JudgeSettings:
@@ -127,14 +127,14 @@ def _data(product: Product, variant: Variant) -> Mapping[str, Any]:
 
 Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
 """The data of variants, by their ids; what is gone is left out."""
-_LOG: Final = logging.getLogger("joinery.matching")
-_PATIENCE: Final = 120.0
+_LOG = logging.getLogger("joinery.matching")
+_PATIENCE = 120.0
 """Seconds until a model that says nothing counts as one to ask later."""
-_TURN: Final = 20
+_TURN = 20
 """Questions that one attempt puts; then others of the lane have their turn."""
-_MOST_PASSED: Final = 50
+_MOST_PASSED = 50
 """Pairs that may be passed over; with more of them judging ends, and begins anew with the next reason to."""
-_DAY: Final = timedelta(days=1)
+_DAY = timedelta(days=1)
 
 
 class Decisions(Protocol):

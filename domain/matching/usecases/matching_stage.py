@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
@@ -20,16 +20,16 @@ from domain.matching.scoring import SAMPLE, SHIPPED, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
-_LOG: Final = logging.getLogger("joinery.matching")
-READ: Final = 1_000
+_LOG = logging.getLogger("joinery.matching")
+READ = 1_000
 """Variants that are read into the index in one transaction."""
-MATCHED: Final = 500
+MATCHED = 500
 """Variants that are matched in one transaction."""
-_AHEAD: Final = 2
+_AHEAD = 2
 """Batches that are in hand at a time."""
-_TWO: Final = 2
+_TWO = 2
 """Sources without which there is nothing to match."""
-_GROWN: Final = 2
+_GROWN = 2
 """Weights are learnt anew once there are so many times as many items."""
 
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.model import Act, Change
 from domain.audit.ports import AuditLog
@@ -39,7 +39,7 @@ from domain.matching.ports import MergeStore, PairStore
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx, UnitOfWork
 
-AGENT: Final = "agent"
+AGENT = "agent"
 
 
 def decided_by(context: AuditContext) -> DecidedBy:
@@ -243,7 +243,7 @@ async def _reopen(tx: Tx, plan: MergePlan) -> None:
             await change_pair(tx, pair, status=PairStatus.OPEN)
 
 
-_APPLIED: Final = MergeStatus.APPLIED
+_APPLIED = MergeStatus.APPLIED
 
 
 async def take_back_decisions(tx: Tx, act: Act) -> None:
@@ -301,7 +301,7 @@ async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
     return not apart and any(merge.created_at > since for merge in plan.applied.values())
 
 
-AT_ONCE: Final = 200
+AT_ONCE = 200
 """Products whose families are shown anew in one transaction."""
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
@@ -19,7 +18,7 @@ from domain.matching.usecases.judging import settings_of
 from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
 
-WAITING: Final = (PairStatus.OPEN, PairStatus.SUPERSEDED)
+WAITING = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
@@ -16,7 +15,7 @@ from domain.media.usecases.showing import show
 from domain.storage.ports import StorageLedger
 from ports.unit_of_work import UnitOfWork
 
-_PAGE: Final = 200
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)

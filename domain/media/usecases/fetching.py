@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
-from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
@@ -28,16 +27,16 @@ from ports.objects import Objects
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
-_LOG: Final = logging.getLogger("joinery.media")
-AT_ONCE: Final = 2
+_LOG = logging.getLogger("joinery.media")
+AT_ONCE = 2
 """Requests to one host at a time."""
-PRESSED_FOR: Final = timedelta(minutes=10)
+PRESSED_FOR = timedelta(minutes=10)
 """How long a host is left alone that asks for it (429, 503)."""
-_TURN: Final = 60.0
+_TURN = 60.0
 """Seconds after which a job gives others of its organisation their turn."""
-_PAGE: Final = 20
-_LONGEST_HOST: Final = 200
-_TOLD: Final = 1000
+_PAGE = 20
+_LONGEST_HOST = 200
+_TOLD = 1000
 """Problems that a run keeps word by word."""
 
 

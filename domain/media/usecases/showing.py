@@ -1,7 +1,6 @@
 """Making documents anew whose images have come or changed: many at a time, none of them an event."""
 
 from datetime import timedelta
-from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
@@ -9,7 +8,7 @@ from domain.kernel.tenancy import AuditContext
 from domain.media.ports import MediaStore
 from ports.unit_of_work import UnitOfWork
 
-_AT_ONCE: Final = 100
+_AT_ONCE = 100
 
 
 async def show(uow: UnitOfWork, job: ClaimedJob, context: AuditContext, lease: timedelta) -> None:

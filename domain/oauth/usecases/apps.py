@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from domain.access.model import SCOPES, Principal
 from domain.access.usecases import secret_with
@@ -18,8 +17,8 @@ from domain.orgs.model import MANAGERS
 from domain.orgs.usecases.service import confirm_role
 from ports.unit_of_work import Tx
 
-LONGEST_NAME: Final = 100
-_MANAGERS_ONLY: Final = "Only an owner or admin who is signed in to the console may manage OAuth apps."
+LONGEST_NAME = 100
+_MANAGERS_ONLY = "Only an owner or admin who is signed in to the console may manage OAuth apps."
 
 
 @dataclass(frozen=True, slots=True)

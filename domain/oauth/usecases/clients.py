@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from domain.access.usecases import secret_with
@@ -20,19 +20,19 @@ from domain.probes.ports import Unreachable, Web
 from ports.clock import Clock
 from ports.limits import Limits
 
-LONGEST_ID: Final = 500
-DOCUMENT_BYTES: Final = 10 * 1024
-DOCUMENT_SECONDS: Final = 5.0
-FRESH_LEAST: Final = timedelta(minutes=1)
-FRESH_MOST: Final = timedelta(hours=24)
-FRESH_UNSAID: Final = timedelta(minutes=10)
-_MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
-_URL: Final = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
-_ID: Final = re.compile(r"[!-~]+")
+LONGEST_ID = 500
+DOCUMENT_BYTES = 10 * 1024
+DOCUMENT_SECONDS = 5.0
+FRESH_LEAST = timedelta(minutes=1)
+FRESH_MOST = timedelta(hours=24)
+FRESH_UNSAID = timedelta(minutes=10)
+_MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
+_URL = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
+_ID = re.compile(r"[!-~]+")
 """RFC 6749 appendix A.1, without the space, which no id of ours has."""
-REGISTRATIONS: Final = (10, 10 / 3600)
+REGISTRATIONS = (10, 10 / 3600)
 """Burst, and how many a second, of one address."""
-FETCHES: Final = (10, 1 / 6)
+FETCHES = (10, 1 / 6)
 
 
 class Clients:

@@ -6,7 +6,7 @@ transaction that holds only if nothing has changed since.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.ids import new_id
 from domain.oauth.asking import Call, Granted, Known
@@ -31,9 +31,9 @@ from domain.oauth.usecases.pacing import spend
 from ports.clock import Clock
 from ports.limits import Limits
 
-REVOKED: Final = "revoked"
-REUSE: Final = "reuse"
-REQUESTS: Final = (100, 20.0)
+REVOKED = "revoked"
+REUSE = "reuse"
+REQUESTS = (100, 20.0)
 """Burst, and how many a second, of one address."""
 
 

@@ -4,15 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from domain.orgs.model import Organisation
 from domain.orgs.ports import Erasure
 from ports.objects import Objects
 
-GRACE: Final = 3.0
+GRACE = 3.0
 """Seconds until no process takes its credentials any more, and what was under way has met that its jobs are gone."""
-PASSES: Final = 10
+PASSES = 10
 """Somebody may still be writing: it is gone through again until a pass finds nothing."""
 
 

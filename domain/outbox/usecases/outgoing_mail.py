@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
 from domain.kernel.ids import new_id
 from domain.outbox.model import GIVEN_UP_AFTER, LEASE, LONGEST_FAILURE, OutgoingMessage, one_line, pause
@@ -11,8 +10,8 @@ from domain.outbox.ports import Letter, Mailer, MailRefused, MailUnsent, Outbox
 from domain.secrets.ports import Vault
 from ports.clock import Clock
 
-BATCH: Final = 20
-_LOG: Final = logging.getLogger("joinery.outbox")
+BATCH = 20
+_LOG = logging.getLogger("joinery.outbox")
 
 
 class OutgoingMail:

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Final
 
 from domain.access.usecases import AccessService
 from domain.kernel.errors import Conflict, InvalidRequest
@@ -14,13 +13,13 @@ from domain.people.usecases.sessions import Visitor
 from domain.secrets.ports import Vault
 from ports.clock import Clock
 
-_WRONG: Final = "That code is not right. Check that the clock of your device is, then type the code that it shows now."
-_ON: Final = "One-time codes are on already; turn them off first."
-_ELSEWHERE: Final = (
+_WRONG = "That code is not right. Check that the clock of your device is, then type the code that it shows now."
+_ON = "One-time codes are on already; turn them off first."
+_ELSEWHERE = (
     "One-time codes were turned on elsewhere, in another tab perhaps: the recovery codes that were shown there are those that count. "
     "If you have not kept them, make new ones."
 )
-_OFF: Final = "Recovery codes stand in for one-time codes; turn those on first."
+_OFF = "Recovery codes stand in for one-time codes; turn those on first."
 
 
 class FactorService:

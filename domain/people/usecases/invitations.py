@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 from unicodedata import normalize
 
 from domain.access.model import is_secret
@@ -25,14 +24,14 @@ from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
 from ports.unit_of_work import Tx
 
-PREFIX: Final = "svc_invite_"
-PAGE: Final = "/console/invitations/"
+PREFIX = "svc_invite_"
+PAGE = "/console/invitations/"
 """Where the link in the mail leads; the secret follows."""
-_LONGEST_EMAIL: Final = 254
-_EMAIL: Final = re.compile(
+_LONGEST_EMAIL = 254
+_EMAIL = re.compile(
     r"[^\s@<>\"(),:;\[\]\\\x00-\x1f\x7f]{1,64}@[^\s@<>\"(),:;\[\]\\_\x00-\x1f\x7f]+\.[^\s@.<>\"(),:;\[\]\\\x00-\x1f\x7f]{2,}"
 )
-_OVER: Final = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
+_OVER = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +200,9 @@ def _is_legible(address: str) -> bool:
     return address.isprintable() and "=?" not in address and normalize("NFKC", address) == normalize("NFC", address)
 
 
-_UNKNOWN_INVITER: Final = "An administrator"
-_SUBJECT: Final = "You are invited to an organisation on Joinery"
-_LETTER: Final = """\
+_UNKNOWN_INVITER = "An administrator"
+_SUBJECT = "You are invited to an organisation on Joinery"
+_LETTER = """\
 {who} invites you to their organisation on Joinery, as {role}.
 Organisation (named by its members): {organisation}
 

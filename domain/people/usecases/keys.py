@@ -4,7 +4,6 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.access.model import ROLES, SCOPES, ApiKey
 from domain.access.ports import KeyStore
@@ -18,15 +17,15 @@ from domain.orgs.ports import OrgStore
 from domain.orgs.usecases.service import acting
 from ports.unit_of_work import Tx
 
-KEY_MAKERS: Final = frozenset({"owner", "admin", "developer"})
+KEY_MAKERS = frozenset({"owner", "admin", "developer"})
 """Roles that make keys, each of what it may do itself."""
-LONGEST_NAME: Final = 100
-MOST_NETWORKS: Final = 20
-MOST_KEYS: Final = 100
+LONGEST_NAME = 100
+MOST_NETWORKS = 20
+MOST_KEYS = 100
 """Keys in force of an organisation and mode."""
-LONGEST_LIFE: Final = 3650
+LONGEST_LIFE = 3650
 """Days after which a key that ends by itself ends at the latest."""
-_MAKERS_ONLY: Final = "Only owners, admins and developers make API keys."
+_MAKERS_ONLY = "Only owners, admins and developers make API keys."
 
 
 @dataclass(frozen=True, slots=True)

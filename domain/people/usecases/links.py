@@ -1,14 +1,12 @@
 """Links for one use, which lead somebody in whom nobody has asked for a password."""
 
-from typing import Final
-
 from domain.access.model import is_secret
 from domain.access.usecases import AccessService, secret_with
 from domain.people.model import LINK_LASTS, OneTimeLink, Purpose, User
 from domain.people.ports import OneTimeLinks
 from ports.clock import Clock
 
-PREFIX: Final = "svc_link_"
+PREFIX = "svc_link_"
 
 
 class LinkService:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from domain.access.ports import KeyStore
 from domain.audit.model import Change
@@ -14,11 +13,11 @@ from domain.orgs.ports import OrgStore
 from domain.orgs.usecases.service import acting
 from ports.unit_of_work import Tx
 
-ROLES: Final = ("owner", "admin", "developer", "editor", "billing", "viewer")
+ROLES = ("owner", "admin", "developer", "editor", "billing", "viewer")
 """What a member can be, the most powerful first."""
-LAST_OWNER: Final = "An organisation always has an owner. Make somebody else one first."
-_MANAGERS_ONLY: Final = "Only owners and admins say who belongs to the organisation."
-_OWNERS_ONLY: Final = "Only an owner makes or unmakes owners."
+LAST_OWNER = "An organisation always has an owner. Make somebody else one first."
+_MANAGERS_ONLY = "Only owners and admins say who belongs to the organisation."
+_OWNERS_ONLY = "Only an owner makes or unmakes owners."
 
 
 class MemberService:

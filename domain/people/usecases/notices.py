@@ -26,11 +26,11 @@ MAILED: Final[Mapping[str, tuple[str, str]]] = {
     "passkey_removed": ("A passkey was removed", "A passkey of your account was removed."),
 }
 """What a person is also mailed: the subject, and the first sentence."""
-_FOOT: Final = (
+_FOOT = (
     "If that was you, there is nothing to do. If it was not, set another password ({base}/console/forgot), "
     "then look at your sessions ({base}/console/account) and end those that are not yours."
 )
-_LOG: Final = logging.getLogger("joinery.people")
+_LOG = logging.getLogger("joinery.people")
 
 
 class Notices:

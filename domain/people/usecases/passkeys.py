@@ -7,7 +7,6 @@ from binascii import Error as NoBase64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from domain.access.usecases import AccessService
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied
@@ -21,8 +20,8 @@ from domain.people.usecases.signing_in import Entered, SignInService
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
 
-_CHALLENGE: Final = 32
-_LOG: Final = logging.getLogger("joinery.people")
+_CHALLENGE = 32
+_LOG = logging.getLogger("joinery.people")
 
 
 class PasskeyUnknown(PermissionDenied):

@@ -1,7 +1,6 @@
 """Setting passwords: by who is signed in, and by who has forgotten theirs and can read the mail to their address."""
 
 from dataclasses import replace
-from typing import Final
 
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.kernel.names import displayable_name
@@ -17,9 +16,9 @@ from domain.people.usecases.signing_in import WrongPassword
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
 
-SET_PASSWORD: Final = "/console/set-password/"  # noqa: S105  a page
-THERE: Final = "There is an account of this address already; sign in to it to accept. If you have no password yet, have a link mailed to you."
-_MAIL: Final = (
+SET_PASSWORD = "/console/set-password/"  # noqa: S105  a page
+THERE = "There is an account of this address already; sign in to it to accept. If you have no password yet, have a link mailed to you."
+_MAIL = (
     "Hello {name},\n\nsomebody, hopefully you, has asked to set another password for your Joinery account. Do so here, within "
     "an hour and once:\n\n{url}\n\nIf it was not you, there is nothing to do: without this link nobody sets anything.\n"
 )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.access.model import SESSION_PREFIX, is_secret
 from domain.access.usecases import AccessService, secret_with
@@ -25,10 +24,10 @@ from domain.people.model import (
 from domain.people.ports import Sessions, SignInRules
 from ports.clock import Clock
 
-PERSON_PREFIX: Final = "svc_person_"
-TOKEN_LASTS: Final = timedelta(hours=8)
+PERSON_PREFIX = "svc_person_"
+TOKEN_LASTS = timedelta(hours=8)
 """How long an operator's token for a member lasts, unless they say otherwise."""
-MOST_ORGS: Final = 100
+MOST_ORGS = 100
 """Organisations of one person."""
 
 

@@ -4,7 +4,6 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
 
 from domain.access.usecases import AccessService
 from domain.kernel.errors import PermissionDenied
@@ -18,10 +17,10 @@ from domain.people.usecases.sessions import SessionService, Visitor
 from domain.people.usecases.throttling import Devices, Throttle
 from ports.clock import Clock
 
-STEP_LASTS: Final = timedelta(minutes=10)
+STEP_LASTS = timedelta(minutes=10)
 """How long after the password the second step may be taken."""
 
-_LOOKED_AT: Final = 50
+_LOOKED_AT = 50
 """Events in which an earlier sign-in is looked for."""
 
 

@@ -11,7 +11,6 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Final
 
 from domain.access.usecases import AccessService
 from domain.kernel.errors import RateLimited
@@ -19,14 +18,14 @@ from domain.people.model import email_key
 from domain.people.usecases.sessions import Visitor
 from ports.limits import Budget, Limits
 
-DEVICE_LASTS: Final = timedelta(days=180)
-MOST_PEOPLE: Final = 4
+DEVICE_LASTS = timedelta(days=180)
+MOST_PEOPLE = 4
 """Whom one browser is known for."""
-_TRY_LATER: Final = "There were too many tries. Wait a little, or get in by a passkey or by a link to your mail address: those always work."
-_TOO_MANY_INVITATIONS: Final = (
+_TRY_LATER = "There were too many tries. Wait a little, or get in by a passkey or by a link to your mail address: those always work."
+_TOO_MANY_INVITATIONS = (
     "Too many invitations were sent to this address, by this organisation or by you; try again later."
 )
-_HOUR: Final = 3600.0
+_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +40,23 @@ class _Rate:
         return Budget(f"people:{key}", self.burst, self.an_hour / _HOUR)
 
 
-ADDRESS: Final = _Rate(30, 600)
+ADDRESS = _Rate(30, 600)
 """Of one address (IPv6: /64), for whatever account: an office behind one address signs in in the morning."""
-STRANGERS: Final = _Rate(10, 10)
-DEVICE: Final = _Rate(10, 60)
-LINKS_OF_ADDRESS: Final = _Rate(10, 30)
-LINKS_OF_ACCOUNT: Final = _Rate(3, 3)
-PROOFS: Final = _Rate(10, 60)
+STRANGERS = _Rate(10, 10)
+DEVICE = _Rate(10, 60)
+LINKS_OF_ADDRESS = _Rate(10, 30)
+LINKS_OF_ACCOUNT = _Rate(3, 3)
+PROOFS = _Rate(10, 60)
 """Proofs within a session."""
-SETTINGS: Final = _Rate(20, 60)
+SETTINGS = _Rate(20, 60)
 """Passwords that are judged and hashed for one account: each takes a tenth of a second that others wait for."""
 
 
-PASSKEYS: Final = _Rate(10, 20)
+PASSKEYS = _Rate(10, 20)
 """Passkeys that one account registers: each answer is parsed and its key checked."""
-INVITATIONS_OF_ADDRESS: Final = _Rate(3, 3)
-INVITATIONS_OF_ORGANISATION: Final = _Rate(30, 30)
-INVITATIONS_OF_INVITER: Final = _Rate(30, 30)
+INVITATIONS_OF_ADDRESS = _Rate(3, 3)
+INVITATIONS_OF_ORGANISATION = _Rate(30, 30)
+INVITATIONS_OF_INVITER = _Rate(30, 30)
 """Invitations that are mailed to one address, for one organisation, and by one person."""
 
 

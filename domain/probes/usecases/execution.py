@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 from weakref import WeakValueDictionary
 
 from domain.audit.ports import AuditLog
@@ -22,11 +22,11 @@ from domain.probes.usecases.visiting import Limits, Visit
 from ports.schemas import Schemas
 from ports.unit_of_work import Tx, UnitOfWork
 
-_LOG: Final = logging.getLogger("joinery.probes")
-_MARGIN: Final = 60.0
+_LOG = logging.getLogger("joinery.probes")
+_MARGIN = 60.0
 """Seconds that a probe may take beyond its limit before it is stopped: reading and judging what was fetched."""
-_DIED: Final = "Looking at the site came to a sudden end several times, so it is not tried again."
-_OWN_ERROR: Final = "The service met an error of its own. Its operators can see it in the log."
+_DIED = "Looking at the site came to a sudden end several times, so it is not tried again."
+_OWN_ERROR = "The service met an error of its own. Its operators can see it in the log."
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from domain.probes import estimate, files, platforms, product_pages, structured_data, walls
 from domain.probes.cleaning import cleaned
@@ -26,13 +26,13 @@ from domain.probes.model import (
 from domain.probes.ports import Documents, Unreachable
 from domain.probes.usecases.visiting import Limits, Spent, Visit
 
-SITEMAPS: Final = 6
+SITEMAPS = 6
 """Sitemaps that are read."""
-SAMPLED: Final = 8
+SAMPLED = 8
 """Pages of products that are read."""
-SAMPLED_BESIDE_FEED: Final = 3
+SAMPLED_BESIDE_FEED = 3
 """The same where a feed answered, as it tells more."""
-_JSON: Final = "application/json, */*;q=0.5"
+_JSON = "application/json, */*;q=0.5"
 
 Takes = Callable[[Mapping[str, Any]], bool]
 """Whether this service can make a source of a proposal."""

@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Final
 from urllib.parse import urlsplit
 
 from domain.probes.facts import Response, host_of, origin_of
 from domain.probes.model import Robots, RobotsState
 from domain.probes.ports import Documents, Rules, Unreachable, Web
 
-_PAGES: Final = "text/html, application/xhtml+xml, application/json;q=0.9, */*;q=0.8"
-_MOST_TOLD: Final = 30
-_LONGEST_TOLD: Final = 500
+_PAGES = "text/html, application/xhtml+xml, application/json;q=0.9, */*;q=0.8"
+_MOST_TOLD = 30
+_LONGEST_TOLD = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from domain.audit.model import Act
 from domain.audit.ports import AuditLog
@@ -46,7 +46,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
 
-_OTHERS: Final = 50
+_OTHERS = 50
 """How many sources' rules are learned from: those of the newest."""
 
 
@@ -184,9 +184,9 @@ async def filing_of(tx: Tx, source: str) -> Filing:
 
 
 _LOG = logging.getLogger("joinery.runs")
-LOOKED_AT: Final = 2_000
+LOOKED_AT = 2_000
 """Products that are looked at in one transaction."""
-WRITTEN: Final = 250
+WRITTEN = 250
 """Products that are written in one transaction."""
 
 

@@ -57,13 +57,13 @@ from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.runs")
-AGAIN: Final = timedelta(seconds=2)
+AGAIN = timedelta(seconds=2)
 """After which a run whose reader died is tried again."""
-ROOM: Final = timedelta(seconds=15)
+ROOM = timedelta(seconds=15)
 """After which a run of submitted data is tried again when there was no space for it."""
-LATER: Final = timedelta(minutes=1)
+LATER = timedelta(minutes=1)
 """After which a source is asked again that names no time."""
-SOON: Final = timedelta(seconds=1)
+SOON = timedelta(seconds=1)
 """Before which none is asked again, whatever it says."""
 _CODES: Final[Mapping[type[Exception], RunErrorCode]] = {
     ParseFailed: RunErrorCode.PARSE_FAILED,
@@ -71,7 +71,7 @@ _CODES: Final[Mapping[type[Exception], RunErrorCode]] = {
     RecordsSpent: RunErrorCode.QUOTA_EXCEEDED,
 }
 """Failures that end a run with their own text."""
-_PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
+_PACKED = (b"PK\x03\x04", b"\x1f\x8b")
 
 
 @dataclass(frozen=True, slots=True)

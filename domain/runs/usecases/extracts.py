@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
@@ -15,12 +15,12 @@ from domain.ingestion.values.text import whole_text
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.usecases.spooling import SAMPLES, mapping_of
 
-_ROWS: Final = 200
+_ROWS = 200
 """Rows of one table that are told; several may stand on one line."""
-_CELL: Final = 120
-_ALONE: Final = 2_000
+_CELL = 120
+_ALONE = 2_000
 """Characters of a cell where one line is asked for."""
-_CELLS: Final = 200
+_CELLS = 200
 
 
 def excerpts(tables: Iterator[FeedTable], lines: Collection[tuple[str | None, int]], beside: int) -> list[Excerpt]:
@@ -55,9 +55,9 @@ def _shown(cell: Any, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-LONGEST: Final = 2_000
+LONGEST = 2_000
 """Characters of a cell that are told."""
-COLUMNS: Final = 300
+COLUMNS = 300
 """Columns of a row that are told."""
 
 

@@ -1,7 +1,6 @@
 """Checks before anything of a run is stored: how much it would withdraw, and the monthly quota of records."""
 
 from collections.abc import Collection, Iterable
-from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.catalogue.ports import CatalogueStore
@@ -12,9 +11,9 @@ from domain.runs.usecases.chunking import Feed
 from domain.usage.meters import RECORDS
 from domain.usage.usecases import quota
 
-SHRINK_SHARE: Final = 0.3
-SHRINK_LEAST: Final = 50
-SECOND_SIGHT: Final = 1.1
+SHRINK_SHARE = 0.3
+SHRINK_LEAST = 50
+SECOND_SIGHT = 1.1
 """How much more than the run before a second one may withdraw to count as its confirmation."""
 
 Offers = frozenset[tuple[str, str]]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement
@@ -37,25 +37,25 @@ from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
-BYTES: Final = 64 << 20
+BYTES = 64 << 20
 """Bytes of a snapshot that is read for this: it comes from the object store first."""
-SECONDS: Final = 20.0
-AT_ONCE: Final = 2
+SECONDS = 20.0
+AT_ONCE = 2
 """How many snapshots a process reads for this at a time; others wait."""
-READ_AHEAD: Final = 56
+READ_AHEAD = 56
 """Places that are looked up at once: a workbook is unpacked whole for the first line of it already, so one asks for more."""
-KEPT: Final = 8 << 20
+KEPT = 8 << 20
 """Characters that a process keeps of what it read last, and of what it was asked for."""
-_EACH: Final = 64
+_EACH = 64
 """What a text takes beside its characters, in as many of them: there may be more texts than characters."""
-LOOKED: Final = 200_000
+LOOKED = 200_000
 """Rows among which those of a product are sought."""
-MOST: Final = 20
+MOST = 20
 """Rows of a product that are shown."""
-ROWS: Final = 500
+ROWS = 500
 """Rows of a new feed that are read."""
-PRODUCTS: Final = 6
-PROBLEMS: Final = 20
+PRODUCTS = 6
+PROBLEMS = 20
 
 
 class _TooLarge(Exception):

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import uniform
-from typing import Final
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
@@ -25,7 +24,7 @@ from domain.usage.ports import UsageMeters
 from ports.telemetry import WorkMetrics
 from ports.unit_of_work import Tx, UnitOfWork
 
-_NO_FAILURE: Final = frozenset(
+_NO_FAILURE = frozenset(
     {
         RunErrorCode.SHRINK_REFUSED,
         RunErrorCode.MAPPING_REQUIRED,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.model import Change
 from domain.catalogue.model import Stream
@@ -24,14 +24,14 @@ from domain.sources.model import Source
 from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
-ROWS: Final = 1_000
+ROWS = 1_000
 """So many rows of a file are read."""
-RECORDS: Final = 5_000
+RECORDS = 5_000
 """So many records of a batch are read, its earlier parts among them."""
-BYTES: Final = 64 << 20
+BYTES = 64 << 20
 """Bytes of a file that is read at all: what it holds comes from the object store first."""
-SECONDS: Final = 20.0
-TOLD: Final = 100
+SECONDS = 20.0
+TOLD = 100
 """So many changes, events and problems are told one by one; all are counted."""
 
 

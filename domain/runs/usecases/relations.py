@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.columns.families import Member
@@ -18,8 +18,8 @@ from domain.kernel.bounds import VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import Sheet
 
-_MOST_ROWS: Final = 2_000_000
-_MOST_MEMBERS: Final = 100_000
+_MOST_ROWS = 2_000_000
+_MOST_MEMBERS = 100_000
 """Rows that are compared, in four bytes each, and items that are brought together; those beyond stay apart."""
 
 
@@ -88,10 +88,10 @@ class Kinship:
         self._families = {}
 
 
-_MOST_SETS: Final = 50_000
-_MOST_PARTS: Final = 50_000
+_MOST_SETS = 50_000
+_MOST_PARTS = 50_000
 """Sets and parts of one feed that are looked up; their facts come to some 50 MiB at most. Sets beyond are read by themselves."""
-_OWN_PRICES: Final = ("cost", "msrp", "map", "price")
+_OWN_PRICES = ("cost", "msrp", "map", "price")
 
 Line = tuple[int, int, Any]
 """Table number, line and cells."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.jobs.ports import JobStore
@@ -18,8 +17,8 @@ from domain.storage.ports import StorageLedger, StorageUpkeep
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-_AT_ONCE: Final = 100
-_AGAIN: Final = timedelta(minutes=5)
+_AT_ONCE = 100
+_AGAIN = timedelta(minutes=5)
 """When a source is looked at again whose run of the schedule is still open."""
 
 
@@ -107,7 +106,7 @@ class BatchExpiry:
             return bool(waits)
 
 
-_EXPIRED: Final = (
+_EXPIRED = (
     f"The batch got no further part for {retention.OPEN_BATCHES // timedelta(hours=1)} hours and was given up; nothing of "
     "it was stored. Push it anew, from its first part and under another name."
 )

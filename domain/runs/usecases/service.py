@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
@@ -194,7 +193,7 @@ class RunService:
             raise Unprocessable.of("stream", "invalid_value", detail)
 
 
-_HANDED_IN: Final = {
+_HANDED_IN = {
     "file": "Announce a file (POST /v1/sources/{id}/uploads), or read the last one again (POST /v1/sources/{id}/replay).",
     "push": "Send records (POST /v1/sources/{id}/records), or read the last ones again (POST /v1/sources/{id}/replay).",
     "mail": "Send mail to its inbound_address, or read the last file again (POST /v1/sources/{id}/replay).",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from domain.ingestion.ports import Connectors, FetchFailed, Job, Validators
 from domain.kernel.errors import QuotaExceeded
@@ -22,7 +21,7 @@ from domain.storage.ports import StorageLedger
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import Tx, UnitOfWork
 
-_CONTEXT: Final = AuditContext(Actor("service", "worker"), "runs.fetch")
+_CONTEXT = AuditContext(Actor("service", "worker"), "runs.fetch")
 
 
 @dataclass(frozen=True, slots=True)

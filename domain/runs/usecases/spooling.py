@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
@@ -25,11 +25,11 @@ from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeye
 from domain.runs.usecases.relations import Kinship, Kits
 from ports.codec import Codec
 
-SAMPLES: Final = 50
+SAMPLES = 50
 """Rows of a table by which its columns are mapped."""
-PUSHED: Final = -1
+PUSHED = -1
 """The table number of pushed records, which are no rows."""
-_MOST_KEYS: Final = 50_000
+_MOST_KEYS = 50_000
 """Keys that are counted at a time; a bucket that few keys fill needs few."""
 
 RowsLeftOut = tuple[int, int, str | None]

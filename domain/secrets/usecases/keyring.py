@@ -7,7 +7,6 @@ once nobody lacks the new one does it come into force.
 import asyncio
 import logging
 import secrets
-from typing import Final
 
 from domain.kernel.errors import DomainError
 from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
@@ -15,13 +14,13 @@ from domain.secrets.model import KeyRing
 from domain.secrets.ports import KeyRings, StoredRing, Vault
 from ports.clock import Clock
 
-OWNER: Final = "key ring"
-SOON: Final = 2.0
+OWNER = "key ring"
+SOON = 2.0
 """Seconds between two looks while another secret is to come into force."""
-LATER: Final = 3600.0
+LATER = 3600.0
 """Seconds between two looks otherwise: nothing but former keys that lapse is missed meanwhile."""
 
-_LOG: Final = logging.getLogger("joinery.secrets")
+_LOG = logging.getLogger("joinery.secrets")
 
 
 class SecretUnknown(DomainError):

@@ -3,23 +3,23 @@
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.secrets.model import SealedKind, SealedValue
 from domain.secrets.ports import SealedValues, Vault
 from domain.secrets.usecases.keyring import Keyring
 from ports.clock import Clock
 
-BATCH: Final = 200
-LOOKS: Final = 3
+BATCH = 200
+LOOKS = 3
 """How often in a row nobody may lack the current secret before it comes into force: who lost a connection is back by then."""
-AGAIN: Final = timedelta(hours=1)
+AGAIN = timedelta(hours=1)
 """When it is looked again after a pass that found nothing to do."""
 
 Destination = Callable[[str, Mapping[str, Any]], str | None]
 """Where the credentials of a source with this connector and these settings may go; None when the connector is not loaded."""
 
-_LOG: Final = logging.getLogger("joinery.secrets")
+_LOG = logging.getLogger("joinery.secrets")
 
 
 class Resealing:

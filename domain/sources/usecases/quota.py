@@ -1,13 +1,11 @@
 """How many sources a plan includes (docs/conventions.md#quotas)."""
 
-from typing import Final
-
 from domain.orgs.model import Plan
 from domain.orgs.quota import exceeded
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx
 
-METER: Final = "sources"
+METER = "sources"
 
 
 async def refuse_more(tx: Tx, plan: Plan) -> None:

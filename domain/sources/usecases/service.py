@@ -39,12 +39,10 @@ from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
 _NOTHING: Final[Mapping[str, Any]] = {}
-_LOCAL_PART: Final = "abcdefghijkmnpqrstuvwxyz23456789"
+_LOCAL_PART = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters and digits that nobody mistakes for each other when an address is read aloud."""
 
-_FORGOTTEN: Final = (
-    "The stored credentials are forgotten: they were given for another address or connector. Store them again."
-)
+_FORGOTTEN = "The stored credentials are forgotten: they were given for another address or connector. Store them again."
 
 
 FindsHandedIn = Callable[[Tx, Source], Awaitable[Callable[[], AsyncIterator[bytes]] | None]]
@@ -309,11 +307,11 @@ class SourceService(ResourceService[Source]):
         return f"{local}@{self.mail_domain}"
 
 
-_MAIL_IS_OFF: Final = (
+_MAIL_IS_OFF = (
     "This service takes no mail, for its operator has not set JOINERY_MAIL_DOMAIN. Leave config.inbound out and use a source of kind "
     "file, url or push."
 )
-_NO_MAIL: Final = "The source takes no mail: set config.inbound with its senders first."
+_NO_MAIL = "The source takes no mail: set config.inbound with its senders first."
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -15,11 +14,11 @@ from domain.sso.ports import NameRecords, NamesUnavailable, SsoDirectory, SsoSto
 from ports.clock import Clock
 from ports.unit_of_work import Tx
 
-SECONDS: Final = 5.0
+SECONDS = 5.0
 """How long the name system may take."""
-AT_ONCE: Final = 100
+AT_ONCE = 100
 """Domains that one tick looks at."""
-_LOG: Final = logging.getLogger("joinery.sso")
+_LOG = logging.getLogger("joinery.sso")
 
 
 class DomainProofs:

@@ -1,7 +1,6 @@
 """Who has to come in by single sign-on: asked when somebody signs in, and when they look at another organisation."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -12,7 +11,7 @@ from domain.sso.model import OBJECT, domain_of, passes_by
 from domain.sso.ports import SsoDirectory, SsoStore
 from ports.unit_of_work import Tx, UnitOfWork
 
-PROVIDERS: Final = frozenset({Method.SSO})
+PROVIDERS = frozenset({Method.SSO})
 
 
 class SsoRules:

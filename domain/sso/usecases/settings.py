@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -25,10 +25,10 @@ from domain.sso.model import (
 from domain.sso.ports import SsoStore
 from ports.unit_of_work import Tx
 
-LONGEST_CLIENT: Final = 400
-LONGEST_SECRET: Final = 2000
-LONGEST_ISSUER: Final = 1000
-_TOLD: Final = ("issuer", "client_id", "joins_as", "enforced", "enabled")
+LONGEST_CLIENT = 400
+LONGEST_SECRET = 2000
+LONGEST_ISSUER = 1000
+_TOLD = ("issuer", "client_id", "joins_as", "enforced", "enabled")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -24,9 +23,9 @@ from domain.sso.ports import IdentityProviders, ProviderFault, SsoDirectory, Sso
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-SEALED_FOR: Final = "sso attempt"
+SEALED_FOR = "sso attempt"
 """For what attempts are sealed: nothing else that is sealed can be passed for one."""
-LONGEST_PLACE: Final = 1000
+LONGEST_PLACE = 1000
 
 
 class NoConnection(NotFound):

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
 
 from domain.kernel import retention
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -15,11 +14,11 @@ from ports.clock import Clock
 from ports.objects import Objects
 from ports.unit_of_work import UnitOfWork
 
-_LOG: Final = logging.getLogger("joinery.storage")
-_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "storage.sweep")
-_BATCH: Final = 200
-_SWEPT: Final = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE, StoredKind.EXPORT})
-_AGAIN: Final = timedelta(days=1)
+_LOG = logging.getLogger("joinery.storage")
+_CONTEXT = AuditContext(Actor("service", "scheduler"), "storage.sweep")
+_BATCH = 200
+_SWEPT = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE, StoredKind.EXPORT})
+_AGAIN = timedelta(days=1)
 """When an entry is looked at again that is old enough to go and still needed."""
 
 

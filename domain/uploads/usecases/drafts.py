@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
 
 from domain.kernel.errors import Conflict, PayloadTooLarge
 from domain.kernel.ids import new_id
@@ -14,8 +13,8 @@ from domain.storage.ports import StorageLedger
 from ports.objects import Objects
 from ports.unit_of_work import Tx
 
-LIFETIME: Final = timedelta(hours=1)
-BYTES: Final = 64 << 20
+LIFETIME = timedelta(hours=1)
+BYTES = 64 << 20
 """The largest file that is looked into before it is kept."""
 
 

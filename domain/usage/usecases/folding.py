@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.events.model import Event
 from domain.events.ports import EventLog
@@ -18,10 +18,10 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 Describe = Callable[[Usage, Tenant, datetime], Mapping[str, Any]]
-AT_ONCE: Final = 1_000
+AT_ONCE = 1_000
 """Tenants of one turn; the others' entries wait for the next."""
-_LOG: Final = logging.getLogger("joinery.usage")
-_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "usage.fold")
+_LOG = logging.getLogger("joinery.usage")
+_CONTEXT = AuditContext(Actor("service", "scheduler"), "usage.fold")
 
 
 @dataclass(frozen=True, slots=True)

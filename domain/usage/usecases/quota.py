@@ -1,14 +1,12 @@
 """Refusing what a month's quota has no room for (docs/usage.md). Only live mode has monthly quotas."""
 
-from typing import Final
-
 from domain.orgs.ports import OrgStore
 from domain.orgs.quota import exceeded
 from domain.usage.meters import EXPORT_ROWS, RECORDS, month_of
 from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx
 
-_WHAT: Final = {RECORDS: "records", EXPORT_ROWS: "rows of exports"}
+_WHAT = {RECORDS: "records", EXPORT_ROWS: "rows of exports"}
 
 
 async def included(tx: Tx, meter: str) -> int | None:

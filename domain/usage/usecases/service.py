@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final
 
 from domain.kernel.errors import InvalidRequest
 from domain.orgs.ports import OrgStore
@@ -12,9 +11,9 @@ from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx
 
 Levels = Callable[[Tx], Awaitable[Mapping[str, int]]]
-LONGEST: Final = 366
+LONGEST = 366
 """Days of a series."""
-_USUAL: Final = timedelta(days=29)
+_USUAL = timedelta(days=29)
 
 
 @dataclass(frozen=True, slots=True)

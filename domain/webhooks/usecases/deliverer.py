@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, network_of
 from domain.changes.usecases.tailing import LogTailer
@@ -23,15 +22,15 @@ from ports.clock import Clock
 from ports.signals import Channel, Heard, Signal, Signals
 from ports.unit_of_work import UnitOfWork
 
-MOST_WAITING: Final = 2_000
+MOST_WAITING = 2_000
 """Events held for one endpoint beside its queue; one that is slower has them read from the log."""
 
-LOG: Final = logging.getLogger("joinery.webhooks")
+LOG = logging.getLogger("joinery.webhooks")
 
 
-REBALANCE: Final = 10.0
+REBALANCE = 10.0
 """Seconds between two looks at which endpoints are this worker's."""
-GRACE: Final = 12.0
+GRACE = 12.0
 """Seconds that attempts in hand have to end when the process stops."""
 
 
@@ -309,9 +308,9 @@ def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
     return replace(position, time=taken.time) if position.position == taken.position else position
 
 
-LOOK: Final = 10.0
+LOOK = 10.0
 """Seconds between two looks at which places there are."""
-SOON: Final = 1.0
+SOON = 1.0
 """The same while none could be told."""
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from typing import Final
 
 from domain.changes.model import FeedPosition
 from domain.events.model import LoggedEvent, LogPosition, weight_of
@@ -63,18 +62,18 @@ class Track:
         return self.taken.at(lowest - 1)
 
 
-AT_ONCE: Final = 32
+AT_ONCE = 32
 """POSTs to one endpoint at a time."""
-AT_ONCE_FAILING: Final = 4
-FAILING_AFTER: Final = 5
+AT_ONCE_FAILING = 4
+FAILING_AFTER = 5
 """Failures in a row after which fewer POSTs are made at a time."""
-AHEAD: Final = 200
+AHEAD = 200
 """Events taken out of the log at a time."""
-MOST_UNSENT: Final = 1_000
+MOST_UNSENT = 1_000
 """Events taken out of the log ahead of their first attempt, of those that wait for no window."""
-MOST_OPEN_FAILING: Final = 2_000
+MOST_OPEN_FAILING = 2_000
 """Instead of MOST_OPEN while the endpoint fails: many that do may not fill the memory, and more of it would fail as well."""
-PROBE: Final = 60.0
+PROBE = 60.0
 """Seconds without an attempt after which such an endpoint is tried with one event more."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.ports import CatalogueStore
 from domain.changes.ports import EventReader
@@ -15,10 +15,10 @@ from domain.webhooks.ports import PayloadRendering, Subscriber
 from ports.codec import Codec
 from ports.unit_of_work import UnitOfWork
 
-_MOST_KEPT: Final = 2_000
-_LARGEST_KEPT: Final = 4 << 10
+_MOST_KEPT = 2_000
+_LARGEST_KEPT = 4 << 10
 """Bytes of a thin body that is kept for the next endpoint: nearly all are smaller."""
-_MOST_LATER: Final = 100
+_MOST_LATER = 100
 """Changes that are taken back to come to an earlier version."""
 
 

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 from urllib.parse import urlsplit
 
 from domain.changes.model import View
@@ -38,12 +37,12 @@ from domain.webhooks.usecases.secrets import key_of, signature
 from ports.clock import Clock
 from ports.telemetry import Span, SpanKind, Tracing, WorkMetrics
 
-WITHIN: Final = 100
+WITHIN = 100
 """Deliveries that a process shows as parts of one run's trace; those that follow are traces of their own, with a link to it: a
 run may tell of a hundred thousand changes, and no collector takes a trace of so many."""
-KNOWN: Final = 1_000
+KNOWN = 1_000
 """Runs of which it is remembered what they were traced as."""
-LOG: Final = logging.getLogger("joinery.webhooks")
+LOG = logging.getLogger("joinery.webhooks")
 
 
 @dataclass(slots=True)
@@ -109,9 +108,9 @@ class DeliveryObserver:
                 span.failed(failure)
 
 
-KEPT_HEADERS: Final = ("content-type", "retry-after", "webhook-delivery", "server")
+KEPT_HEADERS = ("content-type", "retry-after", "webhook-delivery", "server")
 
-_AT_A_TIME: Final = 32
+_AT_A_TIME = 32
 """Events of one delivery that are read from the log at once."""
 
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
 
 from domain.changes.model import FeedPosition
 from domain.kernel.bounds import OUTCOME_BYTES
@@ -14,19 +13,19 @@ from domain.webhooks.model import Delivery
 from domain.webhooks.ports import DeliveryLog, Progress
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Snapshot
 
-PERIOD: Final = 0.03
+PERIOD = 0.03
 """Seconds between two transactions while there is something to record."""
-AGE: Final = 0.5
+AGE = 0.5
 """Seconds after which an open delivery is recorded though nothing has come of it yet."""
-CHECKPOINT_EVERY: Final = 0.5
-NETWORK_EVERY: Final = 60.0
+CHECKPOINT_EVERY = 0.5
+NETWORK_EVERY = 60.0
 """The network's log goes on for those, too, who see nothing of it."""
-SUCCESS_EVERY: Final = timedelta(seconds=5)
-MOST_BEHIND: Final = 2_000
+SUCCESS_EVERY = timedelta(seconds=5)
+MOST_BEHIND = 2_000
 """Outcomes that may wait for the store; beyond it nothing is sent."""
-_RETRY: Final = 1.0
+_RETRY = 1.0
 
-LOG: Final = logging.getLogger("joinery.webhooks")
+LOG = logging.getLogger("joinery.webhooks")
 
 
 class Recorder:

@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import UndoUnavailable
@@ -14,7 +14,7 @@ from domain.webhooks.model import Endpoint, Rotation, SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
 
-PREFIX: Final = "whsec_"
+PREFIX = "whsec_"
 
 
 def key_of(secret: str) -> bytes:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Final
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Actor, AuditContext
@@ -18,13 +17,13 @@ from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
-RETRY: Final = 1.0
+RETRY = 1.0
 """Seconds until what failed on our side is tried again."""
-_COMPLAIN_EVERY: Final = 10.0
+_COMPLAIN_EVERY = 10.0
 
-LOG: Final = logging.getLogger("joinery.webhooks")
+LOG = logging.getLogger("joinery.webhooks")
 
-_CONTEXT: Final = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
+_CONTEXT = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
 
 
 class Sending:

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -56,9 +56,9 @@ from domain.webhooks.usecases.secrets import PREFIX, FormerSecrets, signing
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-FORECAST: Final = timedelta(days=7)
+FORECAST = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
-_SECRET_BYTES: Final = 32
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -371,8 +371,8 @@ def _refuse_disabled(endpoint: Endpoint) -> None:
         raise Conflict("The endpoint is disabled; set its status to enabled first (PATCH), then try again.")
 
 
-_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "webhooks.end_rotation")
-_BATCH: Final = 100
+_CONTEXT = AuditContext(Actor("service", "scheduler"), "webhooks.end_rotation")
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """A person's own account: who they are, how they sign in, where they are signed in, and what their session shows."""
 
 from dataclasses import replace
-from typing import Final
 
 from domain.kernel.names import validate_name
 from domain.kernel.paging import PageRequest
@@ -9,13 +8,13 @@ from entrypoints.console.context import PageContext, Pages, sudo
 from entrypoints.console.security import SIGN_IN, THEME, safe_target
 from entrypoints.http.exchange import Response
 
-ACCOUNT: Final = "/console/account"
-PASSWORD: Final = f"{ACCOUNT}/password"
-CODES: Final = f"{ACCOUNT}/codes"
-PASSKEYS: Final = f"{ACCOUNT}/passkeys"
-_YEAR: Final = 365 * 86400
+ACCOUNT = "/console/account"
+PASSWORD = f"{ACCOUNT}/password"
+CODES = f"{ACCOUNT}/codes"
+PASSKEYS = f"{ACCOUNT}/passkeys"
+_YEAR = 365 * 86400
 
-pages: Final = Pages("/console", who="person")
+pages = Pages("/console", who="person")
 
 
 @pages.get("/account")

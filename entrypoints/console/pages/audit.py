@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
@@ -12,14 +12,14 @@ from entrypoints.console.rendering import Portion, label
 from entrypoints.console.request import beginning_of_day
 from entrypoints.http.exchange import Response
 
-PLACE: Final = "/console/organisation/audit"
-_ENTRIES: Final = 20
-_FIELDS: Final = 10
+PLACE = "/console/organisation/audit"
+_ENTRIES = 20
+_FIELDS = 10
 """Fields of an entry that a list of entries shows."""
-_VALUE: Final = 100
+_VALUE = 100
 """Characters of a value there."""
 
-pages: Final = Pages(PLACE, section="Organisation", scope="audit:read")
+pages = Pages(PLACE, section="Organisation", scope="audit:read")
 
 
 class Difference(NamedTuple):

@@ -19,16 +19,16 @@ from entrypoints.console.rendering import Portion
 from entrypoints.http.exchange import Response
 
 Json = Mapping[str, Any]
-_FILTERS: Final = ("brand", "category", "availability", "status", "source")
+_FILTERS = ("brand", "category", "availability", "status", "source")
 _NOTHING: Final[Json] = {"data": [], "has_more": False, "next_cursor": None}
-_TYPED: Final = 12
+_TYPED = 12
 """Products that are answered to a key press; a whole page has twice as many."""
-_VARIANTS: Final = 20
-_OFFERS: Final = 8
+_VARIANTS = 20
+_OFFERS = 8
 """Offers side by side, the last observed first."""
-_PICTURES: Final = 9
+_PICTURES = 9
 
-pages: Final = Pages("/console", section="Catalogue", scope="products:read")
+pages = Pages("/console", section="Catalogue", scope="products:read")
 
 
 @pages.get("/catalogue", title="Products")

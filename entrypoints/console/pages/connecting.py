@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from adapters.wire import probes as probes_wire
 from adapters.wire import sources as sources_wire
@@ -40,23 +40,23 @@ from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
 from ports.objects import ObjectMissing
 
-LARGEST: Final = min(SNAPSHOT_LIMIT, 256 << 20)
+LARGEST = min(SNAPSHOT_LIMIT, 256 << 20)
 """Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
-_SLICE: Final = 256 << 10
-_COLUMNS: Final = 200
-_TYPES: Final = {
+_SLICE = 256 << 10
+_COLUMNS = 200
+_TYPES = {
     "csv": "text/csv",
     "tsv": "text/tab-separated-values",
     "json": "application/json",
     "xml": "application/xml",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-_NO_FILE: Final = "Choose a file with something in it."
+_NO_FILE = "Choose a file with something in it."
 
-pages: Final = Pages("/console", section="Sources", scope=WRITE)
+pages = Pages("/console", section="Sources", scope=WRITE)
 
 
-show_address: Final = pages.show("/sources/new/address", "sources/new_address.html")
+show_address = pages.show("/sources/new/address", "sources/new_address.html")
 
 
 class DraftFile(NamedTuple):

@@ -1,7 +1,6 @@
 """Consent to an app, and to a device that shows a code: who it is, what it may do, and where."""
 
 from dataclasses import replace
-from typing import Final
 from urllib.parse import urlsplit
 
 from domain.kernel.errors import InvalidRequest
@@ -19,12 +18,12 @@ from entrypoints.http.exchange import Response
 from entrypoints.oauth.endpoints import pairs_of
 from entrypoints.operations.scopes import permissions
 
-AUTHORIZE: Final = "/oauth/authorize"
-DEVICE: Final = "/oauth/device"
-_LONGEST: Final = 8000
-_OPERATION: Final = "oauth.consent"
+AUTHORIZE = "/oauth/authorize"
+DEVICE = "/oauth/device"
+_LONGEST = 8000
+_OPERATION = "oauth.consent"
 
-pages: Final = Pages(who="person")
+pages = Pages(who="person")
 
 
 @pages.get(AUTHORIZE, who="anybody")

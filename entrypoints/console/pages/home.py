@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC
-from typing import Any, Final
+from typing import Any
 
 from domain.changes.usecases.service import EventCounts
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.http.exchange import Response
 
-SHOWN: Final = 10
+SHOWN = 10
 """Tasks of one kind, and sources, that are shown at once; the lists behind the links have all of them."""
-_FAILING: Final = ("degraded", "blocked", "disabled")
+_FAILING = ("degraded", "blocked", "disabled")
 
-pages: Final = Pages(section="Home")
+pages = Pages(section="Home")
 
 
 @pages.get("/console", title="Home")

@@ -1,7 +1,6 @@
 """API keys, and OAuth apps with what people let them do: listed, made with a secret that is shown once, and ended."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from domain.access.model import KEY_PREFIXES, ROLES, SCOPES
 from domain.access.ports import KeyStore
@@ -14,12 +13,12 @@ from entrypoints.console.request import whole_number
 from entrypoints.http.exchange import Response
 from entrypoints.operations.scopes import permissions
 
-KEYS: Final = "/console/developers/keys"
-APPS: Final = "/console/developers/apps"
+KEYS = "/console/developers/keys"
+APPS = "/console/developers/apps"
 
 # These scopes are held by the roles that make keys, and by those that see what developers see.
-keys: Final = Pages(KEYS, section="Developers", scope="webhooks:write")
-apps: Final = Pages(APPS, section="Developers", scope="webhooks:read")
+keys = Pages(KEYS, section="Developers", scope="webhooks:write")
+apps = Pages(APPS, section="Developers", scope="webhooks:read")
 
 
 async def _names(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:

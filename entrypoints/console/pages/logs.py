@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -24,19 +24,19 @@ from entrypoints.console.request import moment_of
 from entrypoints.console.streams import event_of, is_full, is_in_force, stream_of
 from entrypoints.http.exchange import Response
 
-_LIMIT: Final = 30
-WAIT: Final = 10.0
+_LIMIT = 30
+WAIT = 10.0
 """Seconds after which something is sent, if only a comment."""
-_PAUSE: Final = 0.5
+_PAUSE = 0.5
 """Seconds between two showings, however much happens."""
-_LIFETIME: Final = 3600.0
+_LIFETIME = 3600.0
 """Seconds after which a stream ends; browsers come again by themselves."""
-_LATEST: Final = 200
+_LATEST = 200
 """Events of one subject among which one is searched."""
-_decode: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
-requests: Final = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")
-events: Final = Pages("/console/developers/events", section="Developers", scope="products:read")
+requests = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")
+events = Pages("/console/developers/events", section="Developers", scope="products:read")
 
 
 @requests.get(title="Request logs")

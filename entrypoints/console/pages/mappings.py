@@ -1,7 +1,7 @@
 """What columns mean: proposed at the left beside the file's own cells, chosen at the right, with what each choice would read."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
@@ -20,10 +20,10 @@ from entrypoints.console.rendering import Portion
 from entrypoints.console.request import FormData
 from entrypoints.http.exchange import Response
 
-AT_ONCE: Final = 20
+AT_ONCE = 20
 """Columns of a form; what was chosen of others goes with it, unseen."""
 
-pages: Final = Pages("/console", section="Sources", scope=READ)
+pages = Pages("/console", section="Sources", scope=READ)
 
 
 def _choices(mapping: Mapping[str, Any], form: FormData) -> list[tuple[Any, str, str, Any]]:

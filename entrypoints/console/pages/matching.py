@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlencode
 
 from domain.kernel.paging import PageRequest
@@ -12,13 +12,13 @@ from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.products import compared, item_of, origins_of
 from entrypoints.http.exchange import Response
 
-WRITE: Final = "products:write"
-_STATUSES: Final = ("open", "merged", "dismissed", "superseded")
-_JUDGE: Final = "/v1/matching/judge-settings"
-_SHARES: Final = ("auto_merge_at", "auto_dismiss_at")
-_MICROS: Final = 1_000_000
+WRITE = "products:write"
+_STATUSES = ("open", "merged", "dismissed", "superseded")
+_JUDGE = "/v1/matching/judge-settings"
+_SHARES = ("auto_merge_at", "auto_dismiss_at")
+_MICROS = 1_000_000
 
-pages: Final = Pages("/console", section="Matching", scope="products:read")
+pages = Pages("/console", section="Matching", scope="products:read")
 
 
 @pages.get("/matching/review", title="Review")

@@ -1,6 +1,6 @@
 """The organisation: its plan and what was used of it, its exports, what it is called, and its members."""
 
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.errors import PermissionDenied
 from domain.kernel.paging import Page, PageRequest
@@ -13,12 +13,12 @@ from entrypoints.console.context import PageContext, Pages, Refused, sudo
 from entrypoints.console.request import beginning_of_day
 from entrypoints.http.exchange import Response
 
-BASE: Final = "/console/organisation"
-MEMBERS: Final = f"{BASE}/members"
-_LIMIT: Final = 20
+BASE = "/console/organisation"
+MEMBERS = f"{BASE}/members"
+_LIMIT = 20
 
-members: Final = Pages(MEMBERS, section="Organisation", scope="org:read")
-pages: Final = Pages(BASE, section="Organisation", scope="org:read")
+members = Pages(MEMBERS, section="Organisation", scope="org:read")
+pages = Pages(BASE, section="Organisation", scope="org:read")
 
 
 @members.get(title="Members")
@@ -106,7 +106,7 @@ async def show_usage(page: PageContext) -> Response:
     )
 
 
-show_exports: Final = pages.show(
+show_exports = pages.show(
     "/exports",
     "organisation/exports.html",
     limit=_LIMIT,

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -24,11 +24,11 @@ from entrypoints.site.calls import curl, in_words
 from entrypoints.site.schemas import WHO, fields, inline, paragraphs
 
 Schema = Mapping[str, Any]
-_TEST_KEYS: Final = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
-_LONGEST_SHOWN: Final = 200_000
+_TEST_KEYS = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
+_LONGEST_SHOWN = 200_000
 """Bytes of an answer that are shown."""
 
-pages: Final = Pages("/console/developers/reference", section="Developers")
+pages = Pages("/console/developers/reference", section="Developers")
 
 
 class Input(NamedTuple):

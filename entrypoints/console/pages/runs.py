@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any
 
 from adapters.wire import runs as wire
 from domain.ingestion.reading import Excerpt
@@ -20,16 +20,16 @@ from entrypoints.console.rendering import Portion
 from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
 
-_PROBLEMS: Final = 25
-_GROUPS: Final = 40
-_COLUMNS: Final = 40
-_PLACES: Final = 8
+_PROBLEMS = 25
+_GROUPS = 40
+_COLUMNS = 40
+_PLACES = 8
 """Lines of a sheet that are shown at once, each with its neighbours."""
-_CELLS: Final = 200
-_WIDEST: Final = 16
+_CELLS = 200
+_WIDEST = 16
 """Columns of a sheet that are shown beside each other."""
 
-pages: Final = Pages("/console", section="Sources", scope=READ)
+pages = Pages("/console", section="Sources", scope=READ)
 
 
 @pages.get("/runs/<id>")

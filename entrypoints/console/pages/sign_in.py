@@ -1,7 +1,6 @@
 """Coming in: by password and code, passkey, link, an organisation's identity provider, or an invitation."""
 
 from contextlib import suppress
-from typing import Final
 from urllib.parse import urlsplit
 
 from domain.kernel.errors import DomainError, NotFound
@@ -14,9 +13,9 @@ from entrypoints.console.security import SIGN_IN, safe_target, sign_in_target
 from entrypoints.http.exchange import Response
 from ports.limits import Budget
 
-_OVER: Final = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
+_OVER = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
 
-pages: Final = Pages(who="anybody")
+pages = Pages(who="anybody")
 
 
 def _device(page: PageContext) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue import categories
 from domain.runs.ports import RunStore
@@ -20,14 +20,14 @@ from entrypoints.console.source_forms import (
 )
 from entrypoints.http.exchange import Response
 
-READ: Final = "sources:read"
-WRITE: Final = "sources:write"
-_API: Final = "/v1/sources/{id}"
-_PATHS: Final = 50
+READ = "sources:read"
+WRITE = "sources:write"
+_API = "/v1/sources/{id}"
+_PATHS = 50
 """Paths of categories in one form."""
-_GLUE: Final = " › "
+_GLUE = " › "
 
-pages: Final = Pages("/console/sources", section="Sources", scope=READ)
+pages = Pages("/console/sources", section="Sources", scope=READ)
 for _rule, _template, _list, _limit in (
     ("/<id>/runs", "sources/runs.html", "runs", 25),
     ("/<id>/columns", "sources/mappings.html", "mappings", 20),

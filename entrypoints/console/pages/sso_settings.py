@@ -1,7 +1,7 @@
 """Setting single sign-on up, step by step: the provider, a domain, a sign-in that works, and then for everybody."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
@@ -15,11 +15,11 @@ from entrypoints.console.rendering import LABELS
 from entrypoints.http.exchange import Response
 from ports.limits import Budget
 
-PLACE: Final = "/console/organisation/single-sign-on"
-_ROLES: Final = ("viewer", "editor", "developer", "billing", "admin")
-_OWNERS: Final = "Only an owner sets up single sign-on: who is let in by it may become anybody of your domains."
+PLACE = "/console/organisation/single-sign-on"
+_ROLES = ("viewer", "editor", "developer", "billing", "admin")
+_OWNERS = "Only an owner sets up single sign-on: who is let in by it may become anybody of your domains."
 
-pages: Final = Pages(PLACE, section="Organisation")
+pages = Pages(PLACE, section="Organisation")
 
 
 @pages.get(title="Single sign-on", scope="org:read")

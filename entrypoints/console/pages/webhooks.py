@@ -1,24 +1,24 @@
 """Webhook endpoints: made, changed, tried, and brought back to life; each delivery with its body and what was answered."""
 
-from typing import Any, Final
+from typing import Any
 
 from domain.webhooks.model import EVERY_TYPE, SUBSCRIBABLE
 from entrypoints.console.context import PageContext, Pages, sudo
 from entrypoints.console.request import moment_of, number_or_text
 from entrypoints.http.exchange import Response
 
-PLACE: Final = "/console/developers/webhooks"
-WRITE: Final = "webhooks:write"
-_API: Final = "/v1/webhook-endpoints"
-_ONE: Final = f"{_API}/{{endpoint}}"
-_DELIVERY: Final = f"{_ONE}/deliveries/{{delivery}}"
+PLACE = "/console/developers/webhooks"
+WRITE = "webhooks:write"
+_API = "/v1/webhook-endpoints"
+_ONE = f"{_API}/{{endpoint}}"
+_DELIVERY = f"{_ONE}/deliveries/{{delivery}}"
 
-pages: Final = Pages(PLACE, section="Developers", scope="webhooks:read")
+pages = Pages(PLACE, section="Developers", scope="webhooks:read")
 pages.show("", "webhooks/list.html", limit=20, read={"found": _API}, title="Webhooks")
 pages.show(
     "/<endpoint>/deliveries/<delivery>", "webhooks/delivery.html", read={"delivery": _DELIVERY, "endpoint": _ONE}
 )
-show_recovery: Final = pages.show("/<endpoint>/recover", "webhooks/recover.html", read={"endpoint": _ONE}, scope=WRITE)
+show_recovery = pages.show("/<endpoint>/recover", "webhooks/recover.html", read={"endpoint": _ONE}, scope=WRITE)
 pages.show("/<endpoint>/delete", "webhooks/delete.html", read={"endpoint": _ONE}, scope=WRITE)
 
 

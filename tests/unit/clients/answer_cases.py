@@ -1,7 +1,6 @@
 """Odd answers, as proxies give them: a follower outlives each, and a call fails with an error of the client's own."""
 
 from dataclasses import dataclass, field
-from typing import Final
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Case:
         return self.name
 
 
-_DEEP: Final = "[" * 200_000
+_DEEP = "[" * 200_000
 
 
 def _bodies() -> list[Case]:
@@ -71,6 +70,6 @@ def _pauses() -> list[Case]:
     return [*found, Case("Retry-After 2", 503, "", {"retry-after": "2"}, retry_after=2.0)]
 
 
-CASES: Final = [*_bodies(), *_successes(), *_pauses()]
-LONG: Final = ["9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
+CASES = [*_bodies(), *_successes(), *_pauses()]
+LONG = ["9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
 """Values of Retry-After that tell of a pause without end: a follower waits an hour at most."""

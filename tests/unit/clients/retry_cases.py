@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-CUT: Final = {"sent": True}
+CUT = {"sent": True}
 """No answer, after the request may have reached the server."""
-NEVER_SENT: Final = {"sent": False}
+NEVER_SENT = {"sent": False}
 """No answer, since there was no connection."""
-KEYED: Final = {"Idempotency-Key": "k"}
+KEYED = {"Idempotency-Key": "k"}
 GET: Final[tuple[str, dict[str, str]]] = ("GET", {})
 POST: Final[tuple[str, dict[str, str]]] = ("POST", KEYED)
 KEYLESS: Final[tuple[str, dict[str, str]]] = ("POST", {})
-PATCH: Final = ("PATCH", {"If-Match": '"1"'})
+PATCH = ("PATCH", {"If-Match": '"1"'})
 DELETE: Final[tuple[str, dict[str, str]]] = ("DELETE", {})
 PUT: Final[tuple[str, dict[str, str]]] = ("PUT", {})
-SAFE: Final = (GET, POST, PATCH, DELETE, PUT)
+SAFE = (GET, POST, PATCH, DELETE, PUT)
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ def _cases() -> list[Case]:
     return made + [Case(*KEYLESS, outcome, True) for outcome in harmless]
 
 
-CASES: Final = _cases()
+CASES = _cases()

@@ -5,10 +5,10 @@ import hashlib
 import hmac
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-BODY: Final = '{"type":"x.y"}'
-KEY: Final = b"k" * 24
+BODY = '{"type":"x.y"}'
+KEY = b"k" * 24
 WELL, REFUSED, NO_SECRET = "well", "refused", "no secret"
 
 
@@ -16,7 +16,7 @@ def secret_of(key: bytes) -> str:
     return "whsec_" + base64.b64encode(key).decode()
 
 
-SECRET: Final = secret_of(KEY)
+SECRET = secret_of(KEY)
 
 
 def signed(key: bytes, body: str = BODY, id: str = "evt_1", at: str | None = None) -> dict[str, str]:

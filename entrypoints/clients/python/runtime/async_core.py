@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Self
 
 import httpx
 
@@ -17,12 +17,12 @@ from .calls import Attempts, Query, Request, RetryPolicy, address, value_of
 from .errors import UnreadableAnswer
 from .tables import FEED_PAGE_FIELDS
 
-_LONGEST_TIMEOUT: Final = 1e6
+_LONGEST_TIMEOUT = 1e6
 """Seconds; systems refuse to wait for much longer, and a longer one means for ever."""
-_LOG: Final = logging.getLogger("joinery_client")
-_WARNED: Final = 3
+_LOG = logging.getLogger("joinery_client")
+_WARNED = 3
 """From so many tries on it is a warning that a call is repeated: a follower would else be silent for ever."""
-_PIECE: Final = 1 << 16
+_PIECE = 1 << 16
 
 
 class AsyncCore:

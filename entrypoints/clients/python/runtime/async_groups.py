@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .async_core import AsyncCore
 from .calls import CursorStore, FeedPage, Page, Query, listed
@@ -14,7 +14,7 @@ from .cursor_file import CursorFile
 from .tables import FEED_PAGE_FIELDS, LIST_PAGE_FIELDS, MEDIA_TYPES, OPEN_RUN_STATUSES, PAGE_SIZE
 
 T = TypeVar("T")
-_CHANGES: Final = "/v1/changes"
+_CHANGES = "/v1/changes"
 
 
 class AsyncGroup:

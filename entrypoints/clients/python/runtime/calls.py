@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -15,7 +15,7 @@ from .tables import IN_PROGRESS, KEPT_STATUSES, LONGEST_PAUSE, RATE_LIMITED, RET
 
 Query = Mapping[str, Any]
 T = TypeVar("T")
-_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
 class Page(TypedDict, Generic[T]):

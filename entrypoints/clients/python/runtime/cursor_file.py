@@ -4,9 +4,8 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Final
 
-_CURSOR: Final = re.compile(r"[!-~]+")
+_CURSOR = re.compile(r"[!-~]+")
 
 
 class CursorFile:

@@ -11,10 +11,8 @@ import httpx
 
 from .tables import REDIRECTED, UNREADABLE
 
-_MAYBE_DONE: Final = (
-    "An earlier try got no clear answer and may have been carried out: read the object before you try again."
-)
-_MOST_DIGITS: Final = 12
+_MAYBE_DONE = "An earlier try got no clear answer and may have been carried out: read the object before you try again."
+_MOST_DIGITS = 12
 
 
 class JoineryError(Exception):

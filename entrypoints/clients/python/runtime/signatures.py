@@ -7,12 +7,12 @@ import hmac
 import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from .errors import WebhookVerificationError
 
-_PREFIX: Final = "whsec_"
-_LEAST_BYTES: Final = 16
+_PREFIX = "whsec_"
+_LEAST_BYTES = 16
 """Keys that are shorter, such as that of a secret that was never set, anybody could guess."""
 
 

@@ -3,32 +3,32 @@
 from collections.abc import Mapping
 from typing import Final
 
-RETRIED_STATUSES: Final = (500, 502, 503, 504)
+RETRIED_STATUSES = (500, 502, 503, 504)
 """Answers that pass, tried again where sending twice does no more than once: GET, PUT, DELETE, PATCH (which names the
 version it changes) and POST with an Idempotency-Key. 500 is among them: what fails is rolled back and the server keeps
 no 5xx under a key, so that the second try does the work. 501 and the like stay as they are."""
-RATE_LIMITED: Final = "rate_limited"
+RATE_LIMITED = "rate_limited"
 """The one 429 of the service that passes within the time of a call; a quota that is used up does not."""
-IN_PROGRESS: Final = "idempotency_request_in_progress"
+IN_PROGRESS = "idempotency_request_in_progress"
 """The 409 of a key whose first request is still being carried out."""
-KEPT_STATUSES: Final = (404, 409, 412, 422, 428)
+KEPT_STATUSES = (404, 409, 412, 422, 428)
 """Refusals that the server keeps under an Idempotency-Key: what a retry hears is what the first try came to."""
-LONGEST_PAUSE: Final = 3600.0
+LONGEST_PAUSE = 3600.0
 """Seconds that a follower waits at most between two tries, whatever Retry-After says."""
-REDIRECTED: Final = (
+REDIRECTED = (
     "The server redirects to {location}, and redirects are not followed, so that the key goes to no other host. "
     "If that is where the service is, give the client this base address."
 )
 """What an error says of a redirect."""
-UNREADABLE: Final = "The answer is not what the service answers: {beginning}"
+UNREADABLE = "The answer is not what the service answers: {beginning}"
 """What an error says of a success that is no JSON object, or lacks what every such answer has."""
-FEED_PAGE_FIELDS: Final = ("data", "next_cursor", "caught_up")
+FEED_PAGE_FIELDS = ("data", "next_cursor", "caught_up")
 """What every page of the change feed has."""
-LIST_PAGE_FIELDS: Final = ("data", "has_more")
+LIST_PAGE_FIELDS = ("data", "has_more")
 """What every page of a list has."""
-PAGE_SIZE: Final = 100
+PAGE_SIZE = 100
 """Items a page of a list, unless `limit` says otherwise."""
-OPEN_RUN_STATUSES: Final = ("queued", "running", "waiting")
+OPEN_RUN_STATUSES = ("queued", "running", "waiting")
 """Statuses of runs that go on."""
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv",
