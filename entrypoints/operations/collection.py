@@ -6,6 +6,7 @@ from typing import Any
 
 from adapters.wire.resource import Resource
 from domain.audit.resources import ResourceService
+from domain.kernel.ids import prefix_in
 from entrypoints.operations.operation import Read, ReadContext, Reply, Undoing, Write, WriteContext
 
 Method = Callable[..., Awaitable[Any]]
@@ -125,4 +126,7 @@ class Collection:
         self, name: str, summary: str, description: str, access: str, row: dict[str, Any], plural: str = ""
     ) -> dict[str, Any]:
         id = f"{self.area}.{name}_{self.noun}{plural}" if self.noun else f"{self.area}.{name}"
-        return {"id": id, "summary": summary, "description": description, "scope": f"{self.scope}:{access}", **row}
+        pattern = self.resource.schema["properties"].get("id", {}).get("pattern", "")
+        ids = {"id": prefix_in(pattern)} if pattern and row["path"].startswith(f"{self._path}/{{id}}") else {}
+        row = {"ids": ids, "scope": f"{self.scope}:{access}", **row}
+        return {"id": id, "summary": summary, "description": description, **row}
