@@ -17,7 +17,7 @@ from tests.flows.feeds import catalogue
 from tests.flows.stage import ROOT, Stage, Tenancy, eventually
 
 pytestmark = pytest.mark.clients
-FILES = ("docs/clients.md", "entrypoints/clients/python/README.md", "entrypoints/clients/typescript/README.md")
+FILES = ("docs/clients.md", "entrypoints/clients/python/METADATA.jinja", "entrypoints/clients/typescript/README.md")
 SECRET = "whsec_" + "b2xk" * 8
 PYTHON = """
 import os, time

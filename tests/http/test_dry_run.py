@@ -14,7 +14,7 @@ def _stored(world: World) -> object:
     return {
         table: rows
         for table, rows in world.database.contents().items()
-        if table not in ("request_logs", "key_uses", "organisations")
+        if table not in ("request_logs", "key_uses", "organisations", "platform_instances")
     }
 
 

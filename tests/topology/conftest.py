@@ -20,8 +20,10 @@ async def servers() -> AsyncIterator[Servers]:
 
 
 @pytest_asyncio.fixture
-async def backend() -> AsyncIterator[Backend]:
+async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """Everything in PostgreSQL, organisations by their name on the one server or the other."""
+    if request.node.get_closest_marker("settable_clock") is not None:
+        pytest.skip("the two servers have the time of day")
     async with nodes_backend(await shared_servers()) as made:
         yield made
 
