@@ -40,7 +40,7 @@ run: install ## start everything on this machine, with the demo
 test: install ## every test but the long ones
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(QUICK)" tests
 
-test-fast: install ## the rules of this repository, functions by themselves and every operation, in a minute
+test-fast: install ## the rules of this repository, functions by themselves and every operation: a minute and a half
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "$(QUICK) and not slow" tests/meta tests/unit tests/tenancy
 
 test-cluster: install ## the suites that run on a Citus cluster, on that of JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES)

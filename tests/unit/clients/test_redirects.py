@@ -13,6 +13,8 @@ import pytest
 from tests.support.shipped_clients import imported
 from tests.unit.clients.test_typescript_runtime import Ask, ask
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["ask"]
 
 
