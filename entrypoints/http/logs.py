@@ -147,6 +147,7 @@ class RequestLogQueue:
             self._join_apart()
             while self._waiting:
                 if not self._stopping and len(self._waiting) < BATCH:
+                    self._wake.clear()  # set by the first entry that came while the last batch was written
                     await _wait(self._wake, INTERVAL)  # more entries may come
                 await self._write()
             if self._stopping:

@@ -180,6 +180,27 @@ async def test_few_entries_wait_half_a_second_at_most() -> None:
     await queue.stop()
 
 
+async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_log_queue, "INTERVAL", 0.05)
+
+    class Busy(Sink):
+        async def write(self, logs: list[RequestLog]) -> None:
+            if not self.batches:
+                queue.put(_entry(2))
+                asyncio.get_running_loop().call_later(0.001, queue.put, _entry(3))
+            await super().write(logs)
+
+    sink = Busy()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    queue.put(_entry(1))
+    async with asyncio.timeout(10):
+        while len(sink.written) < 3:
+            await asyncio.sleep(0.01)
+    assert sink.batches == [1, 2]
+    await queue.stop()
+
+
 async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01, 0.01))
     sink = Sink()
