@@ -150,6 +150,8 @@ class RequestLogQueue:
                     self._wake.clear()  # set by the first entry that came while the last batch was written
                     await _wait(self._wake, INTERVAL)  # more entries may come
                 await self._write()
+                if not self._stopping:
+                    self._join_apart()  # while entries keep coming this does not end
             if self._stopping:
                 if not self._apart:
                     return

@@ -242,6 +242,31 @@ async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pyt
     await queue.stop()
 
 
+async def test_entries_whose_own_store_is_back_are_written_also_while_others_keep_coming(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_log_queue, "APART", 0.05)
+    monkeypatch.setattr(request_log_queue, "INTERVAL", 0.01)
+
+    class Busy(Sink):
+        number = 1
+
+        async def write(self, logs: list[RequestLog]) -> list[RequestLog]:  # type: ignore[override]
+            self.number += 1
+            queue.put(_entry(self.number))  # while a batch is written the next entry comes
+            apart = [entry for entry in logs if entry.id == "0" and self.number < 4]
+            await super().write([entry for entry in logs if entry not in apart])
+            return apart
+
+    sink = Busy()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    queue.put(_entry(0))
+    async with asyncio.timeout(5):
+        while "0" not in {entry.id for entry in sink.written}:
+            await asyncio.sleep(0.01)
+
+
 async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01,))
 
