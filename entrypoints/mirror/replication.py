@@ -23,6 +23,8 @@ from entrypoints.clients.python.runtime.errors import (
     JoineryError,
     RateLimited,
     ServerError,
+    UnreadableAnswer,
+    unreadable,
 )
 from entrypoints.clients.python.runtime.tables import FEED_PAGE_FIELDS
 from entrypoints.mirror.copies import CURSOR, Copy, MirrorError
@@ -130,10 +132,14 @@ class Mirror:
         """All products, or those with these ids, page by page."""
         query["limit"] = _AT_ONCE
         while True:
-            request = self.core.request("GET", "/v1/products", query=query)
-            page = _PRODUCTS((await self.core.send(request)).content)
-            yield {_NAMED(raw).id: bytes(raw) for raw in page.data}
-            if not page.has_more:
+            answer = await self.core.send(self.core.request("GET", "/v1/products", query=query))
+            try:
+                page = _PRODUCTS(answer.content)
+                products = {_NAMED(raw).id: bytes(raw) for raw in page.data}
+            except msgspec.MsgspecError:
+                raise unreadable(answer) from None
+            yield products
+            if not page.has_more or page.next_cursor is None:
                 return
             query["starting_after"] = page.next_cursor
 
@@ -248,10 +254,10 @@ async def replicate(url: str, key: str, copy: Copy, say: Callable[[str], None], 
             "--url is an address such as https://joinery.example, and --key a key such as svc_live_…"
         ) from None
     try:
-        async with httpx.AsyncClient(timeout=_TIMEOUT) as files:
+        async with httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=True) as files:  # without the key
             await Mirror(core, files, copy, say, once).run()
     except JoineryError as error:
-        if isinstance(error, (ConnectionFailed, ServerError, RateLimited)):
+        if isinstance(error, (ConnectionFailed, ServerError, RateLimited, UnreadableAnswer)):
             raise MirrorError(f"The service at {url} does not answer: {error}") from error
         raise MirrorError(f"The service answers {error.status} {error.code}: {error.detail}") from error
     finally:
