@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from adapters.memory.tracing import MemoryTracing
 from adapters.postgres.nodes.pool import Pool
 from domain.access.ports import Credentials, TokenProofs
 from domain.changes.ports import EventReader, NetworkLog
@@ -30,6 +29,7 @@ from ports.idempotency import IdempotencyMaintenance
 from ports.signals import Signals
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
+from tests.support.memory.tracing import MemoryTracing
 from tests.support.network import relay
 
 

@@ -21,8 +21,6 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.memory.clock import SystemClock
-from adapters.memory.tracing import MemoryTracing
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
@@ -61,6 +59,8 @@ from entrypoints.up.servers import Postgres
 from ports.clock import Clock
 from tests.support.backend import Backend
 from tests.support.citus import ON_CLUSTER, cluster_database, drop
+from tests.support.memory.clock import SystemClock
+from tests.support.memory.tracing import MemoryTracing
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "150"}
 OFFER = """
