@@ -2,19 +2,20 @@
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import jsonb, lock_number
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, values_of
+from adapters.postgres.stores import CoordinatorStore, TenantStore, run, statements, values_of
 from domain.kernel.clock import now
 from domain.kernel.errors import RequestInProgress
 from domain.kernel.retention import IDEMPOTENT_ANSWERS
-from ports.idempotency import StoredAnswer
+from ports.idempotency import IdempotencyStore, StoredAnswer
 
 SQL = statements("idempotency")
 
 
-class PostgresIdempotencyStore(TenantStore):
+class PostgresIdempotencyStore(TenantStore, IdempotencyStore):
     """Answers kept for retries."""
 
     _sql = SQL
+    revise = run()
 
     async def hold(self, key: str) -> StoredAnswer | None:
         """Hold the key and return what is stored under it. Raises RequestInProgress when another request holds it.
@@ -33,9 +34,6 @@ class PostgresIdempotencyStore(TenantStore):
     async def keep(self, key: str, answer: StoredAnswer) -> None:
         values = values_of(answer) | {"headers": jsonb([list(pair) for pair in answer.headers])}
         await self._run("keep", key=key, **values)
-
-    async def revise(self, key: str, body: bytes) -> None:
-        await self._run("revise", key=key, body=body)
 
 
 def _answer(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredAnswer:

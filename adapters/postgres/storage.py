@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, tenant_values
+from adapters.postgres.stores import CoordinatorStore, TenantStore, done, first, run, statements, tenant_values
 from adapters.postgres.table import Record
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import OPEN, REPLAYABLE
 from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObject
+from domain.storage.ports import StorageLedger
 
 _NEEDED: Final[LiteralString] = """
     (SELECT true FROM runs r
@@ -34,13 +35,14 @@ BATCHES = 100
 _NEEDING = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
 
 
-class PostgresStorageLedger(TenantStore):
+class PostgresStorageLedger(TenantStore, StorageLedger):
     """The tenant's entries. Each change locks the tenant's row of storage_usage first, so that none waits in a circle."""
 
     _sql = SQL
-
-    async def get(self, key: str) -> StoredObject | None:
-        return await self._first(_ENTRIES.row_of, "get", key=key)
+    get = first(_ENTRIES.row_of)
+    count = first(int, "unread")
+    assign = run()
+    settle = done(free_after=retention.UNTIL_FREED)
 
     async def used(self) -> int:
         return int(await self._value("used", 0))
@@ -71,15 +73,6 @@ class PostgresStorageLedger(TenantStore):
         await self._run("add", **values)
         await self._run("counted", bytes=bytes)
         return wanted
-
-    async def count(self, kind: StoredKind) -> int:
-        return int(await self._value("unread", kind=kind))
-
-    async def assign(self, key: str, run: str) -> None:
-        await self._run("assign", key=key, run=run)
-
-    async def settle(self, key: str) -> bool:
-        return await self._run("settle", key=key, free_after=retention.UNTIL_FREED) == 1
 
     async def holds(self, key: str) -> bool:
         return bool(await self._rows("holds", key=key))
