@@ -1,9 +1,7 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
-from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import jsonb, lock_number
-from adapters.postgres.stores import CoordinatorStore, TenantStore, run, statements, values_of
-from domain.kernel.clock import now
+from adapters.postgres.stores import TenantStore, run, statements, values_of
 from domain.kernel.errors import RequestInProgress
 from domain.kernel.retention import IDEMPOTENT_ANSWERS
 from ports.idempotency import IdempotencyStore, StoredAnswer
@@ -38,16 +36,3 @@ class PostgresIdempotencyStore(TenantStore, IdempotencyStore):
 
 def _answer(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredAnswer:
     return StoredAnswer(fingerprint, status, tuple((name, value) for name, value in headers), body)
-
-
-class PostgresIdempotencyMaintenance(CoordinatorStore):
-    """Across tenants, for the scheduler."""
-
-    async def purge_expired(self) -> int:
-        since = now() - IDEMPOTENT_ANSWERS
-
-        async def purge(link: PooledConnection) -> int:
-            orgs = [org for (org,) in await link.rows(link.here(SQL["expired"]), {"since": since})]
-            return await link.run(SQL["purge_expired"], {"orgs": orgs, "since": since})
-
-        return sum(await self._pool.scatter_best_effort(purge))

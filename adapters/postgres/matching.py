@@ -78,7 +78,7 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
         await self._run("add_pairs")
 
     async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
-        return await self._selected("pairs_of_locked" if lock else "pairs_of", ids=texts(variants))
+        return await self._every(PAIRS.row_of, "pairs_of_locked" if lock else "pairs_of", ids=texts(variants))
 
 
 class PostgresMergeStore(_FilteredStore[Merge], MergeStore):

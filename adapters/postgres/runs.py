@@ -4,13 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.stores import CoordinatorStore, TenantStore, every, first, rendered, statements, value
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    TenantStore,
+    earliest,
+    every,
+    first,
+    gathered,
+    rendered,
+    statements,
+    value,
+)
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.catalogue.model import Stream
 from domain.exports.model import OPEN as OPEN_EXPORTS
 from domain.exports.model import Export, ExportStatus
-from domain.exports.ports import ExportStore
-from domain.kernel.tenancy import Tenant
+from domain.exports.ports import ExportStore, ExportUpkeep
 from domain.runs.model import (
     CONCLUDED,
     MOST_RUNS,
@@ -46,10 +55,15 @@ EXPORTS = Table(Export, "exports")
 SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
 
 
+def _newest_run(source: str, id: str, status: str) -> NewestRun:
+    return NewestRun(source, id, RunStatus(status))
+
+
 class PostgresRunStore(TableStore[Run], RunStore):
     """The tenant's runs. What follows from one later, such as a delivery, finds in its row what it was traced as."""
 
     _sql, _table = SQL, RUNS
+    newest = every(_newest_run, "newest_of")
     open_checks = every(RUNS.row_of)
     days = every(RunDay, most=MOST_RUNS)
 
@@ -77,10 +91,6 @@ class PostgresRunStore(TableStore[Run], RunStore):
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return await self._newest(source, stream, CONCLUDED, "read")
-
-    async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
-        found = await self._rows("newest_of", sources=sorted(sources), since=since)
-        return [NewestRun(row[0], row[1], RunStatus(row[2])) for row in found]
 
     async def _newest(
         self, source: str, stream: Stream | None, statuses: Collection[RunStatus], which: str
@@ -124,14 +134,9 @@ class PostgresExportStore(TableStore[Export], ExportStore):
         await self._session.take_turn("exports")
 
 
-class PostgresExportUpkeep(CoordinatorStore):
+class PostgresExportUpkeep(CoordinatorStore, ExportUpkeep):
     """Across tenants, for the scheduler."""
 
     _sql = SQL
-
-    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        due = await self._gather_due("due_exports", now=now, limit=limit)
-        return [(Tenant(org, livemode), id) for _, org, livemode, id in due]
-
-    async def waiting_since(self) -> datetime | None:
-        return await self._earliest("waiting_since")
+    due = gathered("due_exports")
+    waiting_since = earliest()

@@ -1,9 +1,8 @@
 """Sources, the addresses that mail reaches them by, and their mappings, in PostgreSQL."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
-from adapters.postgres.stores import CoordinatorStore, every, rendered, run, statements, value
+from adapters.postgres.stores import CoordinatorStore, earliest, every, gathered, rendered, run, statements, value
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.kernel.tenancy import Tenant
@@ -11,7 +10,7 @@ from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.mappings.ports import MappingStore
 from domain.sources.model import Source, SourceStatus
-from domain.sources.ports import SourceStore
+from domain.sources.ports import SourceSchedule, SourceStore
 
 SOURCES = Table(
     Source,
@@ -64,17 +63,12 @@ class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
         ]
 
 
-class PostgresSourceSchedule(CoordinatorStore):
+class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
     """Across tenants, for the scheduler."""
 
     _sql = SQL
-
-    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        due = await self._gather_due("due", now=now, limit=limit)
-        return [(Tenant(org, livemode), id, stream) for _, org, livemode, id, stream in due]
-
-    async def next_due(self) -> datetime | None:
-        return await self._earliest("next_due")
+    due = gathered()
+    next_due = earliest()
 
 
 class PostgresInboundAddresses(CoordinatorStore):

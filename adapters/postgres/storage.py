@@ -4,13 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.stores import CoordinatorStore, TenantStore, done, first, run, statements, tenant_values
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    TenantStore,
+    done,
+    first,
+    gathered,
+    run,
+    statements,
+    tenant_values,
+)
 from adapters.postgres.table import Record
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import OPEN, REPLAYABLE
 from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObject
-from domain.storage.ports import StorageLedger
+from domain.storage.ports import StorageLedger, StorageUpkeep
 
 _NEEDED: Final[LiteralString] = """
     (SELECT true FROM runs r
@@ -104,18 +113,12 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         return freed
 
 
-class PostgresStorageUpkeep(CoordinatorStore):
+class PostgresStorageUpkeep(CoordinatorStore, StorageUpkeep):
     """Across tenants, for the scheduler; and for operators, who see the figures of every node or none."""
 
     _sql = SQL
-
-    async def due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        due = await self._gather_due("due", kinds=sorted(kinds), now=now, limit=limit)
-        return [(Tenant(org, livemode), key) for _, org, livemode, key in due]
-
-    async def freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
-        freed = await self._gather_due("freed", after=after, limit=limit)
-        return [(Tenant(org, livemode), key) for key, org, livemode in freed]
+    due = gathered()
+    freed = gathered()
 
     async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
         await self._pool.run(tenant, SQL["forget"], tenant_values(tenant) | {"keys": list(keys)})

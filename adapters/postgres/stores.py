@@ -215,6 +215,10 @@ run: Any = partial(Declared, "_run")
 """Declares one that answers how many rows it touched."""
 done: Any = partial(Declared, "_done")
 """Declares one that answers whether it touched a row."""
+gathered: Any = partial(Declared, "_gather_due")
+"""Declares one that answers the least rows of all nodes, each as its tenant and what follows."""
+earliest: Any = partial(Declared, "_earliest")
+"""Declares one that answers the earliest of the times that the nodes have."""
 
 
 class TenantStore(NamedStatements):
@@ -281,8 +285,9 @@ class CoordinatorStore(NamedStatements):
         return [*chain(*await self._pool.scatter_all(reading(self._sql[statement], **values)))]
 
     async def _gather_due(self, statement: str, /, *, limit: int, **values: Any) -> list[Fetched]:
-        """Return the least rows of all nodes within reach, in order."""
-        return sorted(await self._gather(statement, limit=limit, **values))[:limit]
+        """Return the least rows of all nodes within reach, in order, each as the tenant and what follows: their first column is their order."""
+        rows = sorted(await self._gather(statement, limit=limit, **values))[:limit]
+        return [(Tenant(org, livemode), *rest) for _, org, livemode, *rest in rows]
 
     async def _earliest(self, statement: str, /) -> datetime | None:
         """Return the earliest of the times that the nodes within reach have in one row each."""

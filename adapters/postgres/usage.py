@@ -21,6 +21,7 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
     """UsageMeters."""
 
     _sql = SQL
+    days = every(DayUsage)
     count = run()
     release = run()
     level = first(DayUsage)
@@ -44,10 +45,6 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
     async def used(self, month: date) -> Mapping[str, int]:
         rows = await self._rows("used", month=month, next=next_month(month), meters=list(MONTHLY))
         return {meter: int(amount) for meter, amount in rows}
-
-    async def days(self, meters: Sequence[str], since: date, until: date) -> Sequence[DayUsage]:
-        rows = await self._rows("days", meters=list(meters), since=since, until=until)
-        return [DayUsage(meter, day, int(amount)) for meter, day, amount in rows]
 
     async def fold(self) -> None:
         await self._run("fold", long_ago=self._today - FORGOTTEN)

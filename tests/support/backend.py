@@ -25,7 +25,7 @@ from domain.sso.ports import SsoDirectory
 from domain.storage.ports import StorageUpkeep
 from domain.usage.ports import UsageUpkeep
 from domain.webhooks.ports import DeliveryLog, Shards
-from ports.idempotency import IdempotencyMaintenance
+from ports.maintenance import Maintenance
 from ports.signals import Signals
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -64,7 +64,7 @@ class Backend:
     schedule: SourceSchedule
     addresses: InboundAddresses
     sink: RequestLogSink
-    maintenance: IdempotencyMaintenance
+    maintenance: Maintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
     workload: Workload

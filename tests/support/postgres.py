@@ -23,9 +23,9 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.events import PostgresNetworkLog
-from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
+from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.matching import PostgresMatchBacklog
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
@@ -175,7 +175,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock 
         schedule=PostgresSourceSchedule(pool),
         addresses=PostgresInboundAddresses(pool),
         sink=PostgresRequestLogSink(pool),
-        maintenance=PostgresIdempotencyMaintenance(pool),
+        maintenance=PostgresMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),
         usage=PostgresUsageUpkeep(pool, clock),
         workload=PostgresWorkload(pool),

@@ -35,7 +35,7 @@ SELECT meter, sum(amount) FROM (
 ) AS counted GROUP BY meter
 
 -- days --
-SELECT meter, day, sum(amount) FROM (
+SELECT meter, day, sum(amount)::bigint FROM (
     SELECT meter, day, amount FROM usage_days
     WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
     UNION ALL
