@@ -24,7 +24,6 @@ from adapters.oidc.provider import OidcProviders
 from adapters.pluggy.host import connect
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.events import PostgresNetworkLog
-from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard, PostgresScheduleRepair
@@ -131,7 +130,6 @@ class Container(DeclarativeContainer):
     platform_checks = Singleton(PostgresPlatformChecks, pool)
     incidents = Singleton(PostgresIncidents, pool)
     instances = Singleton(PostgresInstances, pool)
-    idempotency = Singleton(PostgresIdempotencyMaintenance, pool)
     purge_guard = Singleton(PostgresPurgeGuard, pool)
     schedule_repair = Singleton(PostgresScheduleRepair, pool)
     maintenance = Singleton(PostgresMaintenance, pool, purge_guard)

@@ -37,7 +37,6 @@ from domain.webhooks.ports import DeliveryLog, DeliveryPlaces, Sender
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
-from ports.idempotency import IdempotencyMaintenance
 from ports.limits import Limits
 from ports.maintenance import Maintenance
 from ports.models import Models
@@ -117,7 +116,6 @@ class Dependencies:
     match_backlog: MatchBacklog
     platform_checks: PlatformChecks
     incidents: Incidents
-    idempotency: IdempotencyMaintenance
     maintenance: Maintenance
     storage: StorageUpkeep
     usage: UsageUpkeep

@@ -28,11 +28,3 @@ class IdempotencyStore(Protocol):
     async def revise(self, key: str, body: bytes) -> None:
         """Answer with that body from now on; nothing where no answer is kept."""
         ...
-
-
-class IdempotencyMaintenance(Protocol):
-    """Across tenants, for the scheduler."""
-
-    async def purge_expired(self) -> int:
-        """Drop answers older than 24 hours; answers how many."""
-        ...

@@ -18,6 +18,10 @@ class Maintenance(Protocol):
         """Drop request logs older than each organisation's plan keeps them; answers how many."""
         ...
 
+    async def purge_answers(self) -> int:
+        """Drop answers that are older than they are kept for retries; answers how many."""
+        ...
+
     async def purge_inbound_messages(self) -> int:
         """Drop what is told of inbound mail once it is older than it is kept; answers how many."""
         ...

@@ -1,17 +1,16 @@
 """One unit of work: a transaction of one tenant, in which everything commits or nothing does, and the stores in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
+from typing import Any, Protocol, TypeVar
 
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import AuditContext, Tenant
 
 R = TypeVar("R")
 P = TypeVar("P")
-T = TypeVar("T")
 
 
 class Store(Protocol[R]):
@@ -93,40 +92,6 @@ class Tx(Protocol):
     def savepoint(self) -> AbstractAsyncContextManager[None]:
         """Open a savepoint: an exception undoes what was done since and propagates; the transaction stays usable."""
         ...
-
-
-class StoreFactories(Generic[T]):
-    """What makes each store of an adapter's transaction `T`, by port."""
-
-    def __init__(self) -> None:
-        self._factories: dict[type, Callable[[T], Any]] = {}
-        self._ports: dict[type, type] = {}
-
-    def add(self, port: type[P], factory: Callable[[T], P], *kinds: type) -> None:
-        """Register a port's store. Rows of `kinds`, and of R where the port is a Store[R], are kept by it alone."""
-        self._factories[port] = factory
-        bases = getattr(port, "__orig_bases__", ())
-        for kind in (*kinds, *(get_args(base)[0] for base in bases if get_origin(base) is Store)):
-            self._ports[kind] = port
-
-    @property
-    def ports(self) -> frozenset[type]:
-        """The ports that have a store."""
-        return frozenset(self._factories)
-
-    def make(self, port: type[P], tx: T) -> P:
-        """Make the store of a port. Raises KeyError."""
-        store: P = self._factories[port](tx)
-        return store
-
-    def port_of(self, kind: type) -> type | None:
-        """Return the port that keeps rows of the kind; None for a plain resource."""
-        return self._ports.get(kind)
-
-    def refuse_special(self, kind: type) -> None:
-        """Raise TypeError for kinds that are kept behind a port of their own."""
-        if port := self.port_of(kind):
-            raise TypeError(f"{kind.__name__} is kept by {port.__name__}.")
 
 
 class UnitOfWork(Protocol):

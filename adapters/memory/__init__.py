@@ -1,1 +1,1 @@
-"""Every port in plain Python objects: what tests, authors of connectors and curious people run the whole service on."""
+"""Rate budgets in the memory of one process, for a service without Redis."""

@@ -15,15 +15,17 @@ from adapters.postgres.stores import (
     EVER,
     LOOKED,
     TenantStore,
+    first,
     page_names,
     page_of,
     page_params,
     rendered,
     statements,
+    value,
 )
 from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
 from domain.audit.model import AuditEntry, AuditFilter, Change, id_at
-from domain.audit.ports import Chain
+from domain.audit.ports import AuditLog, Chain
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
@@ -44,10 +46,45 @@ _WALKED = ("target", "actor", "action", "object")
 """Filters that have an index, the rarest first: with several, the first one's is walked."""
 
 
-class PostgresAuditLog(TenantStore):
+def _json(value: Any) -> Jsonb:
+    return Jsonb(value, dumps=_ENCODE)
+
+
+def _row(entry: AuditEntry) -> dict[str, Any]:
+    context, change = entry.context, entry.change
+    return {
+        "id": entry.id,
+        "actor": _json(context.actor),
+        "action": context.operation,
+        "target": change.object,
+        "target_id": change.id,
+        "change": change.action,
+        "before": _json(change.before),
+        "after": _json(change.after),
+        "request_id": context.request_id,
+        "created_at": entry.created_at,
+        "act": None if entry.act == entry.id else entry.act,
+        "undoes": entry.undoes,
+        "undone": list(entry.undone) or None,
+        "reversible": context.reversible,
+        "kept": entry.kept,
+    }
+
+
+def _entry(*row: Any) -> AuditEntry:
+    id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
+    act, undoes, undone, kept, sequence, hash = rest
+    context = AuditContext(Actor(**actor), action, request_id, reversible)
+    made = Change(target, target_id, change, before, after, id)
+    return AuditEntry(id, context, made, created_at, act or id, undoes, tuple(undone or ()), kept, sequence, hash)
+
+
+class PostgresAuditLog(TenantStore, AuditLog):
     """Entries of the transaction's own call."""
 
     _sql = SQL
+    kept = value()
+    get = first(_entry)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -70,10 +107,6 @@ class PostgresAuditLog(TenantStore):
         expires = self._session.now + retention.KEPT_FOR_UNDOING
         await self._run("keep", entry=entry, sealed=sealed, expires_at=expires)
         self._kept.add(entry)
-
-    async def kept(self, entry: str) -> bytes | None:
-        sealed: bytes | None = await self._value("kept", entry=entry)
-        return sealed
 
     async def take_back(self, act: Sequence[AuditEntry]) -> None:
         self._undoes, self._undone = act[0].act, (*act[0].undone, act[0].sequence)
@@ -127,9 +160,6 @@ class PostgresAuditLog(TenantStore):
         await self._session.insert_all("audit_entries", rows)
         await self._run("raise", last=links[-1][0], hash=links[-1][1])
 
-    async def get(self, id: str) -> AuditEntry | None:
-        return await self._first(_entry, "get", id=id)
-
     async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
         return sorted(await self._every(_entry, "acts", acts=list(acts)), key=lambda entry: entry.sequence)
 
@@ -182,36 +212,3 @@ class PostgresAuditLog(TenantStore):
         while entries := await self._every(_entry, "walk", after=after, limit=_AT_ONCE):
             yield entries
             after = entries[-1].sequence
-
-
-def _json(value: Any) -> Jsonb:
-    return Jsonb(value, dumps=_ENCODE)
-
-
-def _row(entry: AuditEntry) -> dict[str, Any]:
-    context, change = entry.context, entry.change
-    return {
-        "id": entry.id,
-        "actor": _json(context.actor),
-        "action": context.operation,
-        "target": change.object,
-        "target_id": change.id,
-        "change": change.action,
-        "before": _json(change.before),
-        "after": _json(change.after),
-        "request_id": context.request_id,
-        "created_at": entry.created_at,
-        "act": None if entry.act == entry.id else entry.act,
-        "undoes": entry.undoes,
-        "undone": list(entry.undone) or None,
-        "reversible": context.reversible,
-        "kept": entry.kept,
-    }
-
-
-def _entry(*row: Any) -> AuditEntry:
-    id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
-    act, undoes, undone, kept, sequence, hash = rest
-    context = AuditContext(Actor(**actor), action, request_id, reversible)
-    made = Change(target, target_id, change, before, after, id)
-    return AuditEntry(id, context, made, created_at, act or id, undoes, tuple(undone or ()), kept, sequence, hash)

@@ -17,7 +17,7 @@ from adapters.postgres.catalogue_overlay import OverlayWriter
 from adapters.postgres.catalogue_query import NO_BODY, SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import Session, texts
-from adapters.postgres.stores import TenantStore, page_of, rendered, values_of
+from adapters.postgres.stores import TenantStore, every, page_of, rendered, values_of
 from adapters.postgres.table import Table
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
@@ -39,7 +39,7 @@ from domain.catalogue.model import (
     Variant,
 )
 from domain.catalogue.overlay import Precedence, TiedProducts
-from domain.catalogue.ports import Rendering
+from domain.catalogue.ports import CatalogueStore, Rendering
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
@@ -59,10 +59,16 @@ _GLANCE = 200
 """Milliseconds after which who waits for the server looks whether it is still wanted."""
 
 
-class PostgresCatalogueStore(TenantStore):
+def _filed(id: str, key: str, path: Sequence[str] | None, *rest: str | None) -> Filed:
+    return Filed(id, key, tuple(path or ()), *rest)
+
+
+class PostgresCatalogueStore(TenantStore, CatalogueStore):
     """The tenant's catalogue."""
 
     _sql = _STATEMENTS
+    tied_of = every(str)
+    filings = every(_filed)
 
     def __init__(self, session: Session, rendering: Rendering) -> None:
         super().__init__(session)
@@ -250,9 +256,6 @@ class PostgresCatalogueStore(TenantStore):
         words = {id: Precedence.by(first_party=first, licence_basis=basis) for id, first, basis in standing}
         return TiedProducts(whole, applied, words)
 
-    async def tied_of(self, source: str, after: str, limit: int) -> Sequence[str]:
-        return [id for (id,) in await self._rows("tied_of", source=source, after=after, most=limit)]
-
     async def lay(self, laid: Laid, now: datetime) -> None:
         await OverlayWriter(self._session, self._rendering).lay(laid, now)
         await self._run("count_merge")
@@ -283,10 +286,6 @@ class PostgresCatalogueStore(TenantStore):
         low, high = search.path_terms(source)
         found = await self._rows("category_paths", low=low, high=high, most=limit, chars=chars)
         return CategoryPaths({tuple(path): n for path, n, _ in found}, found[0][2] - len(found) if found else 0)
-
-    async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
-        found = await self._rows("filings", source=source, after=after, most=limit)
-        return [Filed(id, key, tuple(path or ()), category, stated) for id, key, path, category, stated in found]
 
     async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
         values = {"stream": Stream.CATALOGUE, "discontinued": ProductStatus.DISCONTINUED, "missed_runs": MISSED_RUNS}

@@ -1,20 +1,19 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
-from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import jsonb, lock_number
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, values_of
-from domain.kernel.clock import now
+from adapters.postgres.stores import TenantStore, run, statements, values_of
 from domain.kernel.errors import RequestInProgress
 from domain.kernel.retention import IDEMPOTENT_ANSWERS
-from ports.idempotency import StoredAnswer
+from ports.idempotency import IdempotencyStore, StoredAnswer
 
 SQL = statements("idempotency")
 
 
-class PostgresIdempotencyStore(TenantStore):
+class PostgresIdempotencyStore(TenantStore, IdempotencyStore):
     """Answers kept for retries."""
 
     _sql = SQL
+    revise = run()
 
     async def hold(self, key: str) -> StoredAnswer | None:
         """Hold the key and return what is stored under it. Raises RequestInProgress when another request holds it.
@@ -34,22 +33,6 @@ class PostgresIdempotencyStore(TenantStore):
         values = values_of(answer) | {"headers": jsonb([list(pair) for pair in answer.headers])}
         await self._run("keep", key=key, **values)
 
-    async def revise(self, key: str, body: bytes) -> None:
-        await self._run("revise", key=key, body=body)
-
 
 def _answer(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredAnswer:
     return StoredAnswer(fingerprint, status, tuple((name, value) for name, value in headers), body)
-
-
-class PostgresIdempotencyMaintenance(CoordinatorStore):
-    """Across tenants, for the scheduler."""
-
-    async def purge_expired(self) -> int:
-        since = now() - IDEMPOTENT_ANSWERS
-
-        async def purge(link: PooledConnection) -> int:
-            orgs = [org for (org,) in await link.rows(link.here(SQL["expired"]), {"since": since})]
-            return await link.run(SQL["purge_expired"], {"orgs": orgs, "since": since})
-
-        return sum(await self._pool.scatter_best_effort(purge))

@@ -23,6 +23,7 @@ from domain.jobs.model import (
     with_trace,
     without_trace,
 )
+from domain.jobs.ports import JobStore
 from domain.kernel.clock import now
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
@@ -36,7 +37,7 @@ def _of(job: ClaimedJob) -> dict[str, Any]:
     return tenant_values(job.tenant) | {"id": job.id, "attempt": job.attempt}
 
 
-class PostgresJobStore(TenantStore):
+class PostgresJobStore(TenantStore, JobStore):
     """In a tenant's transaction: queue work, finish work, put it off."""
 
     _sql = SQL

@@ -12,7 +12,9 @@ from typing import Final, LiteralString
 
 from psycopg import sql
 
+from adapters.postgres.idempotency import SQL as ANSWERS
 from adapters.postgres.nodes.connecting import Connection, Fetched, fetch, fetch_value, is_distributed, repeat
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.partitions import (
     BATCH,
@@ -152,6 +154,16 @@ class PostgresMaintenance:
     async def purge_request_logs(self, today: date | None = None) -> int:
         """Delete request logs that are older than each organisation's plan keeps them; return how many."""
         return await self._purge("request_logs", "request_log_days", sql.SQL("true"), today)
+
+    async def purge_answers(self) -> int:
+        """Delete answers that are older than they are kept for retries; return how many."""
+        since = now() - retention.IDEMPOTENT_ANSWERS
+
+        async def purge(link: PooledConnection) -> int:
+            orgs = [org for (org,) in await link.rows(link.here(ANSWERS["expired"]), {"since": since})]
+            return await link.run(ANSWERS["purge_expired"], {"orgs": orgs, "since": since})
+
+        return sum(await self._pool.scatter_best_effort(purge))
 
     async def purge_inbound_messages(self) -> int:
         """Delete inbound messages by age; return how many."""

@@ -12,12 +12,13 @@ import msgspec
 from adapters.postgres.catalogue_rows import plain
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import jsonb, texts
-from adapters.postgres.stores import CoordinatorStore, TenantStore, id_of, statements
+from adapters.postgres.stores import CoordinatorStore, TenantStore, every, id_of, run, statements
 from adapters.postgres.table import Column, R, Table, TableStore
 from domain.kernel.paging import Page, PageRequest
 from domain.matching.features import MatchFeatures, StoredVariant, going_price
 from domain.matching.index import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued
 from domain.matching.model import JudgeSettings, MatchPair, Merge, MergeFilter, PairFilter
+from domain.matching.ports import MatchIndexStore, MergeStore, PairStore
 from domain.matching.scoring import Weights
 
 PAIRS = Table(
@@ -48,16 +49,22 @@ _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
 
 
+def _ids(variants: Iterable[str]) -> dict[str, Any]:
+    return {"ids": texts(variants)}
+
+
 class _FilteredStore(TableStore[R]):
     async def _matching(self, statement: str, filter: PairFilter | MergeFilter, page_request: PageRequest) -> Page[R]:
         given = {name: value for name, value in asdict(filter).items() if value is not None}
         return await self._page(self._table.row_of, statement, page_request, id_of, given.keys(), **given)
 
 
-class PostgresPairStore(_FilteredStore[MatchPair]):
+class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
     """The tenant's pairs."""
 
     _sql, _table = SQL, PAIRS
+    open_of = every(PAIRS.row_of, values=_ids)
+    unjudged = every(PAIRS.row_of)
 
     async def matching(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
         return await self._matching("pairs", filter, page_request)
@@ -71,37 +78,26 @@ class PostgresPairStore(_FilteredStore[MatchPair]):
         await self._run("add_pairs")
 
     async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
-        return await self._selected("pairs_of_locked" if lock else "pairs_of", ids=texts(variants))
-
-    async def open_of(self, variants: Sequence[str]) -> Sequence[MatchPair]:
-        return await self._selected("open_of", ids=texts(variants))
-
-    async def unjudged(self, limit: int) -> Sequence[MatchPair]:
-        return await self._selected("unjudged", most=limit)
+        return await self._every(PAIRS.row_of, "pairs_of_locked" if lock else "pairs_of", ids=texts(variants))
 
 
-class PostgresMergeStore(_FilteredStore[Merge]):
+class PostgresMergeStore(_FilteredStore[Merge], MergeStore):
     """The tenant's merges."""
 
     _sql, _table = SQL, MERGES
+    applied = every(MERGES.row_of, values=_ids)
 
     async def matching(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
         return await self._matching("merges", filter, page_request)
 
-    async def applied(self, ids: Sequence[str]) -> Sequence[Merge]:
-        return await self._selected("applied", ids=texts(ids))
 
-
-class PostgresMatchIndex(TenantStore):
+class PostgresMatchIndex(TenantStore, MatchIndexStore):
     """MatchIndexStore."""
 
     _sql = SQL
-
-    async def stale(self, after: str, limit: int) -> Sequence[Queued]:
-        return await self._every(Queued, "stale", after=after, limit=limit)
-
-    async def waiting(self, after: str, limit: int) -> Sequence[Queued]:
-        return await self._every(Queued, "waiting", after=after, limit=limit)
+    stale = every(Queued)
+    waiting = every(Queued)
+    requeue = run(values=_ids)
 
     async def idle(self) -> bool:
         return not await self._rows("any")
@@ -157,9 +153,6 @@ class PostgresMatchIndex(TenantStore):
     async def matched(self, variants: Sequence[Queued]) -> None:
         rows = [{"variant": one.variant, "stamp": one.stamp} for one in variants]
         await self._run("matched", rows=jsonb(rows))
-
-    async def requeue(self, variants: Sequence[str]) -> None:
-        await self._run("requeue", ids=texts(variants))
 
     async def requeue_all(self) -> int:
         await self._run("forget_model")

@@ -7,10 +7,11 @@ import msgspec
 
 from adapters.postgres.catalogue_batch import etag_of, images_of
 from adapters.postgres.session import Session, jsonb, texts
-from adapters.postgres.stores import TenantStore, statements
+from adapters.postgres.stores import TenantStore, done, every, first, run, statements, value
 from adapters.postgres.table import Record
 from domain.catalogue.ports import Rendering
 from domain.media.model import Address, Image, NamedMedia
+from domain.media.ports import MediaStore
 
 SQL = statements("media")
 
@@ -28,17 +29,22 @@ _IMAGES = Record(Image)
 _MEDIA = msgspec.json.Decoder(_Data)
 
 
-class PostgresMediaStore(TenantStore):
+class PostgresMediaStore(TenantStore, MediaStore):
     """MediaStore."""
 
     _sql = SQL
+    image = first(_IMAGES.row_of)
+    due = every(Address)
+    next_due = value()
+    by_content = first(_IMAGES.row_of)
+    add = done(values=_IMAGES.values)
+    unchanged = run()
+    failed = run()
+    postpone = run()
 
     def __init__(self, session: Session, rendering: Rendering) -> None:
         super().__init__(session)
         self._rendering = rendering
-
-    async def image(self, id: str) -> Image | None:
-        return await self._first(_IMAGES.row_of, "image", id=id)
 
     async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
         values = {"source": source, "since": since, "before": before, "limit": limit}
@@ -78,19 +84,6 @@ class PostgresMediaStore(TenantStore):
         dropped = await self._rows("drop_images", images=these)
         return [key for own, renditions in dropped for key in (own, *(one["key"] for one in renditions))]
 
-    async def due(self, host: str, limit: int) -> Sequence[Address]:
-        return await self._every(Address, "due", host=host, limit=limit)
-
-    async def next_due(self, host: str) -> datetime | None:
-        due: datetime | None = await self._value("next_due", host=host)
-        return due
-
-    async def by_content(self, content: str) -> Image | None:
-        return await self._first(_IMAGES.row_of, "by_content", content=content)
-
-    async def add(self, image: Image) -> bool:
-        return await self._run("add", **_IMAGES.values(image)) == 1
-
     async def found(self, address: Address, image: str) -> Sequence[str]:
         known = await self._rows("knows", address=address.address)
         if not known:
@@ -105,22 +98,12 @@ class PostgresMediaStore(TenantStore):
     async def knows(self, address: str) -> bool:
         return bool(await self._rows("knows", address=address))
 
-    async def unchanged(self, address: str) -> None:
-        await self._run("unchanged", address=address)
-
-    async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
-        values = {"tries": tries, "failure": failure, "again": again}
-        await self._run("failed", address=address, **values)
-
     async def origin_failed(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
         now = self._session.now
         values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays]}
         return dict(await self._rows("origin_failed", host=host, **values))
-
-    async def postpone(self, host: str, until: datetime) -> None:
-        await self._run("postpone", host=host, until=until)
 
     async def show(self, limit: int) -> int:
         session = self._session

@@ -1,16 +1,17 @@
 """OAuth in PostgreSQL: apps and grants on every node, changed in their organisation's transactions; sign-ins with the coordinator."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.orgs import organisation_of
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
+from adapters.postgres.stores import CoordinatorStore, SharedStore, done, every, first, run, statements
 from adapters.postgres.table import Record, Spread
 from domain.access.model import Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import AccessToken, App, Code, Consent, Device, Family, Grant, HeldToken, Token
+from domain.oauth.ports import AppStore, TokenStore
 
 SQL = statements("oauth")
 _CONSENT = {"consent": Spread(Consent, {"user": "user", "org": "organisation", "grant": "grant_id"})}
@@ -18,58 +19,43 @@ _APPS, _GRANTS, _TOKENS, _FAMILIES = Record(App), Record(Grant), Record(Token), 
 _CODES, _DEVICES = Record(Code, exceptions=_CONSENT), Record(Device, exceptions=_CONSENT)
 
 
-class PostgresAppStore(TenantStore):
+def _held(*row: Any) -> HeldToken:
+    return HeldToken(_TOKENS.row_of(*row), Family(*row[10:19]), row[19])
+
+
+class PostgresAppStore(SharedStore, AppStore):
     """AppStore."""
 
     _sql = SQL
-
-    async def add(self, app: App) -> None:
-        await self._write("add_app", **_APPS.values(app))
-
-    async def get(self, id: str) -> App | None:
-        return await self._first(_APPS.row_of, "own_app", id=id)
-
-    async def all(self) -> Sequence[App]:
-        return await self._every(_APPS.row_of, "own_apps")
-
-    async def save(self, app: App) -> None:
-        await self._write("save_app", **_APPS.values(app))
-
-    async def remove(self, id: str) -> bool:
-        return await self._write("remove_app", id=id) == 1
-
-    async def grants(self, user: str | None = None) -> Sequence[Grant]:
-        return await self._every(_GRANTS.row_of, "grants", user=user)
-
-    async def grant(self, app: str, user: str) -> Grant | None:
-        return await self._first(_GRANTS.row_of, "grant", app=app, user=user)
-
-    async def put_grant(self, grant: Grant) -> None:
-        await self._write("put_grant", **_GRANTS.values(grant))
+    add = run("add_app", values=_APPS.values)
+    get = first(_APPS.row_of, "own_app")
+    all = every(_APPS.row_of, "own_apps")
+    save = run("save_app", values=_APPS.values)
+    remove = done("remove_app")
+    grants = every(_GRANTS.row_of)
+    grant = first(_GRANTS.row_of)
+    put_grant = run(values=_GRANTS.values)
 
 
-class PostgresTokenStore(CoordinatorStore):
+class PostgresTokenStore(CoordinatorStore, TokenStore):
     """TokenStore, and the proofs of its access tokens."""
 
     _sql = SQL
-
-    async def app(self, client_id: str) -> App | None:
-        return await self._first(_APPS.row_of, "app", client_id=client_id)
-
-    async def app_of(self, id: str) -> App | None:
-        return await self._first(_APPS.row_of, "app_of", id=id)
+    app = first(_APPS.row_of)
+    app_of = first(_APPS.row_of)
+    add_code = run(values=_CODES.values)
+    code = first(_CODES.row_of)
+    token = first(_held)
+    end = done("end_family")
+    end_token = run()
+    add_device = done(values=_DEVICES.values)
+    device = first(_DEVICES.row_of)
+    device_of_user_code = first(_DEVICES.row_of)
+    save_poll = run(values=_DEVICES.values)
+    decide = done(values=_DEVICES.values)
 
     async def keep_app(self, app: App) -> App:
         return await self._first(_APPS.row_of, "keep_client", **_APPS.values(app)) or app
-
-    async def add_code(self, code: Code) -> None:
-        await self._run("add_code", **_CODES.values(code))
-
-    async def code(self, digest: bytes) -> Code | None:
-        return await self._first(_CODES.row_of, "code", digest=digest)
-
-    async def token(self, digest: bytes) -> HeldToken | None:
-        return await self._first(_held, "token", digest=digest)
 
     async def redeem(self, code: Code, family: Family, tokens: Collection[Token]) -> bool:
         return await self._issue(family, tokens, "use_code", digest=code.digest, now=family.created_at)
@@ -86,27 +72,6 @@ class PostgresTokenStore(CoordinatorStore):
 
     async def issue(self, family: Family, tokens: Collection[Token]) -> None:
         await self._issue(family, tokens)
-
-    async def end(self, family: str, why: str, now: datetime) -> bool:
-        return await self._run("end_family", id=family, why=why, now=now) == 1
-
-    async def end_token(self, digest: bytes, now: datetime) -> None:
-        await self._run("end_token", digest=digest, now=now)
-
-    async def add_device(self, device: Device) -> bool:
-        return await self._run("add_device", **_DEVICES.values(device)) == 1
-
-    async def device(self, digest: bytes) -> Device | None:
-        return await self._first(_DEVICES.row_of, "device", digest=digest)
-
-    async def device_of_user_code(self, digest: bytes, now: datetime) -> Device | None:
-        return await self._first(_DEVICES.row_of, "device_of_user_code", user_code=digest, now=now)
-
-    async def save_poll(self, device: Device) -> None:
-        await self._run("save_poll", **_DEVICES.values(device))
-
-    async def decide(self, device: Device) -> bool:
-        return await self._run("decide", **_DEVICES.values(device)) == 1
 
     async def take(self, device: Device, family: Family, tokens: Collection[Token], now: datetime) -> bool:
         return await self._issue(family, tokens, "use_device", digest=device.digest, now=now)
@@ -137,10 +102,6 @@ class PostgresTokenStore(CoordinatorStore):
 async def _add_tokens(link: PooledConnection, tokens: Collection[Token]) -> None:
     for token in tokens:
         await link.run(SQL["add_token"], _TOKENS.values(token))
-
-
-def _held(*row: Any) -> HeldToken:
-    return HeldToken(_TOKENS.row_of(*row), Family(*row[10:19]), row[19])
 
 
 def _proof(*row: Any) -> tuple[Credential, Principal]:

@@ -4,15 +4,18 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.stores import ReplicatedStore, TenantStore, id_of, statements, values_of
+from adapters.postgres.stores import ReplicatedStore, SharedStore, done, every, first, id_of, run, statements, values_of
 from adapters.postgres.table import Record, Spread
 from domain.access.model import ApiKey, Principal, effective_scopes
+from domain.access.ports import KeyStore
 from domain.kernel.errors import Unavailable
 from domain.kernel.mail_addresses import address_key
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Invitation, Invited, Member, Meter, Organisation, Plan
+from domain.orgs.ports import Memberships, OrgRegistry, OrgStore
 from domain.sso.model import Connection, Domain, Subject
+from domain.sso.ports import SsoDirectory, SsoStore
 
 SQL = statements("orgs")
 _KEYS = Record(ApiKey, exceptions={"tenant": Spread(Tenant, {"org": "org", "livemode": "livemode"})})
@@ -48,24 +51,32 @@ def _proof(*row: Any) -> tuple[ApiKey, Principal]:
     return key, principal
 
 
-class PostgresOrgStore(TenantStore):
+def _by_address(email: str) -> dict[str, str]:
+    return {"email_key": address_key(email)}
+
+
+def _invited(*row: Any) -> Invited:
+    return Invited(Invitation(*row[:10]), organisation_of(*row[10:]))
+
+
+class PostgresOrgStore(SharedStore, OrgStore):
     """The tenant's own organisation."""
 
     _sql = SQL
+    change = run()
+    change_role = run()
+    remove_member = run()
+    settle_invitation = run()
+    plans = every(plan_of)
+    member = first(Member, values=_by_address)
 
     async def own(self) -> Organisation:
         own = await self._first(organisation_of, "own", id=self._session.tenant.org)
         assert own is not None, "a tenant without an organisation"
         return own
 
-    async def change(self, name: str, api_version: str | None) -> None:
-        await self._write("change", name=name, api_version=api_version)
-
     async def add_member(self, member: Member) -> None:
-        await self._write("add_member", email_key=address_key(member.email), **values_of(member))
-
-    async def member(self, email: str) -> Member | None:
-        return await self._first(Member, "member", email_key=address_key(email))
+        await self._run("add_member", email_key=address_key(member.email), **values_of(member))
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
         return await self._page(Member, "members", page_request, _user_of)
@@ -74,14 +85,8 @@ class PostgresOrgStore(TenantStore):
         async with self._session.owning():
             return {row[0]: Member(*row) for row in await self._rows("hold_members", users=list(users))}
 
-    async def change_role(self, user: str, role: str) -> None:
-        await self._write("change_role", user=user, role=role)
-
-    async def remove_member(self, user: str) -> None:
-        await self._write("remove_member", user=user)
-
     async def invite(self, invitation: Invitation) -> None:
-        await self._write("invite", email_key=invitation.email_key, **values_of(invitation))
+        await self._run("invite", email_key=invitation.email_key, **values_of(invitation))
 
     async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
         return await self._page(Invitation, "invitations", page_request, now=now)
@@ -90,28 +95,14 @@ class PostgresOrgStore(TenantStore):
         async with self._session.owning():
             return await self._first(Invitation, "invitation", id=id)
 
-    async def settle_invitation(
-        self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
-    ) -> None:
-        await self._write("settle_invitation", id=id, accepted_at=accepted_at, revoked_at=revoked_at)
 
-    async def plans(self) -> Sequence[Plan]:
-        return await self._every(plan_of, "plans")
-
-
-class PostgresKeyStore(TenantStore):
+class PostgresKeyStore(SharedStore, KeyStore):
     """The organisation's API keys."""
 
     _sql = SQL
-
-    async def add(self, key: ApiKey) -> None:
-        await self._write("add_key", **_KEYS.values(key))
-
-    async def revoke(self, id: str) -> bool:
-        return await self._write("revoke_key", id=id) == 1
-
-    async def get(self, id: str) -> ApiKey | None:
-        return await self._first(_KEYS.row_of, "key", id=id)
+    add = run("add_key", values=_KEYS.values)
+    revoke = done("revoke_key")
+    get = first(_KEYS.row_of, "key")
 
     async def page(self, page_request: PageRequest, *, ended: bool = False) -> Page[ApiKey]:
         return await self._page(_KEYS.row_of, "list_keys", page_request, id_of, {"ended" if ended else "open"})
@@ -125,59 +116,37 @@ class PostgresKeyStore(TenantStore):
         return sorted(id_ for (id_,) in rows)
 
 
-class PostgresSsoStore(TenantStore):
+class PostgresSsoStore(SharedStore, SsoStore):
     """SsoStore."""
 
     _sql = SQL
-
-    async def connection(self) -> Connection | None:
-        return await self._first(Connection, "connection")
-
-    async def save(self, connection: Connection) -> None:
-        await self._write("save_connection", **values_of(connection))
+    connection = first(Connection)
+    save = run("save_connection")
+    domains = every(Domain)
+    put_domain = run()
+    remove_domain = done()
+    subject = first(Subject)
+    subject_of = first(Subject)
+    member = first(Member, "member_of_user")
+    members_of = every(Member)
 
     async def remove(self) -> None:
-        await self._write("remove_connection")
-        await self._write("remove_subjects")
-
-    async def domains(self) -> Sequence[Domain]:
-        return await self._every(Domain, "domains")
-
-    async def put_domain(self, domain: Domain) -> None:
-        await self._write("put_domain", **values_of(domain))
-
-    async def remove_domain(self, domain: str) -> bool:
-        return await self._write("remove_domain", domain=domain) == 1
-
-    async def subject(self, issuer: str, subject: str) -> Subject | None:
-        return await self._first(Subject, "subject", issuer=issuer, subject=subject)
-
-    async def subject_of(self, issuer: str, user: str) -> Subject | None:
-        return await self._first(Subject, "subject_of", issuer=issuer, user=user)
+        await self._run("remove_connection")
+        await self._run("remove_subjects")
 
     async def bind(self, subject: Subject) -> None:
-        await self._write("unbind", **values_of(subject))
-        await self._write("bind", **values_of(subject))
-
-    async def member(self, user: str) -> Member | None:
-        return await self._first(Member, "member_of_user", user=user)
-
-    async def members_of(self, domains: Collection[str]) -> Sequence[Member]:
-        return await self._every(Member, "members_of", domains=list(domains))
+        await self._run("unbind", **values_of(subject))
+        await self._run("bind", **values_of(subject))
 
 
-class PostgresMemberships(ReplicatedStore):
+class PostgresMemberships(ReplicatedStore, Memberships):
     """Across tenants: a person belongs to many."""
 
     _sql = SQL
+    invited = first(_invited)
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         return await self._page(organisation_of, "of_user", page_request, user=user)
-
-    async def invited(self, digest: bytes) -> Invited | None:
-        return await self._first(
-            lambda *row: Invited(Invitation(*row[:10]), organisation_of(*row[10:])), "invited", digest=digest
-        )
 
     async def forget_invitations(self, before: datetime) -> int:
         async with self._owning() as link:
@@ -206,22 +175,20 @@ class PostgresCredentials(ReplicatedStore):
         return str(rows[0][0]) if rows else version
 
 
-class PostgresSsoDirectory(ReplicatedStore):
+class PostgresSsoDirectory(ReplicatedStore, SsoDirectory):
     """SsoDirectory."""
 
     _sql = SQL
-
-    async def of_domain(self, domain: str) -> Connection | None:
-        return await self._first(Connection, "of_domain", domain=domain)
-
-    async def due(self, before: datetime, limit: int) -> Sequence[Domain]:
-        return await self._every(Domain, "due_domains", before=before, limit=limit)
+    of_domain = first(Connection)
+    due = every(Domain, "due_domains")
 
 
-class PostgresOrgRegistry(ReplicatedStore):
+class PostgresOrgRegistry(ReplicatedStore, OrgRegistry):
     """Across tenants: for operators."""
 
     _sql = SQL
+    named = every(organisation_of)
+    plan = first(plan_of)
 
     async def create(self, organisation: Organisation) -> None:
         live, test = organisation.catalogues
@@ -232,15 +199,9 @@ class PostgresOrgRegistry(ReplicatedStore):
     async def find(self, id_or_name: str) -> Organisation | None:
         if (own := await self._first(organisation_of, "own", id=id_or_name)) is not None:
             return own
-        named = await self.named(id_or_name) if id_or_name else ()
+        named: Sequence[Organisation] = await self.named(id_or_name) if id_or_name else ()
         return named[0] if len(named) == 1 else None
-
-    async def named(self, name: str) -> Sequence[Organisation]:
-        return await self._every(organisation_of, "named", name=name)
 
     async def change_plan(self, id: str, plan: Plan) -> None:
         async with self._pool.owner() as link:
             await link.run(SQL["change_plan"], {"id": id, "plan": plan.code})
-
-    async def plan(self, code: str) -> Plan | None:
-        return await self._first(plan_of, "plan", code=code)

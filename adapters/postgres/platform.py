@@ -1,14 +1,14 @@
 """Health measurements, incidents, running processes and the workload, across tenants; the server bounds the time of what reads most."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from psycopg.errors import QueryCanceled
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.stores import CoordinatorStore, statements
+from adapters.postgres.stores import CoordinatorStore, every, first, run, statements
 from adapters.postgres.table import Record
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import encode, uuid7
@@ -19,7 +19,7 @@ from domain.platform import workload
 from domain.platform.incidents import Incident
 from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
 from domain.platform.model import OperatingFigures
-from domain.platform.ports import Check, DayCount
+from domain.platform.ports import Check, DayCount, Incidents, Instances, PlatformChecks
 from domain.platform.workload import SourceLoad, TenantLoad
 from domain.sources.model import RUNNABLE, STALE_INTERVALS, SourceStatus
 
@@ -32,10 +32,12 @@ _CHECKS = Record(Check)
 _INCIDENTS = Record(Incident)
 
 
-class PostgresPlatformChecks(CoordinatorStore):
+class PostgresPlatformChecks(CoordinatorStore, PlatformChecks):
     """Across tenants; the scheduler writes, everybody reads."""
 
     _sql = SQL
+    latest = every(_CHECKS.row_of)
+    days = every(DayCount)
 
     async def record(self, checks: Sequence[Check]) -> None:
         async with self._transaction() as link:
@@ -44,29 +46,17 @@ class PostgresPlatformChecks(CoordinatorStore):
                 values = {**_CHECKS.values(check), "day": check.at.date(), **passed}
                 await link.run(SQL["record"], values)
 
-    async def latest(self) -> Sequence[Check]:
-        return await self._every(_CHECKS.row_of, "latest")
-
-    async def days(self, since: date) -> Sequence[DayCount]:
-        return await self._every(DayCount, "days", since=since)
-
     async def forget(self, before: datetime) -> int:
         return await self._run("forget", day=before.date())
 
 
-class PostgresInstances(CoordinatorStore):
+class PostgresInstances(CoordinatorStore, Instances):
     """Instances."""
 
     _sql = SQL
-
-    async def beat(self, instance: Instance) -> None:
-        await self._run("beat", **plain(instance))
-
-    async def leave(self, instance: str) -> None:
-        await self._run("leave", instance=instance)
-
-    async def list_alive(self) -> Sequence[Instance]:
-        return await self._every(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
+    beat = run(values=plain)
+    leave = run()
+    list_alive = every(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
 
 
 class PostgresOperatingFigures(CoordinatorStore):
@@ -105,16 +95,12 @@ async def _figures(link: PooledConnection) -> Fetched:
     return row
 
 
-class PostgresIncidents(CoordinatorStore):
+class PostgresIncidents(CoordinatorStore, Incidents):
     """Incidents."""
 
     _sql = SQL
-
-    async def open(self) -> Sequence[Incident]:
-        return await self._every(_INCIDENTS.row_of, "open_incidents")
-
-    async def get(self, id: str) -> Incident | None:
-        return await self._first(_INCIDENTS.row_of, "incident", id=id)
+    open = every(_INCIDENTS.row_of, "open_incidents")
+    get = first(_INCIDENTS.row_of, "incident")
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
         known = len(before.updates) if before else 0

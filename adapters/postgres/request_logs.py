@@ -27,6 +27,7 @@ from domain.kernel.clock import now
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog, RequestLogFilter
+from domain.request_logs.ports import RequestLogStore
 
 SQL = statements("request_logs", looked=str(LOOKED))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -35,7 +36,7 @@ _FROM_OUTSIDE = ("method", "path", "query", "idempotency_key", "ip", "user_agent
 _ENCODE = msgspec.json.Encoder().encode
 
 
-class PostgresRequestLogStore(TenantStore):
+class PostgresRequestLogStore(TenantStore, RequestLogStore):
     """The tenant's request logs. An item's key is its position: time-ordered and unique.
 
     A day is a partition, so a page looks at the days next to it first, and at further ones only while it is not full.

@@ -4,12 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.stores import CoordinatorStore, TenantStore, rendered, statements
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    TenantStore,
+    earliest,
+    every,
+    first,
+    gathered,
+    rendered,
+    statements,
+    value,
+)
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.catalogue.model import Stream
 from domain.exports.model import OPEN as OPEN_EXPORTS
 from domain.exports.model import Export, ExportStatus
-from domain.kernel.tenancy import Tenant
+from domain.exports.ports import ExportStore, ExportUpkeep
 from domain.runs.model import (
     CONCLUDED,
     MOST_RUNS,
@@ -24,6 +34,7 @@ from domain.runs.model import (
     UploadInput,
     newest_first,
 )
+from domain.runs.ports import PushStore, RunStore
 from domain.storage.model import METER, StoredKind, push_key
 
 
@@ -44,10 +55,17 @@ EXPORTS = Table(Export, "exports")
 SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
 
 
-class PostgresRunStore(TableStore[Run]):
+def _newest_run(source: str, id: str, status: str) -> NewestRun:
+    return NewestRun(source, id, RunStatus(status))
+
+
+class PostgresRunStore(TableStore[Run], RunStore):
     """The tenant's runs. What follows from one later, such as a delivery, finds in its row what it was traced as."""
 
     _sql, _table = SQL, RUNS
+    newest = every(_newest_run, "newest_of")
+    open_checks = every(RUNS.row_of)
+    days = every(RunDay, most=MOST_RUNS)
 
     async def add(self, row: Run, **more: Any) -> None:
         await super().add(row, trace=self._session.trace, **more)
@@ -60,9 +78,6 @@ class PostgresRunStore(TableStore[Run]):
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
         return await self._newest(source, stream, OPEN, "whole")
 
-    async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
-        return await self._selected("open_checks", source=source, most=limit)
-
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         return await self._newest(source, stream, [RunStatus.SUCCEEDED], "snapshot")
 
@@ -74,15 +89,8 @@ class PostgresRunStore(TableStore[Run]):
         ended = await self._newest(source, stream, CONCLUDED, "snapshot")
         return ended if ended is not None and ended.was_refused else None
 
-    async def days(self, since: datetime) -> Sequence[RunDay]:
-        return await self._every(RunDay, "days", since=since, most=MOST_RUNS)
-
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return await self._newest(source, stream, CONCLUDED, "read")
-
-    async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
-        found = await self._rows("newest_of", sources=sorted(sources), since=since)
-        return [NewestRun(row[0], row[1], RunStatus(row[2])) for row in found]
 
     async def _newest(
         self, source: str, stream: Stream | None, statuses: Collection[RunStatus], which: str
@@ -93,17 +101,13 @@ class PostgresRunStore(TableStore[Run]):
         return self._table.row_of(*row) if row else None
 
 
-class PostgresPushStore(TenantStore):
+class PostgresPushStore(TenantStore, PushStore):
     """The tenant's pushed parts."""
 
     _sql = SQL
-
-    async def collecting(self, source: str, batch: str) -> Run | None:
-        where = {"source": source, "batch": batch, "status": RunStatus.QUEUED, "trigger": RunTrigger.PUSH}
-        return await self._first(RUNS.row_of, "collecting", **where)
-
-    async def newest(self, source: str, batch: str) -> Run | None:
-        return await self._first(RUNS.row_of, "newest_batch", source=source, batch=batch)
+    collecting = first(RUNS.row_of, status=RunStatus.QUEUED, trigger=RunTrigger.PUSH)
+    newest = first(RUNS.row_of, "newest_batch")
+    part = value()
 
     async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
         part = {"run": run, "sequence": sequence, "records": records, "bytes": len(records) + 1, "meter": METER}
@@ -115,37 +119,24 @@ class PostgresPushStore(TenantStore):
             await self._run("keep_batch", run=run, **entry)
         return True
 
-    async def part(self, run: str, sequence: int) -> bytes | None:
-        records: bytes | None = await self._value("part", run=run, sequence=sequence)
-        return records
-
     async def forget(self, run: str) -> None:
         await self._run("forget_parts", run=run, key=push_key(self._session.tenant, run))
 
 
-class PostgresExportStore(TableStore[Export]):
+class PostgresExportStore(TableStore[Export], ExportStore):
     """The tenant's exports."""
 
     _sql, _table = SQL, EXPORTS
+    open = first(int, "open_exports", open=sorted(OPEN_EXPORTS))
+    kept = every(EXPORTS.row_of, "kept_exports", status=ExportStatus.SUCCEEDED)
 
     async def take_turns(self) -> None:
         await self._session.take_turn("exports")
 
-    async def open(self) -> int:
-        return int(await self._value("open_exports", open=sorted(OPEN_EXPORTS)))
 
-    async def kept(self) -> Sequence[Export]:
-        return await self._selected("kept_exports", status=ExportStatus.SUCCEEDED)
-
-
-class PostgresExportUpkeep(CoordinatorStore):
+class PostgresExportUpkeep(CoordinatorStore, ExportUpkeep):
     """Across tenants, for the scheduler."""
 
     _sql = SQL
-
-    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        due = await self._gather_due("due_exports", now=now, limit=limit)
-        return [(Tenant(org, livemode), id) for _, org, livemode, id in due]
-
-    async def waiting_since(self) -> datetime | None:
-        return await self._earliest("waiting_since")
+    due = gathered("due_exports")
+    waiting_since = earliest()

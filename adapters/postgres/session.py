@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString
 
 import msgspec
 import psycopg
@@ -16,11 +16,10 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import executed
+from adapters.postgres.nodes.pool import Again, moved
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
-T = TypeVar("T")
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _SHARE_TURN = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _AT_ONCE = 200
@@ -43,7 +42,7 @@ class Session:
     context: AuditContext
     now: datetime
     recorded: Recorded
-    again: Callable[[psycopg.Error], Awaitable[PooledConnection]] | None = None
+    again: Again | None = None
     once: bool = False
     trace: str | None = None
 
@@ -79,11 +78,14 @@ class Session:
         for begin in range(0, len(rows), _AT_ONCE):
             part = rows[begin : begin + _AT_ONCE]
             values = [value for row in part for value in (self.tenant.org, self.tenant.livemode, *row.values())]
-            await self._insert(_insertion(table, ("org", "livemode", *part[0]), len(part)), values)
-
-    async def _insert(self, sql: LiteralString, values: Sequence[Any]) -> None:
-        """Execute with numbered parameters: to find thousands of named ones in a text takes longer than to insert."""
-        await self._executed(lambda link: psycopg.AsyncRawCursor(link.connection).execute(sql, values, prepare=False))
+            sql = _insertion(table, ("org", "livemode", *part[0]), len(part))
+            # with numbered parameters: to find thousands of named ones in a text takes longer than to insert
+            try:
+                await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
+            except psycopg.Error as error:
+                self.link = await moved(self.link, error, self.again)
+                await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
+            self.settle()
 
     def settle(self) -> None:
         """Something was done in the transaction: from here on it goes on where it is, or not at all."""
@@ -92,17 +94,13 @@ class Session:
 
     async def _execute(self, sql: Any, values: Mapping[str, Any]) -> psycopg.AsyncCursor[Fetched]:
         params = self.params(**values)
-        return await self._executed(lambda link: link.cursor.execute(sql, params))
-
-    async def _executed(self, execute: Callable[[PooledConnection], Awaitable[T]]) -> T:
-        done = await executed(self.link, execute, self._again if self.again else None)
+        try:
+            cursor = await self.link.cursor.execute(sql, params)
+        except psycopg.Error as error:
+            self.link = await moved(self.link, error, self.again)
+            cursor = await self.link.cursor.execute(sql, params)
         self.settle()
-        return done
-
-    async def _again(self, error: psycopg.Error) -> PooledConnection:
-        assert self.again is not None
-        self.link = await self.again(error)
-        return self.link
+        return cursor
 
     async def take_turn(self, kind: object, *more: object, shared: bool = False) -> None:
         """Wait for the lock of that name, which is the tenant's and held until the transaction ends."""

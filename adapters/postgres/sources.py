@@ -1,15 +1,16 @@
 """Sources, the addresses that mail reaches them by, and their mappings, in PostgreSQL."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
-from adapters.postgres.stores import CoordinatorStore, rendered, statements
+from adapters.postgres.stores import CoordinatorStore, earliest, every, gathered, rendered, run, statements, value
 from adapters.postgres.table import Column, Table, TableStore, as_json
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.kernel.tenancy import Tenant
 from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
+from domain.mappings.ports import MappingStore
 from domain.sources.model import Source, SourceStatus
+from domain.sources.ports import SourceSchedule, SourceStore
 
 SOURCES = Table(
     Source,
@@ -27,31 +28,25 @@ _KNOWN = ("headers", "columns", "unmapped")
 SQL = statements("sources", mapping=MAPPINGS.columns(), known=", ".join(("digest", *_KNOWN)))
 
 
-class PostgresSourceStore(TableStore[Source]):
+class PostgresSourceStore(TableStore[Source], SourceStore):
     """The tenant's sources, and their sealed credentials beside them."""
 
     _sql, _table = SQL, SOURCES
-
-    async def seal(self, id: str, sealed: bytes | None) -> None:
-        await self._run("seal", id=id, sealed=sealed)
+    seal = run()
+    sealed = value()
 
     async def count(self, *, lock: bool = False) -> int:
         if lock:
             await self._session.take_turn("sources")
         return int(await self._value("count", disabled=SourceStatus.DISABLED))
 
-    async def sealed(self, id: str) -> bytes | None:
-        sealed: bytes | None = await self._value("sealed", id=id)
-        return sealed
 
-
-class PostgresMappingStore(TableStore[SourceMapping]):
+class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
     """The tenant's mappings."""
 
     _sql, _table = SQL, MAPPINGS
-
-    async def of_headers(self, source: str, digests: Sequence[str]) -> Sequence[SourceMapping]:
-        return await self._selected("of_headers", source=source, digests=list(digests))
+    of_headers = every(MAPPINGS.row_of)
+    prune = run(proposed=MappingStatus.PROPOSED)
 
     async def confirmed(self, source: str, most: int) -> Sequence[KnownMapping]:
         return [*await self._confirmed("own", source, most), *await self._confirmed("others", source, most)]
@@ -67,21 +62,13 @@ class PostgresMappingStore(TableStore[SourceMapping]):
             for digest, *rest in rows
         ]
 
-    async def prune(self, source: str, keep: int) -> None:
-        await self._run("prune", source=source, keep=keep, proposed=MappingStatus.PROPOSED)
 
-
-class PostgresSourceSchedule(CoordinatorStore):
+class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
     """Across tenants, for the scheduler."""
 
     _sql = SQL
-
-    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        due = await self._gather_due("due", now=now, limit=limit)
-        return [(Tenant(org, livemode), id, stream) for _, org, livemode, id, stream in due]
-
-    async def next_due(self) -> datetime | None:
-        return await self._earliest("next_due")
+    due = gathered()
+    next_due = earliest()
 
 
 class PostgresInboundAddresses(CoordinatorStore):

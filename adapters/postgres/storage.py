@@ -4,12 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, tenant_values
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    TenantStore,
+    done,
+    first,
+    gathered,
+    run,
+    statements,
+    tenant_values,
+)
 from adapters.postgres.table import Record
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import OPEN, REPLAYABLE
 from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObject
+from domain.storage.ports import StorageLedger, StorageUpkeep
 
 _NEEDED: Final[LiteralString] = """
     (SELECT true FROM runs r
@@ -34,13 +44,14 @@ BATCHES = 100
 _NEEDING = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
 
 
-class PostgresStorageLedger(TenantStore):
+class PostgresStorageLedger(TenantStore, StorageLedger):
     """The tenant's entries. Each change locks the tenant's row of storage_usage first, so that none waits in a circle."""
 
     _sql = SQL
-
-    async def get(self, key: str) -> StoredObject | None:
-        return await self._first(_ENTRIES.row_of, "get", key=key)
+    get = first(_ENTRIES.row_of)
+    count = first(int, "unread")
+    assign = run()
+    settle = done(free_after=retention.UNTIL_FREED)
 
     async def used(self) -> int:
         return int(await self._value("used", 0))
@@ -72,15 +83,6 @@ class PostgresStorageLedger(TenantStore):
         await self._run("counted", bytes=bytes)
         return wanted
 
-    async def count(self, kind: StoredKind) -> int:
-        return int(await self._value("unread", kind=kind))
-
-    async def assign(self, key: str, run: str) -> None:
-        await self._run("assign", key=key, run=run)
-
-    async def settle(self, key: str) -> bool:
-        return await self._run("settle", key=key, free_after=retention.UNTIL_FREED) == 1
-
     async def holds(self, key: str) -> bool:
         return bool(await self._rows("holds", key=key))
 
@@ -111,18 +113,12 @@ class PostgresStorageLedger(TenantStore):
         return freed
 
 
-class PostgresStorageUpkeep(CoordinatorStore):
+class PostgresStorageUpkeep(CoordinatorStore, StorageUpkeep):
     """Across tenants, for the scheduler; and for operators, who see the figures of every node or none."""
 
     _sql = SQL
-
-    async def due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        due = await self._gather_due("due", kinds=sorted(kinds), now=now, limit=limit)
-        return [(Tenant(org, livemode), key) for _, org, livemode, key in due]
-
-    async def freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
-        freed = await self._gather_due("freed", after=after, limit=limit)
-        return [(Tenant(org, livemode), key) for key, org, livemode in freed]
+    due = gathered()
+    freed = gathered()
 
     async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
         await self._pool.run(tenant, SQL["forget"], tenant_values(tenant) | {"keys": list(keys)})

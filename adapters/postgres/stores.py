@@ -6,10 +6,11 @@ The statements of an area are in sql/<area>.sql, each under a line `-- name --`.
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources import files
+from inspect import signature
 from itertools import chain
 from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast
 
@@ -127,6 +128,10 @@ class NamedStatements:
     async def _run(self, statement: str, /, **values: Any) -> int:
         return await self._session.run(self._sql[statement], **values)
 
+    async def _done(self, statement: str, /, **values: Any) -> bool:
+        """Execute; return whether it touched a row."""
+        return await self._run(statement, **values) == 1
+
     async def _rows(self, statement: str, /, **values: Any) -> list[Fetched]:
         return await self._session.all(self._sql[statement], **values)
 
@@ -160,6 +165,62 @@ class NamedStatements:
         return page_of([make(*row) for row in rows], page_request, key)
 
 
+class Declared:
+    """A method of a store that is one statement, with the parameters of the port's method of that name.
+
+    Collections are given as lists, dataclasses as their fields, unless `values` makes parameters of the arguments; `fixed` are further
+    parameters. The statement has the name of the method unless another one is named.
+    """
+
+    def __init__(
+        self, how: str, *what: Any, values: Callable[..., Mapping[str, Any]] | None = None, **fixed: Any
+    ) -> None:
+        self._how, self._what, self._values, self._fixed = how, what, values, fixed
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Put the method in the place of its declaration."""
+        declared = next(vars(base)[name] for base in owner.__mro__[1:] if name in vars(base))
+        _, *parameters = signature(declared).parameters.values()
+        names = [parameter.name for parameter in parameters]
+        defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        how, what, values, fixed = self._how, self._what, self._values, self._fixed
+        what = what if what and isinstance(what[-1], str) else (*what, name)
+
+        async def method(self: NamedStatements, *args: Any, **more: Any) -> Any:
+            given = defaults | dict(zip(names, args, strict=False)) | more
+            return await getattr(self, how)(*what, **fixed, **(values(*given.values()) if values else _params(given)))
+
+        setattr(owner, name, method)
+
+
+def _params(given: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if is_dataclass(value):
+            values |= values_of(value)
+        else:
+            values[name] = (
+                list(value) if isinstance(value, Collection) and not isinstance(value, str | bytes) else value
+            )
+    return values
+
+
+first: Any = partial(Declared, "_first")
+"""Declares a method that answers what is made of the first row's columns, or None."""
+every: Any = partial(Declared, "_every")
+"""Declares one that answers what is made of each row's columns."""
+value: Any = partial(Declared, "_value")
+"""Declares one that answers the first column of the first row, or None."""
+run: Any = partial(Declared, "_run")
+"""Declares one that answers how many rows it touched."""
+done: Any = partial(Declared, "_done")
+"""Declares one that answers whether it touched a row."""
+gathered: Any = partial(Declared, "_gather_due")
+"""Declares one that answers the least rows of all nodes, each as its tenant and what follows."""
+earliest: Any = partial(Declared, "_earliest")
+"""Declares one that answers the earliest of the times that the nodes have."""
+
+
 class TenantStore(NamedStatements):
     """A store of the session's tenant."""
 
@@ -173,10 +234,13 @@ class TenantStore(NamedStatements):
         await self._session.run(f"DELETE FROM new_{name}".encode())
         await self._session.copy(self._sql[f"copy_{name}"], rows, types)
 
-    async def _write(self, statement: str, /, **values: Any) -> int:
-        """Execute a statement on tables that lie on every node; return how many rows it touched."""
+
+class SharedStore(TenantStore):
+    """A store of the session's tenant in tables that lie on every node, which its role may not write."""
+
+    async def _run(self, statement: str, /, **values: Any) -> int:
         async with self._session.owning():
-            return await self._run(statement, **values)
+            return await super()._run(statement, **values)
 
 
 class _Autocommit:
@@ -221,8 +285,9 @@ class CoordinatorStore(NamedStatements):
         return [*chain(*await self._pool.scatter_all(reading(self._sql[statement], **values)))]
 
     async def _gather_due(self, statement: str, /, *, limit: int, **values: Any) -> list[Fetched]:
-        """Return the least rows of all nodes within reach, in order."""
-        return sorted(await self._gather(statement, limit=limit, **values))[:limit]
+        """Return the least rows of all nodes within reach, in order, each as the tenant and what follows: their first column is their order."""
+        rows = sorted(await self._gather(statement, limit=limit, **values))[:limit]
+        return [(Tenant(org, livemode), *rest) for _, org, livemode, *rest in rows]
 
     async def _earliest(self, statement: str, /) -> datetime | None:
         """Return the earliest of the times that the nodes within reach have in one row each."""

@@ -271,7 +271,3 @@ class TableStore(TenantStore, Generic[R]):
         statement = rendered(self._table.list, page_names(request).union(given), request.limit + 1)
         rows = await self._session.all(statement, **given, **page_params(request))
         return page_of([self._table.row_of(*row) for row in rows], request)
-
-    async def _selected(self, statement: str, /, **values: Any) -> list[R]:
-        """Return the rows of a named statement."""
-        return await self._every(self._table.row_of, statement, **values)

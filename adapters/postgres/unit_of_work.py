@@ -1,9 +1,9 @@
 """The transaction, the stores inside it, and the tables of plain resources."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 import psycopg
 
@@ -16,7 +16,7 @@ from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.matching import JUDGE_SETTINGS, PostgresMatchIndex, PostgresMergeStore, PostgresPairStore
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Pool, TenantLease
+from adapters.postgres.nodes.pool import Again, Pool, TenantLease
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
@@ -24,38 +24,25 @@ from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresP
 from adapters.postgres.session import Session
 from adapters.postgres.sources import MAPPINGS, SOURCES, PostgresMappingStore, PostgresSourceStore
 from adapters.postgres.storage import PostgresStorageLedger
+from adapters.postgres.stores import TenantStore
 from adapters.postgres.table import Table, TableStore
 from adapters.postgres.usage import PostgresUsageMeters
 from adapters.postgres.webhooks import DELIVERIES, ENDPOINTS, PostgresWebhookStore
-from domain.access.ports import KeyStore
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore, Rendering
 from domain.changes.ports import EventRendering
 from domain.events.ports import EventLog
-from domain.exports.ports import ExportStore
-from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mail.model import InboundMessage
-from domain.mappings.ports import MappingStore
-from domain.matching.ports import MatchIndexStore, MergeStore, PairStore
 from domain.media.ports import MediaStore
-from domain.oauth.ports import AppStore
-from domain.orgs.ports import OrgStore
 from domain.probes.model import Probe
-from domain.request_logs.ports import RequestLogStore
-from domain.runs.ports import PushStore, RunStore
-from domain.sources.ports import SourceStore
-from domain.sso.ports import SsoStore
-from domain.storage.ports import StorageLedger
 from domain.uploads.model import Upload
 from domain.usage.model import ModelUse
-from domain.usage.ports import UsageMeters
 from domain.webhooks.model import Delivery, Endpoint
 from domain.webhooks.ports import WebhookStore
 from ports.clock import Clock
-from ports.idempotency import IdempotencyStore
 from ports.telemetry import Tracing
-from ports.unit_of_work import Recorded, Store, StoreFactories, Tx
+from ports.unit_of_work import Recorded, Store, Tx
 
 _READER = AuditContext(Actor("service", "reader"), "read")
 _SNAPSHOT = (
@@ -64,7 +51,6 @@ _SNAPSHOT = (
 )
 R = TypeVar("R")
 P = TypeVar("P")
-Again = Callable[[psycopg.Error], Awaitable[PooledConnection]]
 
 
 class PostgresTx:
@@ -80,11 +66,12 @@ class PostgresTx:
     def __getitem__(self, port: type[P]) -> P:
         store: P | None = self._stores.get(port)
         if store is None:
-            store = self._stores[port] = STORES.make(port, self)
+            store = self._stores[port] = _MAKERS[port](self)
         return store
 
     def store(self, kind: type[R]) -> Store[R]:
-        STORES.refuse_special(kind)
+        if port := PORTS.get(kind):
+            raise TypeError(f"{kind.__name__} is kept by {port.__name__}.")
         return TableStore(self.session, _TABLE_OF[kind])
 
     @asynccontextmanager
@@ -128,36 +115,53 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     JUDGE_SETTINGS,
 )
 _TABLE_OF: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
-STORES = StoreFactories[PostgresTx]()
+STORES: Final[tuple[type[TenantStore], ...]] = (
+    PostgresKeyStore,
+    PostgresOrgStore,
+    PostgresAppStore,
+    PostgresSourceStore,
+    PostgresRunStore,
+    PostgresMappingStore,
+    PostgresPushStore,
+    PostgresStorageLedger,
+    PostgresPairStore,
+    PostgresMergeStore,
+    PostgresMatchIndex,
+    PostgresJobStore,
+    PostgresAuditLog,
+    PostgresUsageMeters,
+    PostgresIdempotencyStore,
+    PostgresRequestLogStore,
+    PostgresExportStore,
+    PostgresWebhookStore,
+    PostgresSsoStore,
+)
+"""Stores that need nothing but the session; the last base of each is its port."""
 
 
-def _add(port: type[P], store: Callable[[Session], P], *kinds: type) -> None:
-    """Register a store that needs nothing but the session."""
-    STORES.add(port, lambda tx: store(tx.session), *kinds)
+def _on_session(store: type[TenantStore]) -> Callable[[PostgresTx], Any]:
+    return lambda tx: store(tx.session)
 
 
-_add(KeyStore, PostgresKeyStore)
-_add(OrgStore, PostgresOrgStore)
-_add(AppStore, PostgresAppStore)
-_add(SourceStore, PostgresSourceStore)
-_add(RunStore, PostgresRunStore)
-_add(MappingStore, PostgresMappingStore)
-_add(PushStore, PostgresPushStore)
-_add(StorageLedger, PostgresStorageLedger)
-_add(PairStore, PostgresPairStore)
-_add(MergeStore, PostgresMergeStore)
-_add(MatchIndexStore, PostgresMatchIndex)
-_add(JobStore, PostgresJobStore)
-_add(AuditLog, PostgresAuditLog)
-_add(UsageMeters, PostgresUsageMeters)
-_add(IdempotencyStore, PostgresIdempotencyStore)
-_add(RequestLogStore, PostgresRequestLogStore)
-_add(ExportStore, PostgresExportStore)
-_add(WebhookStore, PostgresWebhookStore, Endpoint, Delivery)
-_add(SsoStore, PostgresSsoStore)
-STORES.add(CatalogueStore, lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
-STORES.add(MediaStore, lambda tx: PostgresMediaStore(tx.session, tx.rendering))
-STORES.add(EventLog, lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
+_MAKERS: Final[Mapping[type, Callable[[PostgresTx], Any]]] = {
+    **{store.__bases__[-1]: _on_session(store) for store in STORES},
+    CatalogueStore: lambda tx: PostgresCatalogueStore(tx.session, tx.rendering),
+    MediaStore: lambda tx: PostgresMediaStore(tx.session, tx.rendering),
+    EventLog: lambda tx: PostgresEventLog(tx.session, tx.event_rendering),
+}
+
+
+PORTS: Final[Mapping[type, type]] = {
+    Endpoint: WebhookStore,
+    Delivery: WebhookStore,
+    **{
+        get_args(base)[0]: port
+        for port in _MAKERS
+        for base in getattr(port, "__orig_bases__", ())
+        if get_origin(base) is Store
+    },
+}
+"""The port that alone keeps rows of a kind, of those that are no plain resources."""
 
 
 class _Undone(Exception):

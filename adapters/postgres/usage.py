@@ -6,9 +6,10 @@ from random import sample
 from typing import Any
 
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements
+from adapters.postgres.stores import CoordinatorStore, TenantStore, every, first, run, statements
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import MONTHLY, DayUsage, Threshold, month_of, next_month
+from domain.usage.ports import UsageMeters
 from ports.clock import Clock
 
 SQL = statements("usage")
@@ -16,17 +17,21 @@ FORGOTTEN = timedelta(days=2)
 """After which what was reserved has ended, whatever became of it: no run lasts as long."""
 
 
-class PostgresUsageMeters(TenantStore):
+class PostgresUsageMeters(TenantStore, UsageMeters):
     """UsageMeters."""
 
     _sql = SQL
+    days = every(DayUsage)
+    count = run()
+    release = run()
+    level = first(DayUsage)
+    note = run()
+    thresholds = every(Threshold)
+    resume = run()
 
     @property
     def _today(self) -> date:
         return self._session.now.date()
-
-    async def count(self, meter: str, amount: int, of: str) -> None:
-        await self._run("count", meter=meter, subject=of, day=self._today, amount=amount)
 
     async def reserve(self, meter: str, amount: int, of: str, included: int) -> bool:
         month = month_of(self._today)
@@ -37,28 +42,12 @@ class PostgresUsageMeters(TenantStore):
         await self._run("reserve", day=self._today, amount=amount, **these)
         return True
 
-    async def release(self, meter: str, of: str) -> None:
-        await self._run("release", meter=meter, subject=of)
-
     async def used(self, month: date) -> Mapping[str, int]:
         rows = await self._rows("used", month=month, next=next_month(month), meters=list(MONTHLY))
         return {meter: int(amount) for meter, amount in rows}
 
-    async def days(self, meters: Sequence[str], since: date, until: date) -> Sequence[DayUsage]:
-        rows = await self._rows("days", meters=list(meters), since=since, until=until)
-        return [DayUsage(meter, day, int(amount)) for meter, day, amount in rows]
-
-    async def level(self, meter: str, before: date) -> DayUsage | None:
-        return await self._first(DayUsage, "level", meter=meter, before=before)
-
     async def fold(self) -> None:
         await self._run("fold", long_ago=self._today - FORGOTTEN)
-
-    async def note(self, meter: str, amount: int) -> None:
-        await self._run("note", meter=meter, day=self._today, amount=amount)
-
-    async def thresholds(self, month: date) -> Sequence[Threshold]:
-        return await self._every(Threshold, "thresholds", month=month)
 
     async def reach(self, threshold: Threshold, *, hold_back: bool) -> bool:
         one: dict[str, Any] = {"meter": threshold.meter, "month": threshold.month, "percent": threshold.percent}
@@ -67,9 +56,6 @@ class PostgresUsageMeters(TenantStore):
         if hold_back and not fresh:
             await self._run("hold_back", **one)
         return fresh == 1
-
-    async def resume(self) -> None:
-        await self._run("resume")
 
 
 class PostgresUsageUpkeep(CoordinatorStore):

@@ -95,8 +95,7 @@ class PostgresDeliveryLog(CoordinatorStore):
         return frozenset(row[0] for row in rows)
 
     async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        first = await self._gather_due("lapsed_rotations", now=now, limit=limit)
-        return [(Tenant(org, livemode), id_) for _, org, livemode, id_ in first]
+        return await self._gather_due("lapsed_rotations", now=now, limit=limit)
 
     async def _read(self, statement: str, tenant: Tenant, **values: Any) -> list[Fetched]:
         return await self._pool.rows(tenant, SQL[statement], tenant_values(tenant) | values)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.session import Session
-from adapters.postgres.stores import LOOKED, TenantStore, page_of, rendered, statements
+from adapters.postgres.stores import LOOKED, TenantStore, first, page_of, rendered, statements
 from adapters.postgres.table import Spread, Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
@@ -28,6 +28,7 @@ from domain.webhooks.model import (
     shard_of,
 )
 from domain.webhooks.payload import posts
+from domain.webhooks.ports import WebhookStore
 from ports.signals import Signal
 
 CHANNEL = "joinery_webhooks"
@@ -75,10 +76,11 @@ def kept_of(checkpoint: FeedPosition) -> dict[str, int]:
     return dict(zip(("checkpoint", "network_epoch", "network_checkpoint"), numbers, strict=True))
 
 
-class PostgresWebhookStore(TenantStore):
+class PostgresWebhookStore(TenantStore, WebhookStore):
     """The tenant's endpoints and what was sent to them."""
 
     _sql = SQL
+    secrets = first(SealedSecrets)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -109,9 +111,6 @@ class PostgresWebhookStore(TenantStore):
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         return await self._endpoints.page(page_request)
-
-    async def secrets(self, id: str) -> SealedSecrets | None:
-        return await self._first(SealedSecrets, "secrets", id=id)
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
         await self._run("seal", id=id, **asdict(secrets))

@@ -311,31 +311,23 @@ class ProcessFeedReaders:
         return reader
 
 
-def _product(plain: Mapping[str, Any]) -> ProductStatement:
+def _product(plain: dict[str, Any]) -> ProductStatement:
     variants = [
         VariantStatement(
-            variant["key"],
-            variant["data"],
-            [
-                OfferStatement(offer["location"], offer["data"], frozenset(offer["blank"]))
-                for offer in variant["offers"]
-            ],
-            variant["restated"],
-            frozenset(variant["blank"]),
-            variant["covers_locations"],
-            variant["states_status"],
-            _carton_cells(variant["cartons"]),
+            **variant
+            | {
+                "offers": [OfferStatement(**offer | _blank(offer)) for offer in variant["offers"]],
+                "cartons": _carton_cells(variant["cartons"]),
+            }
+            | _blank(variant)
         )
         for variant in plain["variants"]
     ]
-    marks = (
-        plain["discontinued"],
-        plain["restated"],
-        plain["alone"],
-        frozenset(plain["blank"]),
-        plain["names_product"],
-    )
-    return ProductStatement(plain["key"], plain["data"], variants, *marks)
+    return ProductStatement(**plain | {"variants": variants} | _blank(plain))
+
+
+def _blank(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {"blank": frozenset(plain["blank"])}
 
 
 def _carton_cells(plain: Mapping[str, Any] | None) -> CartonCells | None:

@@ -122,7 +122,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         Tick("sealed values", 5, _resealing(dependencies).tick),
         Tick("free storage", 60, sweeper.free, purges=True),
         Tick("orphaned objects", 6 * 3600, sweeper.sweep, purges=True),
-        Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired, purges=True),
+        Tick("old idempotency keys", 3600, dependencies.maintenance.purge_answers, purges=True),
     ]
 
 

@@ -12,8 +12,6 @@ import pytest
 import pytest_asyncio
 
 from adapters.files.packing import GzipPacker
-from adapters.memory.clock import SettableClock
-from adapters.memory.objects import MemoryObjects
 from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
@@ -52,6 +50,8 @@ from domain.storage.usecases.sweeping import StorageSweeper
 from ports.unit_of_work import Tx
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
+from tests.support.memory.clock import SettableClock
+from tests.support.memory.objects import MemoryObjects
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

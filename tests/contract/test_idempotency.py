@@ -75,12 +75,12 @@ async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenan
         for key in ("k", "other"):
             await tx[IdempotencyStore].keep(key, ANSWER)
     await backend.pass_time(timedelta(hours=23, minutes=59))
-    assert await backend.maintenance.purge_expired() == 0
+    assert await backend.maintenance.purge_answers() == 0
     await backend.pass_time(timedelta(minutes=1))
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[IdempotencyStore].hold("k") is None
-    assert await backend.maintenance.purge_expired() == 1
-    assert await backend.maintenance.purge_expired() == 0
+    assert await backend.maintenance.purge_answers() == 1
+    assert await backend.maintenance.purge_answers() == 0
 
 
 async def test_an_answer_may_be_revised(uow: UnitOfWork, tenant: Tenant) -> None:

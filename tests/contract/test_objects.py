@@ -24,13 +24,13 @@ from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
 from adapters.files.objects import FileObjects
-from adapters.memory.objects import MemoryObjects
 from adapters.s3.address import Address, parse
 from adapters.s3.objects import S3Objects
 from adapters.s3.presign import presign
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
 from domain.secrets.keys import SigningKeys, link_key
 from ports.objects import ObjectInfo, ObjectMissing, Objects, download_headers
+from tests.support.memory.objects import MemoryObjects
 
 KINDS = ("memory", "files", "s3")
 pytestmark = pytest.mark.asyncio

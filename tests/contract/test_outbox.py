@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from adapters.aesgcm.vault import AesGcmVault
-from adapters.memory.clock import SettableClock
 from domain.outbox.model import OutgoingMessage
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from tests.support.backend import Backend
+from tests.support.memory.clock import SettableClock
 
 pytestmark = pytest.mark.asyncio
 VAULT = AesGcmVault("a secret of at least thirty-two characters")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from adapters.markup.documents import MarkupDocuments
-from adapters.memory.hosts import MemoryWeb
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict, LeaseLost, NotFound, Unprocessable
@@ -22,6 +21,7 @@ from domain.probes.usecases.visiting import Limits
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.memory.hosts import MemoryWeb
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE
 

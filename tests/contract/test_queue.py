@@ -15,9 +15,9 @@ from redis.asyncio import Redis
 
 from adapters.arq.queue import ArqQueue
 from adapters.arq.worker import ArqWorker
-from adapters.memory.messages import MemoryQueue
 from domain.kernel.errors import Unavailable
 from entrypoints.up.servers import Valkey
+from tests.support.memory.messages import MemoryQueue
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from adapters.aesgcm.vault import AesGcmVault
-from adapters.memory.clock import SettableClock
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.changes.model import FeedPosition
@@ -35,6 +34,7 @@ from ports.clock import Clock
 from ports.idempotency import IdempotencyStore, StoredAnswer
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.memory.clock import SettableClock
 
 pytestmark = pytest.mark.asyncio
 FIRST, SECOND, THIRD = (f"the {word} secret, of more than thirty-two characters" for word in ("1st", "2nd", "3rd"))

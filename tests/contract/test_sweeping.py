@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SettableClock
-from adapters.memory.objects import MemoryObjects
 from domain.kernel import retention
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
@@ -28,6 +26,8 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
+from tests.support.memory.clock import SettableClock
+from tests.support.memory.objects import MemoryObjects
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adapters.postgres.table import Table, TableStore
-from adapters.postgres.unit_of_work import STORES, TABLES
+from adapters.postgres.unit_of_work import PORTS, TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
@@ -26,7 +26,7 @@ def _id(row: Any) -> str:
 
 def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
     """The kind's store: its own if it is one of the plain questions as well, else a plain one."""
-    port = STORES.port_of(table.kind)
+    port = PORTS.get(table.kind)
     if port is None:
         plain: Store[Any] = tx.store(table.kind)
         return plain
@@ -177,7 +177,7 @@ async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table:
 
 async def test_a_kind_has_one_store(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     async with uow.read(tenant) as tx:
-        if port := STORES.port_of(table.kind):
+        if port := PORTS.get(table.kind):
             with pytest.raises(TypeError, match=port.__name__):
                 tx.store(table.kind)
         else:

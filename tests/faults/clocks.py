@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from dependency_injector import providers
 
-from adapters.memory.clock import SystemClock
 from entrypoints.container import opened
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
+from tests.support.memory.clock import SystemClock
 
 STEP = timedelta(seconds=40)
 """Far less than the five minutes that receivers let signatures be off."""

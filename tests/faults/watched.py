@@ -16,7 +16,6 @@ from pathlib import Path
 from dependency_injector import providers
 
 from adapters.files.spool import FileSpools
-from adapters.memory.feed_readers import MemoryFeedReader, MemoryFeedReaders
 from adapters.wire.codec import JsonCodec
 from domain.ingestion.ports import ReadingOrder, Told
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
@@ -25,6 +24,7 @@ from entrypoints.container import Container, opened
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
+from tests.support.memory.feed_readers import MemoryFeedReader, MemoryFeedReaders
 
 EVERY = 0.01
 

@@ -8,7 +8,6 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from adapters.memory.clock import SystemClock
 from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import from_scope, no_body
 from entrypoints.http.fast_path import FastPathMiddleware
@@ -18,6 +17,7 @@ from entrypoints.operations.table import Table
 from ports.limits import Budget, Take
 from tests.http import toys
 from tests.http.fakes import World, running
+from tests.support.memory.clock import SystemClock
 
 ROUNDS, TIMES = 9, 4000
 TAKE = Take(True, 3999, 0.4, 0.0)

@@ -10,8 +10,6 @@ from typing import Any
 from dependency_injector import providers
 
 from adapters.argon2.passwords import Argon2Passwords, Cost
-from adapters.memory.clock import SettableClock
-from adapters.memory.hosts import MemoryNameRecords
 from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresCredentials
@@ -47,6 +45,8 @@ from tests.http import toys
 from tests.http.browser import Browser
 from tests.http.client import Client
 from tests.support.identity_provider import FakeProvider
+from tests.support.memory.clock import SettableClock
+from tests.support.memory.hosts import MemoryNameRecords
 from tests.support.settable import DatabaseClock, SettableDatabase, settable_database
 
 SECRET = b"a secret of at least thirty-two characters"

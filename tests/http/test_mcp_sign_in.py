@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adapters.memory.hosts import MemoryWeb
 from domain.access.model import ROLES
 from entrypoints.operations.tools import manifest_of
 from tests.http.fakes import BASE, running
 from tests.http.mcp import connected, every_tool, post, request
 from tests.http.oauth import Stage
+from tests.support.memory.hosts import MemoryWeb
 from tests.support.table import whole
 
 pytestmark = pytest.mark.asyncio

@@ -5,11 +5,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from adapters.memory.objects import MemoryObjects
 from domain.kernel.tenancy import Tenant
 from domain.media.ports import MediaStore
 from tests.http.fakes import running
 from tests.support import catalogues
+from tests.support.memory.objects import MemoryObjects
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "/v1/media/img_0000000000000000000000"

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from adapters.memory.hosts import MemoryWeb
 from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind, Origin
@@ -14,6 +13,7 @@ from domain.oauth.usecases.apps import AppChange, NewApp
 from entrypoints.oauth.endpoints import oauth_services
 from tests.http.fakes import OPERATOR, running
 from tests.http.oauth import CALLBACK, Stage, owner_of
+from tests.support.memory.hosts import MemoryWeb
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,7 +11,6 @@ from urllib.parse import quote, urlencode
 import pytest
 import pytest_asyncio
 
-from adapters.memory.hosts import MemoryWeb
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind
@@ -19,6 +18,7 @@ from entrypoints.oauth.endpoints import oauth_services
 from tests.http.client import Client
 from tests.http.fakes import BASE, OPERATOR, running
 from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of
+from tests.support.memory.hosts import MemoryWeb
 
 pytestmark = pytest.mark.asyncio
 

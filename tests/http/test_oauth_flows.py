@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.memory.hosts import MemoryWeb
 from domain.oauth.model import App, AppKind, Origin
 from tests.http.fakes import BASE, running
 from tests.http.oauth import CALLBACK, Stage, led
+from tests.support.memory.hosts import MemoryWeb
 
 pytestmark = pytest.mark.asyncio
 LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from adapters.memory.clock import SettableClock
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
@@ -13,6 +12,7 @@ from entrypoints.http.logs import RequestLogQueue
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World
+from tests.support.memory.clock import SettableClock
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import pytest_asyncio
 
-from adapters.memory.objects import MemoryObjects
 from adapters.s3.objects import S3Objects
 from domain.exports.model import ExportFile, ExportStatus
 from domain.exports.ports import ExportStore
@@ -18,6 +17,7 @@ from domain.kernel.tenancy import Tenant
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.support import builders, catalogues
+from tests.support.memory.objects import MemoryObjects
 
 pytestmark = pytest.mark.asyncio
 EXPORT = builders.export(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from adapters.memory.tracing import MemorySpan, MemoryTracing
 from domain.kernel.ids import new_id
 from domain.kernel.trace_context import context_of
 from ports.telemetry import SpanKind
 from tests.http.client import Answer
 from tests.http.fakes import running
+from tests.support.memory.tracing import MemorySpan, MemoryTracing
 
 pytestmark = pytest.mark.asyncio
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

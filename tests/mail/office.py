@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adapters.memory.hosts import MemoryNameRecords
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
 from entrypoints.mail.service import Listener, desk_of
 from entrypoints.mail.settings import mail_settings
 from tests.flows.bench import Bench, bench
 from tests.mail.post import SENDER, send
+from tests.support.memory.hosts import MemoryNameRecords
 
 
 @dataclass

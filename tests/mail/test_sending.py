@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from adapters.memory.clock import SettableClock
 from adapters.smtp.mailer import Relay, SmtpMailer
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
 from entrypoints.errors import SettingsError
 from entrypoints.settings import from_environment
+from tests.support.memory.clock import SettableClock
 
 pytestmark = pytest.mark.asyncio
 LETTER = Letter(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.signals import PostgresSignals
@@ -22,6 +21,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres import maintenance, partitions
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard
@@ -32,6 +31,7 @@ from domain.webhooks.model import DeliveryFilter, SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio
 TODAY = datetime.now(UTC).date()

@@ -5,7 +5,6 @@ import asyncio
 import psycopg
 import pytest
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
@@ -16,6 +15,7 @@ from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)

@@ -12,7 +12,6 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres import partitions
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.nodes.pool import Pool
@@ -31,6 +30,7 @@ from domain.webhooks.model import DeliveryFilter
 from domain.webhooks.ports import WebhookStore
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 from tests.support.postgres import at_hand, database
 
 pytestmark = pytest.mark.asyncio

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
@@ -16,6 +15,7 @@ from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders, catalogues
+from tests.support.memory.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio
 SOURCES, PRODUCTS, VARIANTS = 3, 250, 2

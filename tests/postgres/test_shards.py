@@ -7,7 +7,6 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
@@ -16,6 +15,7 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks.ports import Progress
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio
 MANY = 8

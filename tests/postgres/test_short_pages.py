@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.catalogue_query import walked_along
 from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.nodes.pool import Pool
@@ -25,6 +24,7 @@ from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 25_000

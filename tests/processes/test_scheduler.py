@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.memory.messages import MemoryQueue, MemorySignals
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Duty, Leader, Tick, Ticks
+from tests.support.memory.messages import MemoryQueue, MemorySignals
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.memory.messages import MemoryQueue, MemorySignals
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import Drain, delay
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Lanes, Worker
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
+from tests.support.memory.messages import MemoryQueue, MemorySignals
 
 pytestmark = pytest.mark.asyncio
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.clock import SystemClock
-from adapters.memory.messages import MemorySignals
 from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
@@ -20,6 +18,8 @@ from domain.webhooks.usecases.service import WebhookService
 from tests.contract.desk import OneKey
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
+from tests.support.memory.messages import MemorySignals
 from tests.support.network import relay
 
 pytestmark = pytest.mark.asyncio

@@ -2,8 +2,6 @@
 
 import pytest
 
-from adapters.memory.clock import SystemClock
-from adapters.memory.messages import MemorySignals
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
@@ -16,6 +14,8 @@ from domain.events.model import LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
+from tests.support.memory.messages import MemorySignals
 from tests.topology.two_servers import Servers
 
 pytestmark = pytest.mark.asyncio

@@ -6,7 +6,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
@@ -17,6 +16,7 @@ from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 from tests.topology.two_servers import Server
 
 pytestmark = pytest.mark.asyncio

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from adapters.memory.tracing import MemoryTracing
 from adapters.postgres.nodes.pool import Pool
 from domain.access.ports import Credentials, TokenProofs
 from domain.changes.ports import EventReader, NetworkLog
@@ -26,10 +25,11 @@ from domain.sso.ports import SsoDirectory
 from domain.storage.ports import StorageUpkeep
 from domain.usage.ports import UsageUpkeep
 from domain.webhooks.ports import DeliveryLog, Shards
-from ports.idempotency import IdempotencyMaintenance
+from ports.maintenance import Maintenance
 from ports.signals import Signals
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
+from tests.support.memory.tracing import MemoryTracing
 from tests.support.network import relay
 
 
@@ -64,7 +64,7 @@ class Backend:
     schedule: SourceSchedule
     addresses: InboundAddresses
     sink: RequestLogSink
-    maintenance: IdempotencyMaintenance
+    maintenance: Maintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
     workload: Workload

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
-from adapters.memory.objects import MemoryObjects
 from domain.catalogue.model import Stream
 from domain.catalogue.ports import CatalogueStore
 from domain.changes.model import ALL, BEGINNING, OPEN_END, View
@@ -29,6 +28,7 @@ from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
+from tests.support.memory.objects import MemoryObjects
 from tests.support.readers import in_process
 
 LEASE = timedelta(seconds=1)

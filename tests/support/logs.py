@@ -5,9 +5,6 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from adapters.memory.clock import SettableClock
-from adapters.memory.events import Grant, MemoryAppends, MemoryEventReader, MemoryLogs, MemoryNetworkLog
-from adapters.memory.messages import MemorySignals
 from adapters.wire.events import WireEventRendering
 from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, View, network_of
 from domain.changes.usecases.service import ChangesService
@@ -18,6 +15,9 @@ from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
+from tests.support.memory.clock import SettableClock
+from tests.support.memory.events import Grant, MemoryAppends, MemoryEventReader, MemoryLogs, MemoryNetworkLog
+from tests.support.memory.messages import MemorySignals
 from tests.support.network import relay
 
 START = FeedPosition()

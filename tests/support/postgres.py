@@ -21,13 +21,11 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.memory.clock import SystemClock
-from adapters.memory.tracing import MemoryTracing
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.events import PostgresNetworkLog
-from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
+from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.matching import PostgresMatchBacklog
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
@@ -61,6 +59,8 @@ from entrypoints.up.servers import Postgres
 from ports.clock import Clock
 from tests.support.backend import Backend
 from tests.support.citus import ON_CLUSTER, cluster_database, drop
+from tests.support.memory.clock import SystemClock
+from tests.support.memory.tracing import MemoryTracing
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "150"}
 OFFER = """
@@ -175,7 +175,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock 
         schedule=PostgresSourceSchedule(pool),
         addresses=PostgresInboundAddresses(pool),
         sink=PostgresRequestLogSink(pool),
-        maintenance=PostgresIdempotencyMaintenance(pool),
+        maintenance=PostgresMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),
         usage=PostgresUsageUpkeep(pool, clock),
         workload=PostgresWorkload(pool),

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
-from adapters.memory.objects import MemoryObjects
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
@@ -22,6 +21,7 @@ from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
+from tests.support.memory.objects import MemoryObjects
 from tests.support.readers import in_process
 
 LEASE = timedelta(seconds=1)

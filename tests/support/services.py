@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from adapters.memory.objects import MemoryObjects
 from domain.jobs.usecases.draining import Handler
 from domain.runs.queueing import EXECUTE
 from entrypoints.areas import runs
 from entrypoints.container import Container
 from tests.support.connectors import FakeConnectors
+from tests.support.memory.objects import MemoryObjects
 
 MINUTE = timedelta(minutes=1)
 

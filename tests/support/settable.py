@@ -15,7 +15,6 @@ from unittest.mock import patch
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from adapters.memory.clock import SettableClock
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
@@ -23,6 +22,7 @@ from domain.kernel.clock import CLOCK
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from tests.support.backend import Backend
+from tests.support.memory.clock import SettableClock
 from tests.support.postgres import OFFER, assembled, create, offered, server
 
 _SETTABLE = """

@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
 
-from adapters.memory.tracing import MemoryTracing
 from adapters.otlp.collector import Collector as Where
 from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.telemetry import OtlpTelemetry
@@ -25,6 +24,7 @@ from entrypoints.settings import from_environment
 from ports.telemetry import SpanKind, Tracing
 from tests.http.fakes import running
 from tests.support.collector import Told, collecting
+from tests.support.memory.tracing import MemoryTracing
 
 ROOT = Path(__file__).parents[2]
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from adapters.memory.clock import SystemClock
 from adapters.postgres.errors import StaleRoute
 from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
@@ -20,6 +19,7 @@ from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from ports.idempotency import IdempotencyStore
 from tests.support import builders
+from tests.support.memory.clock import SystemClock
 from tests.topology.two_servers import Servers
 
 pytestmark = pytest.mark.asyncio

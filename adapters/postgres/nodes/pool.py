@@ -38,19 +38,15 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[Fetched]]:
     return read
 
 
-async def executed(
-    link: PooledConnection,
-    execute: Callable[[PooledConnection], Awaitable[T]],
-    again: Callable[[psycopg.Error], Awaitable[PooledConnection]] | None,
-) -> T:
-    """Execute a tenant's statement, once more on the connection of `again` when the tenant turns out to be elsewhere."""
-    try:
-        return await execute(link)
-    except psycopg.Error as error:
-        if again is None or not may_be_stale(error) or link.connection.closed:
-            raise
-        link = await again(error)
-    return await execute(link)
+Again = Callable[[psycopg.Error], Awaitable[PooledConnection]]
+"""Gives the connection to go on with when the tenant of a statement that failed turns out to be elsewhere."""
+
+
+async def moved(link: PooledConnection, error: psycopg.Error, again: Again | None) -> PooledConnection:
+    """Return the connection on which to execute a tenant's statement once more. Raises the error if it is of another kind."""
+    if again is None or not may_be_stale(error) or link.connection.closed:
+        raise error
+    return await again(error)
 
 
 class _Divided(Exception):
@@ -218,7 +214,12 @@ class Pool:
     ) -> AsyncIterator[Cursor]:
         lease = self.tenant(tenant)
         async with lease as link:
-            yield await executed(link, lambda at: at.cursor.execute(statement, values), lease.again)
+            try:
+                cursor = await link.cursor.execute(statement, values)
+            except psycopg.Error as error:
+                link = await moved(link, error, lease.again)
+                cursor = await link.cursor.execute(statement, values)
+            yield cursor
 
     # Nodes, and work on each of them. All raise Unavailable.
 

@@ -262,7 +262,7 @@ SELECT path, products, paths FROM (
 SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
     SELECT id, key, coalesce(home_data, data) AS data, stated_category FROM products
     WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s
-    ORDER BY id LIMIT %(most)s
+    ORDER BY id LIMIT %(limit)s
 ) p CROSS JOIN LATERAL json_to_record(convert_from(p.data, 'UTF8')::json) AS d (category_path json, category text)
 ORDER BY p.id
 

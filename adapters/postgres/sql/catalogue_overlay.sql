@@ -19,7 +19,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND family = ANY(ARRAY(SELECT js
 -- tied_of --
 SELECT id FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s AND family IS NOT NULL
-ORDER BY id LIMIT %(most)s
+ORDER BY id LIMIT %(limit)s
 
 -- applied --
 -- One by one: see catalogue_batch.sql.

@@ -48,7 +48,7 @@ ORDER BY id FOR UPDATE
 -- unjudged --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = 'open' AND NOT held AND judgement IS NULL
-ORDER BY probability DESC, id LIMIT %(most)s
+ORDER BY probability DESC, id LIMIT %(limit)s
 
 -- merges --
 SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s

@@ -112,7 +112,7 @@ WHERE digest = %(digest)s AND used_at IS NOT DISTINCT FROM %(used_at)s::timestam
 UPDATE oauth_tokens SET ended_at = %(now)s WHERE parent = %(digest)s AND ended_at IS NULL
 
 -- end_family --
-UPDATE oauth_families SET ended_at = %(now)s, ended = %(why)s WHERE id = %(id)s AND ended_at IS NULL
+UPDATE oauth_families SET ended_at = %(now)s, ended = %(why)s WHERE id = %(family)s AND ended_at IS NULL
 
 -- end_token --
 UPDATE oauth_tokens SET ended_at = %(now)s WHERE digest = %(digest)s AND ended_at IS NULL
@@ -130,7 +130,7 @@ FROM oauth_devices WHERE digest = %(digest)s
 -- device_of_user_code --
 SELECT digest, user_code, app, scopes, audience, created_at, expires_at, family, "interval", polled_at, approved, "user",
        organisation, grant_id, used_at
-FROM oauth_devices WHERE user_code = %(user_code)s AND expires_at > %(now)s
+FROM oauth_devices WHERE user_code = %(digest)s AND expires_at > %(now)s
 
 -- save_poll --
 UPDATE oauth_devices SET polled_at = %(polled_at)s, "interval" = %(interval)s WHERE digest = %(digest)s

@@ -21,10 +21,10 @@ ON CONFLICT (email_key) DO NOTHING
 UPDATE users SET name = %(name)s, verified_at = %(verified_at)s WHERE id = %(id)s
 
 -- password --
-SELECT password FROM users WHERE id = %(id)s
+SELECT password FROM users WHERE id = %(user)s
 
 -- set_password --
-UPDATE users SET password = %(password)s, password_changed_at = %(now)s WHERE id = %(id)s
+UPDATE users SET password = %(encoded)s, password_changed_at = %(now)s WHERE id = %(user)s
 
 -- note --
 INSERT INTO security_events ("user", id, kind, detail, address, user_agent, at)

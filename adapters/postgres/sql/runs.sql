@@ -11,7 +11,7 @@ ORDER BY id DESC LIMIT 1
 SELECT {run}
 FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND trigger = 'stock_check'
     AND status IN ('queued', 'running', 'waiting')
-ORDER BY id LIMIT %(most)s
+ORDER BY id LIMIT %(limit)s
 
 -- days --
 SELECT source, day, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTER (WHERE status = 'failed')

@@ -88,7 +88,7 @@ SELECT s.free_after, s.org, s.livemode, s.key FROM here.stored_objects AS s
 WHERE s.kind = ANY(%(kinds)s) AND s.free_after <= %(now)s AND NOT s.freed ORDER BY s.free_after LIMIT %(limit)s
 
 -- freed --
-SELECT s.key, s.org, s.livemode FROM here.stored_objects AS s
+SELECT s.key, s.org, s.livemode, s.key FROM here.stored_objects AS s
 WHERE s.freed AND s.key > %(after)s ORDER BY s.key LIMIT %(limit)s
 
 -- forget --

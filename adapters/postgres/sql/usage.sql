@@ -1,10 +1,10 @@
 -- count --
 -- What has kept room is counted on the day that it did so, and in that month: its room and what is used of it are one row.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
-SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, coalesce((
+SELECT %(org)s, %(livemode)s, %(meter)s, %(of)s, coalesce((
     SELECT max(day) FROM usage_entries
-    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(subject)s AND reserved > 0
-), %(day)s), %(amount)s
+    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(of)s AND reserved > 0
+), (%(now)s::timestamptz AT TIME ZONE 'UTC')::date), %(amount)s
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
 -- taken --
@@ -23,7 +23,7 @@ ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET reserved = exclud
 
 -- release --
 UPDATE usage_entries SET reserved = 0
-WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(subject)s AND reserved > 0
+WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(of)s AND reserved > 0
 
 -- used --
 SELECT meter, sum(amount) FROM (
@@ -35,7 +35,7 @@ SELECT meter, sum(amount) FROM (
 ) AS counted GROUP BY meter
 
 -- days --
-SELECT meter, day, sum(amount) FROM (
+SELECT meter, day, sum(amount)::bigint FROM (
     SELECT meter, day, amount FROM usage_days
     WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
     UNION ALL
@@ -59,7 +59,7 @@ ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = d.amount + exclud
 
 -- note --
 INSERT INTO usage_days (org, livemode, meter, day, amount)
-VALUES (%(org)s, %(livemode)s, %(meter)s, %(day)s, %(amount)s)
+VALUES (%(org)s, %(livemode)s, %(meter)s, (%(now)s::timestamptz AT TIME ZONE 'UTC')::date, %(amount)s)
 ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = excluded.amount
 
 -- thresholds --

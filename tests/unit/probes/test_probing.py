@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from adapters.markup.documents import MarkupDocuments
-from adapters.memory.hosts import MemoryWeb
 from adapters.wire.probes import REPORT
 from domain.kernel.resource import View
 from domain.kernel.tenancy import Tenant
@@ -19,6 +18,7 @@ from domain.probes.facts import Response
 from domain.probes.ports import Unreachable
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
+from tests.support.memory.hosts import MemoryWeb
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE, page
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from adapters.memory.hosts import MemoryWeb
+from tests.support.memory.hosts import MemoryWeb
 
 SITE = "https://vendor.example"
 WORDS = "<p>" + "Chairs, tables and beds of oak, made by hand. " * 30 + "</p>"

@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from adapters.memory.objects import MemoryObjects
 from domain.catalogue.model import Stream
 from domain.ingestion.ports import FeedReader, FeedReaders, Place, ReadingOrder
 from domain.ingestion.reading import Excerpt
 from domain.runs.model import Run, RunStatus, RunTrigger
 from domain.runs.usecases.inspection import KEPT, Excerpting
 from tests.support.builders import source
+from tests.support.memory.objects import MemoryObjects
 
 pytestmark = pytest.mark.asyncio
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
