@@ -77,28 +77,31 @@ class _Seen:
     currencies: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
 class Probing:
     """One look at one website. `takes` tells which proposals the service could carry out."""
 
-    def __init__(self, visit: Visit, documents: Documents, limits: Limits, takes: Takes) -> None:
-        self._visit, self._documents, self._limits, self._takes = visit, documents, limits, takes
+    visit: Visit
+    documents: Documents
+    limits: Limits
+    takes: Takes
 
     async def run(self, url: str) -> Outcome:
         """The report, of as much as could be read. Raises ProbeFailed."""
         try:
-            robots = await self._visit.robots(url)
+            robots = await self.visit.robots(url)
         except Unreachable as error:
             raise ProbeFailed(str(error), refused=error.refused) from None
         seen = _Seen(url, robots)
         try:
             await self._look(seen)
         except Spent as end:
-            self._visit.note(str(end))
+            self.visit.note(str(end))
         return self._judged(seen)
 
     async def _look(self, seen: _Seen) -> None:
         closed = seen.robots.state in (RobotsState.UNREACHABLE, RobotsState.DISALLOW_ALL)
-        if closed and not await self._visit.allows(seen.url):
+        if closed and not await self.visit.allows(seen.url):
             return
         await self._land(seen)
         if seen.wall is not None or seen.file is not None:
@@ -111,11 +114,11 @@ class Probing:
     async def _land(self, seen: _Seen) -> None:
         """The page that the URL leads to: a page, a wall, or a file."""
         asked = seen.url
-        response = await self._visit.try_get(asked, most=self._limits.listing_bytes)
+        response = await self.visit.try_get(asked, most=self.limits.listing_bytes)
         if response is None:
             return
         seen.url, seen.landing = response.url, response.status
-        seen.robots = await self._visit.robots(response.url)
+        seen.robots = await self.visit.robots(response.url)
         if response.is_good and files.is_sitemap(response):
             await self._take_sitemap(seen, response)
             return
@@ -126,14 +129,14 @@ class Probing:
                 Platform.CUSTOM, response.url, response.status, found.products, found.total, found.fields
             )
             return
-        page = await self._documents.page(response) if response.is_page else PageFacts()
+        page = await self.documents.page(response) if response.is_page else PageFacts()
         seen.page = page
         seen.visited.append((response, page))
         seen.wall = walls.judged(asked, response, page)
         if not response.is_good and seen.wall is None:
-            self._visit.note(f"{response.url} answers {response.status}.")
+            self.visit.note(f"{response.url} answers {response.status}.")
         if page.cut:
-            self._visit.note(f"{response.url} is longer or deeper than pages are, and was not read to its end.")
+            self.visit.note(f"{response.url} is longer or deeper than pages are, and was not read to its end.")
 
     async def _ask_platforms(self, seen: _Seen) -> None:
         """The lists of products of the platforms that signs speak for, or of all where none do."""
@@ -144,10 +147,10 @@ class Probing:
 
     async def _ask_platform(self, seen: _Seen, endpoint: Endpoint) -> None:
         url = f"{origin_of(seen.url)}{endpoint.path}"
-        response = await self._visit.try_get(f"{url}?{endpoint.query}", accept=_JSON, most=self._limits.listing_bytes)
+        response = await self.visit.try_get(f"{url}?{endpoint.query}", accept=_JSON, most=self.limits.listing_bytes)
         if response is None or self._is_limited(seen, response):
             return
-        found = listing(endpoint, response, await self._documents.value(response))
+        found = listing(endpoint, response, await self.documents.value(response))
         if found is not None:
             seen.endpoints.append(endpoint.signal)
             seen.feed = await self._complete(seen, endpoint, PlatformFeed(
@@ -160,9 +163,9 @@ class Probing:
         """The feed with what a Shopify shop tells elsewhere: how many products it has, and its currency."""
         total, currency = found.total, found.currency
         if endpoint.platform == Platform.SHOPIFY:
-            answer = await self._visit.try_get(f"{origin_of(seen.url)}{SHOP}", accept=_JSON)
+            answer = await self.visit.try_get(f"{origin_of(seen.url)}{SHOP}", accept=_JSON)
             if answer is not None and answer.is_good:
-                told = shop(await self._documents.value(answer))
+                told = shop(await self.documents.value(answer))
                 total, currency = told.total if told.total is not None else total, told.currency
         if currency:
             seen.currencies.add(currency)
@@ -177,10 +180,10 @@ class Probing:
         while waiting and tries and len(seen.sitemaps_read) < SITEMAPS:
             url, tries = waiting.pop(0), tries - 1
             if not _is_near(url, seen.url):
-                self._visit.note(f"The sitemap {url} is another site's and was not read.")
+                self.visit.note(f"The sitemap {url} is another site's and was not read.")
                 continue
-            response = await self._visit.try_get(
-                url, accept="application/xml, */*;q=0.5", most=self._limits.sitemap_bytes
+            response = await self.visit.try_get(
+                url, accept="application/xml, */*;q=0.5", most=self.limits.sitemap_bytes
             )
             if response is None or self._is_limited(seen, response):
                 seen.truncated = True
@@ -193,9 +196,9 @@ class Probing:
 
     async def _take_sitemap(self, seen: _Seen, response: Response) -> tuple[str, ...]:
         """Count one in; answers the sitemaps that it names."""
-        facts = await self._documents.sitemap(response)
+        facts = await self.documents.sitemap(response)
         if not facts.readable:
-            self._visit.note(f"{response.url} is no sitemap that can be read.")
+            self.visit.note(f"{response.url} is no sitemap that can be read.")
             return ()
         seen.sitemaps_read.append(response.url)
         seen.truncated = seen.truncated or not facts.whole
@@ -212,12 +215,12 @@ class Probing:
             self._count(seen, seen.url, seen.landing, seen.page)
         most = SAMPLED_BESIDE_FEED if seen.feed is not None and seen.feed.products else SAMPLED
         for url in product_pages.spread(found, most):
-            response = await self._visit.try_get(url)
+            response = await self.visit.try_get(url)
             if response is None:
                 continue
             if self._is_limited(seen, response):
                 return
-            page = await self._documents.page(response) if response.is_page else PageFacts()
+            page = await self.documents.page(response) if response.is_page else PageFacts()
             if response.is_good and (wall := walls.judged(url, response, page)):
                 seen.wall = wall
                 return
@@ -241,9 +244,9 @@ class Probing:
     def _judged(self, seen: _Seen) -> Outcome:
         judgement = platforms.judged(seen.visited, seen.endpoints)
         offered = self._proposed(seen)
-        readable = offered is None or self._takes(offered)
+        readable = offered is None or self.takes(offered)
         if offered is not None and not readable:
-            self._visit.note(
+            self.visit.note(
                 f"No connector of this service reads {offered['connector']} sources, so no source is proposed."
             )
         report = Report(
@@ -256,9 +259,9 @@ class Probing:
             feed=seen.feed,
             sitemap=_sitemap(seen),
             sample=_sample(seen),
-            disallowed=self._visit.disallowed,
-            requests=self._visit.requests,
-            notes=self._visit.notes,
+            disallowed=self.visit.disallowed,
+            requests=self.visit.requests,
+            notes=self.visit.notes,
             estimate=_estimate(seen, readable=readable),
         )
         return cleaned(Outcome(report, offered if readable else None))
