@@ -2,7 +2,7 @@
 
 import sys
 
-from adapters.markup import documents, page, sitemaps
+from adapters.markup import documents, page
 from adapters.mime import reader
 from adapters.processes.calls import functions_by_name
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
@@ -15,7 +15,7 @@ FUNCTIONS = functions_by_name(
     documents.is_allowed,
     documents.json_value,
     page.facts_of,
-    sitemaps.facts_of,
+    documents.sitemap_facts,
     reader.read,
     checks.verify,
     category_rules.listing,

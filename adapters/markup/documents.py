@@ -5,13 +5,22 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.markup import page, sitemaps
+from adapters.markup import page
+from connectors.sdk import sitemaps
 from connectors.sdk.robots import Robots
 from domain.probes.facts import PageFacts, Response, SitemapFacts, is_usable
 from domain.probes.ports import Rules
+from domain.probes.product_pages import is_product_page, lists_products, spread
 from ports.parsing import ParserEnded, ParserRunner
 
 _SITEMAPS = 20
+UNPACKED = 20 * 1024 * 1024
+"""Bytes that a packed sitemap is unpacked to, at most."""
+MOST = 50_000
+"""Addresses of one sitemap (its protocol allows no more)."""
+MOST_SITEMAPS = 1_000
+"""Sitemaps of an index that are looked at."""
+EXAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class MarkupDocuments:
 
     async def sitemap(self, response: Response) -> SitemapFacts:
         try:
-            return await self._run(sitemaps.facts_of, response)
+            return await self._run(sitemap_facts, response)
         except ParserEnded:
             return SitemapFacts(whole=False, readable=False)
 
@@ -83,6 +92,19 @@ def robots_facts(body: bytes) -> RobotsFacts:
 def is_allowed(body: bytes, url: str) -> bool:
     """Return whether a robots.txt allows the URL."""
     return Robots(body).allows(url)
+
+
+def sitemap_facts(response: Response) -> SitemapFacts:
+    """What the sitemap lists, as far as it can be read."""
+    found, every = sitemaps.read(response.body, UNPACKED), lists_products(response.url)
+    pages = [url for url in dict.fromkeys(found.pages[:MOST]) if is_usable(url) and (every or is_product_page(url))]
+    return SitemapFacts(
+        sitemaps=tuple([url for url in found.sitemaps if is_usable(url)][:MOST_SITEMAPS]),
+        product_pages=len(pages),
+        examples=tuple(spread(pages, EXAMPLES)),
+        whole=response.whole and not found.fault and len(found.pages) <= MOST and len(found.sitemaps) <= MOST_SITEMAPS,
+        readable=found.known and not response.is_page,
+    )
 
 
 def json_value(body: bytes) -> Any:

@@ -21,6 +21,7 @@ _LINKS = 2_000
 _BLOCKS = 50
 _TEXT = 20_000
 _BLOCK_CHARS = 1024 * 1024
+_ASSETS_IN = {"link": "href", "script": "src", "img": "src", "iframe": "src"}
 _SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
 _CHARSET = re.compile(rb"charset\s{0,5}=\s{0,5}[\"']?([A-Za-z0-9_.:-]{1,40})")
 
@@ -68,10 +69,9 @@ class _Listener:
         self._collecting: list[str] | None = None
         self._collected = 0
         self._title: list[str] | None = None
-        self._titled = False
+        self._in_title = False
         self._texts: list[str] = []
         self._text_chars = self._length = 0
-        self._title_text = ""
         self._metas: dict[str, str] = {}
         self._assets: dict[str, None] = {}
         self._links: dict[str, None] = {}
@@ -87,9 +87,30 @@ class _Listener:
             raise _TooDeep
         if tag in _SILENT:
             self._silent += 1
-        take = _TAKEN.get(tag)
-        if take is not None:
-            take(self, attributes)
+        if tag in _ASSETS_IN:
+            self._take_asset(attributes.get(_ASSETS_IN[tag]))
+        self._take(tag, attributes)
+
+    def _take(self, tag: str, attributes: Any) -> None:
+        match tag:
+            case "base":
+                self._base = joined(self._base, attributes.get("href", "")) or self._base
+            case "title" if self._title is None:  # the first is the page's; pictures have others
+                self._title, self._in_title = [], True
+            case "meta" if len(self._metas) < 100:
+                name = (attributes.get("name") or attributes.get("property") or "").strip().lower()[:100]
+                if name:
+                    self._metas.setdefault(name, attributes.get("content", "")[:500])
+            case "script":
+                self._take_script(attributes.get("type", "").partition(";")[0].strip().lower()[:100])
+            case "a" if len(self._links) < _LINKS:
+                url = joined(self._base, attributes.get("href", "")[:LONGEST_URL])
+                if url is not None and len(url) <= LONGEST_FOUND:
+                    self._links.setdefault(url)
+            case "input":
+                self._password = self._password or attributes.get("type", "").strip().lower() == "password"
+            case "body":  # platforms say in its class what kind of page it is
+                self._classes.update(attributes.get("class", "").lower().split()[:100])
 
     def end(self, tag: str) -> None:
         """An element ends."""
@@ -99,9 +120,8 @@ class _Listener:
         if tag == "script" and self._collecting is not None:
             self._blocks.append("".join(self._collecting))
             self._collecting = None
-        if tag == "title" and self._title is not None:
-            self._title_text = " ".join("".join(self._title).split())[:500]
-            self._title, self._titled = None, True
+        if tag == "title":
+            self._in_title = False
 
     def data(self, text: str) -> None:
         """A piece of text."""
@@ -109,7 +129,7 @@ class _Listener:
             if self._collected < _BLOCK_CHARS:
                 self._collecting.append(text)
                 self._collected += len(text)
-        elif self._title is not None:
+        elif self._title is not None and self._in_title:
             self._title.append(text[:500])
         elif not self._silent:
             self._length += len(text.strip())
@@ -123,54 +143,13 @@ class _Listener:
     def close(self) -> None:
         """The page ends."""
 
-    def base(self, attributes: Any) -> None:
-        """`<base href>` is what links are relative to."""
-        self._base = joined(self._base, attributes.get("href", "")) or self._base
-
-    def title(self, attributes: Any) -> None:
-        """The first title is the page's; pictures have others."""
-        if not self._titled and self._title is None:
-            self._title = []
-
-    def meta(self, attributes: Any) -> None:
-        """`name` or `property`, and `content`."""
-        name = (attributes.get("name") or attributes.get("property") or "").strip().lower()[:100]
-        if name and len(self._metas) < 100:
-            self._metas.setdefault(name, attributes.get("content", "")[:500])
-
-    def link(self, attributes: Any) -> None:
-        """A style, an icon, a hint."""
-        self._asset(attributes.get("href"))
-
-    def source(self, attributes: Any) -> None:
-        """A picture or frame."""
-        self._asset(attributes.get("src"))
-
-    def script(self, attributes: Any) -> None:
-        """A script's address, or the JSON-LD inside it."""
-        self._asset(attributes.get("src"))
-        kind = attributes.get("type", "").partition(";")[0].strip().lower()[:100]
+    def _take_script(self, kind: str) -> None:
         if kind and len(self._types) < 50:
             self._types.add(kind)
         if kind == "application/ld+json" and len(self._blocks) < _BLOCKS:
             self._collecting = []
 
-    def anchor(self, attributes: Any) -> None:
-        """A link to follow."""
-        if len(self._links) < _LINKS:
-            url = joined(self._base, attributes.get("href", "")[:LONGEST_URL])
-            if url is not None and len(url) <= LONGEST_FOUND:
-                self._links.setdefault(url)
-
-    def input(self, attributes: Any) -> None:
-        """A field that asks for a password."""
-        self._password = self._password or attributes.get("type", "").strip().lower() == "password"
-
-    def body(self, attributes: Any) -> None:
-        """What kind of page it is, as platforms say in the body's class."""
-        self._classes.update(attributes.get("class", "").lower().split()[:100])
-
-    def _asset(self, address: str | None) -> None:
+    def _take_asset(self, address: str | None) -> None:
         if address and len(self._assets) < _ASSETS:
             self._assets.setdefault(address[:500])
 
@@ -179,7 +158,7 @@ class _Listener:
         if self._collecting is not None:
             self._blocks.append("".join(self._collecting))
         return PageFacts(
-            title=self._title_text or " ".join("".join(self._title or ()).split())[:500],
+            title=" ".join("".join(self._title or ()).split())[:500],
             metas=self._metas,
             assets=tuple(self._assets),
             links=tuple(self._links),
@@ -191,17 +170,3 @@ class _Listener:
             blocks=read_blocks(self._blocks),
             cut=cut,
         )
-
-
-_TAKEN = {
-    "base": _Listener.base,
-    "title": _Listener.title,
-    "meta": _Listener.meta,
-    "link": _Listener.link,
-    "script": _Listener.script,
-    "img": _Listener.source,
-    "iframe": _Listener.source,
-    "a": _Listener.anchor,
-    "input": _Listener.input,
-    "body": _Listener.body,
-}

@@ -158,9 +158,6 @@ class PostgresCredentials(ReplicatedStore):
 
     _sql = SQL
 
-    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
-        return (await self.keys([digest])).get(digest)
-
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
         proofs = [_proof(*row) for row in await self._rows("keys", digests=list(digests)) if not row[14]]
         return {proof[0].digest: proof for proof in proofs}

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from connectors.json_ld.sitemaps import Sitemap
-from connectors.json_ld.sitemaps import parsed as sitemap_of
+from connectors.sdk import sitemaps
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData, Refused, TooLarge, Unreachable
 from connectors.sdk.pulling import Page, page
@@ -121,7 +120,7 @@ async def listed(site: Site, url: str) -> list[str]:
     return list(found)
 
 
-async def _sitemaps(site: Site, begin: list[str]) -> AsyncIterator[Sitemap]:
+async def _sitemaps(site: Site, begin: list[str]) -> AsyncIterator[sitemaps.Sitemap]:
     seen: set[str] = set()
     left = [(address, 1) for address in reversed(begin)]
     while left:
@@ -136,7 +135,9 @@ async def _sitemaps(site: Site, begin: list[str]) -> AsyncIterator[Sitemap]:
             if len(begin) == 1 and depth == 1:
                 raise BadData("the site has no sitemap; name one page or a sitemap in config.url")
             continue
-        sitemap = await sitemap_of(answer.body)
+        sitemap = await to_thread(sitemaps.read, answer.body)
+        if sitemap.fault:
+            raise BadData(sitemap.fault)
         yield sitemap
         left.extend((inner, depth + 1) for inner in reversed(sitemap.sitemaps))
 

@@ -50,12 +50,11 @@ class TokenProofs(Protocol):
 class Credentials(Protocol):
     """Across tenants: what a presented credential proves."""
 
-    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
-        """The key with that keyed hash and the principal it makes, also when revoked or expired (the caller judges)."""
-        ...
-
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        """The same for many at once, by digest; unknown ones are left out."""
+        """The keys with those keyed hashes and the principals they make, also when revoked or expired (the caller judges).
+
+        Unknown ones are left out.
+        """
         ...
 
     async def pin_version(self, org: str, version: str) -> str:

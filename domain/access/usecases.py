@@ -74,10 +74,7 @@ class AccessService:
 
     async def find(self, digest: bytes) -> Proof | None:
         """What the store knows of a credential, its scopes already cut to the member's role."""
-        if len(digest) > _PLAIN:
-            return (await self.known((digest,))).get(digest)
-        found = await self._credentials.key(digest)
-        return None if found is None else _cut(found)
+        return (await self.known((digest,))).get(digest)
 
     async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
         """What the store knows now of many credentials, by digest; unknown ones are left out."""

@@ -29,13 +29,3 @@ class OAuthError(Exception):
 
 CHALLENGE = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
 """The challenge to a client that could not prove itself (RFC 6749 §5.2)."""
-
-
-def too_often(seconds: float) -> OAuthError:
-    """Asked more often than is allowed."""
-    return OAuthError(
-        "temporarily_unavailable",
-        "Asked too often; try again after the seconds that Retry-After names.",
-        status=429,
-        retry_after=max(1, round(seconds + 0.5)),
-    )

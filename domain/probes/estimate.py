@@ -1,11 +1,12 @@
 """How much work a website would be, and the source that is proposed for it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from domain.kernel.money import EXPONENTS
-from domain.probes.facts import host_of, origin_of
+from domain.probes.facts import PageFacts, Response, host_of, origin_of
+from domain.probes.files import File
 from domain.probes.model import (
     Effort,
     Estimate,
@@ -13,11 +14,13 @@ from domain.probes.model import (
     Robots,
     RobotsState,
     Sample,
+    SampledPage,
     Sitemap,
     Wall,
     WallKind,
     Way,
 )
+from domain.probes.structured_data import coverage
 
 _WELL = 0.8
 """Share of sampled products that must state a field for it to be counted on."""
@@ -27,54 +30,85 @@ _FARTHEST = 25_000
 _DAY = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What an estimate is made of. `file`: the feed is a file of its own; `remedy`: why that cannot be read as it is."""
+@dataclass(slots=True)
+class Seen:
+    """What a probe has seen so far, of which a report and an estimate are made."""
 
+    url: str
     robots: Robots
-    wall: Wall | None = None
-    feed: PlatformFeed | None = None
-    file: bool = False
-    remedy: str = ""
-    readable: bool = True
-    """A connector of this service reads the feed."""
-    sitemap: Sitemap | None = None
-    sample: Sample | None = None
     landing: int | None = None
     """The status of the page that the URL led to; None when it was not read."""
+    page: PageFacts | None = None
+    visited: list[tuple[Response, PageFacts]] = field(default_factory=list)
+    endpoints: list[str] = field(default_factory=list)
+    wall: Wall | None = None
+    feed: PlatformFeed | None = None
+    file: File | None = None
+    """The feed is a file of its own."""
+    sitemaps_read: list[str] = field(default_factory=list)
+    product_pages: int = 0
+    examples: list[str] = field(default_factory=list)
+    truncated: bool = False
+    sampled: list[SampledPage] = field(default_factory=list)
+    products: list[frozenset[str]] = field(default_factory=list)
+    malformed: int = 0
+    currencies: set[str] = field(default_factory=set)
+
+    @property
+    def sitemap(self) -> Sitemap | None:
+        """What the sitemaps that were read came to."""
+        if not self.sitemaps_read:
+            return None
+        return Sitemap(tuple(self.sitemaps_read), self.product_pages, self.truncated)
+
+    @property
+    def sample(self) -> Sample | None:
+        """What the pages that were read as products' came to."""
+        if not self.sampled:
+            return None
+        bare = sum(1 for page in self.sampled if page.status < 300 and not page.products)
+        return Sample(tuple(self.sampled), self.malformed, coverage(self.products, bare))
+
+    @property
+    def saw_nothing(self) -> bool:
+        """Whether no page of the site itself was read, so that the lack of signs says nothing."""
+        return not self.endpoints and (self.wall is not None or not any(one.is_good for one, _ in self.visited))
 
 
-def judged(found: Findings) -> Estimate:
-    """The estimate. What is sure to work comes first: a feed that answered outweighs a wall in front of the pages."""
-    if found.feed is not None and found.feed.products is not None and not found.file:
-        return _by_feed(found, found.feed)
-    if found.file:
-        return _by_file(found)
+def judged(found: Seen, *, readable: bool = True) -> Estimate:
+    """The estimate; `readable`: a connector of this service reads the feed.
+
+    What is sure to work comes first: a feed that answered outweighs a wall in front of the pages.
+    """
+    if found.file is not None:
+        return _by_file(found.file, readable)
+    if found.feed is not None and found.feed.products is not None:
+        return _by_feed(found.feed, readable)
     return _closed(found) or _by_pages(found)
 
 
-def _by_feed(found: Findings, feed: PlatformFeed) -> Estimate:
+def _by_feed(feed: PlatformFeed, readable: bool) -> Estimate:
     many = feed.total is not None and feed.total > _FARTHEST
     reasons = [f"The shop lists its products for machines at {feed.url}."]
     if many:
         reasons.append(f"It has {feed.total} products; its list shows no more than {_FARTHEST}.")
-    if not found.readable:
+    if not readable:
         reasons.append("No connector of this service reads that list yet.")
     if feed.products == 0:
         reasons.append("The list is empty now.")
-    effort = Effort.LOW if found.readable and not many and feed.products else Effort.MEDIUM
+    effort = Effort.LOW if readable and not many and feed.products else Effort.MEDIUM
     return Estimate(effort, Way.PLATFORM_FEED, tuple(reasons))
 
 
-def _by_file(found: Findings) -> Estimate:
-    if found.remedy:
-        return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file of its own.", found.remedy))
-    if not found.readable:
+def _by_file(file: File, readable: bool) -> Estimate:
+    if file.remedy:
+        return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file of its own.", file.remedy))
+    if not readable:
         return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file.", "No connector of this service reads it."))
     return Estimate(Effort.LOW, Way.FILE, ("The URL is a file that is read as it is.",))
 
 
-def _closed(found: Findings) -> Estimate | None:
+def _closed(found: Seen) -> Estimate | None:
     """Why nothing may be read at all."""
     if found.robots.state == RobotsState.DISALLOW_ALL:
         return Estimate(Effort.INFEASIBLE, Way.NONE, ("robots.txt forbids everything; ask the vendor for a feed.",))
@@ -88,15 +122,15 @@ def _closed(found: Findings) -> Estimate | None:
         return Estimate(Effort.INFEASIBLE, Way.NONE, (reason, found.wall.detail))
     if found.landing is None or found.landing >= 300:
         told = "was not read" if found.landing is None else f"answers {found.landing}"
-        if found.sample is None or not found.sample.pages:
+        if not found.sampled:
             return Estimate(Effort.INFEASIBLE, Way.NONE, (f"The page {told}, and nothing else was found.",))
     return None
 
 
-def _by_pages(found: Findings) -> Estimate:
+def _by_pages(found: Seen) -> Estimate:
     """Page by page: by what these state for machines, or else by their looks."""
     sample = found.sample or Sample()
-    count = found.sitemap.product_pages if found.sitemap else 0
+    count = found.product_pages
     if not sample.pages and not count:
         return Estimate(Effort.HIGH, Way.PAGES, ("No page of a product was found; name one, or ask for a feed.",))
     covered = [name for name in _NEEDED if sample.coverage.get(name, 0.0) >= _WELL]

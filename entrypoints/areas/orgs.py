@@ -1,6 +1,7 @@
 """GET /v1/org, /v1/me/orgs and /v1/plans."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 from adapters.wire import orgs as wire
@@ -8,7 +9,7 @@ from domain.jobs.usecases.ticks import Tick
 from domain.kernel import retention
 from domain.kernel.paging import Page
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.oauth.usecases.purging import OAuthPurging
+from domain.oauth.usecases import tokens
 from domain.orgs.usecases.service import OrgService
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
@@ -58,7 +59,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         Tick("sessions that are over", 3600, forget, purges=True),
         Tick("proofs of domains", 900, look_at_domains),
         Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
-        Tick("OAuth sign-ins that are over", 600, OAuthPurging(dependencies.token_store, clock).purge, purges=True),
+        Tick("OAuth sign-ins that are over", 600, partial(tokens.purge, dependencies.token_store, clock), purges=True),
     ]
 
 

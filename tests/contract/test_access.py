@@ -36,7 +36,7 @@ async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> N
         expires_at=builders.MOMENT + timedelta(days=30),
     )
     await _add(backend, key)
-    found = await backend.credentials.key(key.digest)
+    found = (await backend.credentials.keys([key.digest])).get(key.digest)
     assert found is not None
     kept, principal = found
     assert kept == key
@@ -47,7 +47,7 @@ async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> N
 
 
 async def test_an_unknown_digest_proves_nothing(backend: Backend) -> None:
-    assert await backend.credentials.key(b"unknown") is None
+    assert (await backend.credentials.keys([b"unknown"])).get(b"unknown") is None
 
 
 async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
@@ -57,7 +57,7 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
         await tx[OrgStore].add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
     key = builders.api_key(tenant, member=user, role="viewer")
     await _add(backend, key)
-    found = await backend.credentials.key(key.digest)
+    found = (await backend.credentials.keys([key.digest])).get(key.digest)
     assert found is not None and found[0].member == user
     assert found[1].role == "viewer" and found[1].scopes == ROLES["viewer"]
 
@@ -65,7 +65,7 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
 async def test_a_key_whose_member_has_left_proves_nothing(backend: Backend) -> None:
     key = builders.api_key(await backend.tenant(), member=new_id("usr"), role="viewer")
     await _add(backend, key)
-    assert await backend.credentials.key(key.digest) is None
+    assert (await backend.credentials.keys([key.digest])).get(key.digest) is None
 
 
 async def test_revoking(backend: Backend) -> None:
@@ -79,7 +79,7 @@ async def test_revoking(backend: Backend) -> None:
         assert await tx[KeyStore].revoke(key.id)
         assert not await tx[KeyStore].revoke(key.id)
         assert not await tx[KeyStore].revoke("key_0000000000000000000000")
-    found = await backend.credentials.key(key.digest)
+    found = (await backend.credentials.keys([key.digest])).get(key.digest)
     assert found is not None and found[0].revoked_at is not None
 
 
@@ -103,7 +103,7 @@ async def test_many_keys_at_once(backend: Backend) -> None:
     found = await backend.credentials.keys([*(key.digest for key in keys), left.digest, b"unknown"])
     assert set(found) == {key.digest for key in keys}
     for key in keys:
-        assert found[key.digest] == await backend.credentials.key(key.digest)
+        assert found[key.digest] == (await backend.credentials.keys([key.digest])).get(key.digest)
     assert found[keys[2].digest][0].revoked_at is not None
     assert await backend.credentials.keys([]) == {}
 

@@ -18,7 +18,7 @@ from yarl import URL
 
 from adapters.http.resolver import Vetting
 from adapters.llm import json_text
-from adapters.markup import documents, page, sitemaps
+from adapters.markup import documents, page
 from adapters.mime import reader
 from adapters.oidc.keys import import_public_keys
 from adapters.oidc.metadata import decoded
@@ -141,7 +141,7 @@ TARGETS: dict[str, Target] = {
     "page of another encoding": Target(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.facts_of(data, ORIGIN, "text/html; charset=punycode")),
     "encodings": Target(256 * KIB, ("bytes.decode (named)",), _every_charset),
     "scripts of a page": Target(1024 * KIB, ("html.parser",), lambda data: list(json_ld.blocks(_text(data))), (b'<script type="application/ld+json">', b"")),
-    "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: sitemaps.facts_of(Response(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
+    "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: documents.sitemap_facts(Response(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
     "robots.txt": Target(500 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 500), (b"User-agent: *\n", b"")),
     "pattern of robots.txt": Target(4 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 1000), (b"User-agent: *\nDisallow: /", b"$\n")),
     "JSON document": Target(1024 * KIB, ("json",), documents.json_value),

@@ -100,7 +100,6 @@ class CountingCredentials(PostgresCredentials):
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
-        self.asked = 0
         self.changed: dict[str, dict[str, Any]] = {}
         """Fields of a principal to change, by key id."""
         self.looked = 0
@@ -113,17 +112,11 @@ class CountingCredentials(PostgresCredentials):
         if self.down:
             raise Unavailable
         found = await super().keys(digests)
-        return {
-            digest: (key, replace(principal, scopes=frozenset()) if key.id in self.lost else principal)
-            for digest, (key, principal) in found.items()
-        }
+        return {digest: (key, self._as_told(key, principal)) for digest, (key, principal) in found.items()}
 
-    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
-        self.asked += 1
-        found = (await super().keys([digest])).get(digest)
-        if found is None:
-            return None
-        return found[0], replace(found[1], **self.changed.get(found[0].id, {}))
+    def _as_told(self, key: ApiKey, principal: Principal) -> Principal:
+        lost: dict[str, Any] = {"scopes": frozenset()} if key.id in self.lost else {}
+        return replace(principal, **self.changed.get(key.id, {}), **lost)
 
 
 class SwitchableSink(PostgresRequestLogSink):

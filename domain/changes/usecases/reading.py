@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, View
 from domain.changes.ports import EventReader, EventRendering, Grant, Recent
@@ -100,15 +100,16 @@ def _fail(futures: Collection["asyncio.Future[LogBounds]"], error: Exception) ->
             future.exception()  # whoever waited may be gone by now
 
 
+@dataclass(frozen=True, slots=True)
 class LogReading:
     """What is read for one who may hold licences comes through here, so that nobody is shown more than they cover."""
 
-    def __init__(self, events: EventReader, rendering: EventRendering) -> None:
-        self._events, self._rendering = events, rendering
+    events: EventReader
+    rendering: EventRendering
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         """Those of the tenants that may see anything of others' catalogues now."""
-        return await self._events.licensed(tenants)
+        return await self.events.licensed(tenants)
 
     async def read_batch(
         self,
@@ -125,7 +126,7 @@ class LogReading:
         """
         if after.position >= end.position:
             return EventBatch((), after, caught_up=True)
-        batch = await self._events.page(view, after, end, limit, wanted, most_bytes=most_bytes)
+        batch = await self.events.page(view, after, end, limit, wanted, most_bytes=most_bytes)
         return replace(batch, events=self._shown(batch.events)) if view.of_network else batch
 
     async def shared(
@@ -133,10 +134,10 @@ class LogReading:
     ) -> tuple[EventBatch, Mapping[Tenant, Sequence[LoggedEvent]]]:
         """Return what is new of a network's log, read once, and what of it each of these tenants is shown. Raises CursorExpired."""
         end = LogPosition(after.epoch, OPEN_END)
-        batch = await self._events.page(View.own(log), after, end, limit, ALL, most_bytes=most_bytes)
+        batch = await self.events.page(View.own(log), after, end, limit, ALL, most_bytes=most_bytes)
         if not batch.events:
             return batch, {}
-        granted = await self._events.grants(log, after.position, batch.position.position, tenants)
+        granted = await self.events.grants(log, after.position, batch.position.position, tenants)
         by_holder: dict[str, list[Grant]] = {}
         for grant in granted:
             by_holder.setdefault(grant.holder, []).append(grant)
@@ -172,16 +173,16 @@ class LogReading:
         """
         if before - 1 <= low or most <= 0:
             return Recent((), before)
-        found = await self._events.recent(view, before, most, wanted)
+        found = await self.events.recent(view, before, most, wanted)
         shown = self._shown(found.events)
         while len(shown) < most and found.events and found.position - 1 > low and weight_of(shown) < CHANGES_BYTES:
-            found = await self._events.recent(view, found.position, most - len(shown), wanted)
+            found = await self.events.recent(view, found.position, most - len(shown), wanted)
             shown += self._shown(found.events)
         return Recent(shown, found.position)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         """The events at those positions, of those that are still kept and shown, oldest first."""
-        return self._shown(await self._events.at(view, positions))
+        return self._shown(await self.events.at(view, positions))
 
     def _shown(self, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
         """Others' events cut to the groups, and what shows nothing left out."""
@@ -192,5 +193,5 @@ class LogReading:
     def _cut(self, event: LoggedEvent) -> LoggedEvent | None:
         if event.groups is None:
             return event
-        body = self._rendering.redacted(event, event.groups)
+        body = self.rendering.redacted(event, event.groups)
         return None if body is None else replace(event, body=body)

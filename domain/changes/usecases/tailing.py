@@ -239,44 +239,46 @@ _RETRY = 1.0
 LOG = logging.getLogger("joinery.changes")
 
 
+@dataclass(frozen=True, slots=True)
 class Subscription:
     """One way along everything that a tenant sees: its own log and the network's, side by side."""
 
-    def __init__(self, own: LogSubscription, network: LogSubscription, news: asyncio.Event) -> None:
-        self._own, self._network, self._news = own, network, news
+    own: LogSubscription
+    network: LogSubscription
+    news: asyncio.Event
 
     @property
     def position(self) -> FeedPosition:
         """Return how far it has come: everything up to there has been answered."""
-        return FeedPosition(self._own.position, self._network.position)
+        return FeedPosition(self.own.position, self.network.position)
 
     @property
     def overflowed(self) -> int:
         """Return how often it was too slow for the listener."""
-        return self._own.overflowed + self._network.overflowed
+        return self.own.overflowed + self.network.overflowed
 
     async def next(self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES) -> FeedBatch:
         """The next batch: at once when there is anything, else as soon as there is; empty after `timeout` seconds.
 
         It ends with the event that reaches `most_bytes`. Raises CursorExpired when a log has lost what comes next.
         """
-        for one in (self._own, self._network):
+        for one in (self.own, self.network):
             batch = await one.catch_up(limit, most_bytes)
             if batch.events or not batch.caught_up:
-                others = self._own.has_news or self._network.has_news
+                others = self.own.has_news or self.network.has_news
                 return FeedBatch(batch.events, self.position, caught_up=batch.caught_up and not others)
-        if not self._own.has_news and not self._network.has_news:
-            self._news.clear()
+        if not self.own.has_news and not self.network.has_news:
+            self.news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
-                    await self._news.wait()
-        ours = self._own.take(limit, most_bytes)
-        theirs = self._network.take(limit - len(ours.events), most_bytes)
+                    await self.news.wait()
+        ours = self.own.take(limit, most_bytes)
+        theirs = self.network.take(limit - len(ours.events), most_bytes)
         return FeedBatch((*ours.events, *theirs.events), self.position, caught_up=ours.caught_up and theirs.caught_up)
 
     def wake(self) -> None:
         """Let whoever waits look again."""
-        self._news.set()
+        self.news.set()
 
 
 class LogTailer:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,11 +14,10 @@ from domain.oauth.asking import Metadata
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import SECRET_PREFIX, App, AppKind, Origin
 from domain.oauth.ports import GrantRules, TokenStore
-from domain.oauth.usecases.pacing import spend
 from domain.probes.facts import Response
 from domain.probes.ports import Unreachable, Web
 from ports.clock import Clock
-from ports.limits import Limits
+from ports.limits import Budget, Limits
 
 LONGEST_ID = 500
 DOCUMENT_BYTES = 10 * 1024
@@ -35,58 +34,66 @@ REGISTRATIONS = (10, 10 / 3600)
 FETCHES = (10, 1 / 6)
 
 
+async def spend(limits: Limits, key: str, burst: int, rate: float) -> None:
+    """Take one of `burst`, which come back at `rate` a second. Raises OAuthError with the time after which there is one again."""
+    take = await limits.take(Budget(f"oauth:{key}", burst, rate))
+    if not take.allowed:
+        raise OAuthError(
+            "temporarily_unavailable",
+            "Asked too often; try again after the seconds that Retry-After names.",
+            status=429,
+            retry_after=max(1, round(take.next_in + 0.5)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Clients:
     """Finds apps, and lets them register."""
 
-    def __init__(
-        self,
-        store: TokenStore,
-        rules: GrantRules,
-        web: Web,
-        limits: Limits,
-        clock: Clock,
-        digest: Callable[[str], bytes],
-    ) -> None:
-        self._store, self._rules, self._web = store, rules, web
-        self._limits, self._clock, self._digest = limits, clock, digest
+    store: TokenStore
+    rules: GrantRules
+    web: Web
+    limits: Limits
+    clock: Clock
+    digest: Callable[[str], bytes]
 
     async def find(self, client_id: str | None, address: str) -> App | None:
         """The app, its document fetched if need be. Raises OAuthError for one whose document will not do."""
         if not client_id or len(client_id) > LONGEST_ID or not _ID.fullmatch(client_id):
             return None
-        app = await self._store.app(client_id)
+        app = await self.store.app(client_id)
         if not client_id.startswith("https://"):
             return app
-        if app is not None and app.fresh_until is not None and app.fresh_until > self._clock.now():
+        if app is not None and app.fresh_until is not None and app.fresh_until > self.clock.now():
             return app
         return await self._fetched(client_id, app, address)
 
     async def register(self, said: Mapping[str, Any], address: str) -> dict[str, Any]:
         """Keep an app that registers itself (RFC 7591); answers what it is told, its secret among it. Raises OAuthError."""
-        await spend(self._limits, f"register:{address}", *REGISTRATIONS)
-        found, now = self._rules.registered(said), self._clock.now()
+        await spend(self.limits, f"register:{address}", *REGISTRATIONS)
+        found, now = self.rules.registered(said), self.clock.now()
         id, secret = new_id("app"), secret_with(SECRET_PREFIX) if found.confidential else None
         app = _app(id, id, Origin.REGISTERED, found, now)
-        digest = self._digest(secret) if secret else None
-        await self._store.keep_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
+        digest = self.digest(secret) if secret else None
+        await self.store.keep_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
         told = dict(found.said) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
         return told | ({"client_secret": secret, "client_secret_expires_at": 0} if secret else {})
 
     async def _fetched(self, url: str, known: App | None, address: str) -> App:
         if not is_document(url):
             raise OAuthError("invalid_client", "client_id is no https URL with a path that an app could have.")
-        await spend(self._limits, f"document:{address}", *FETCHES)
-        await spend(self._limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
+        await spend(self.limits, f"document:{address}", *FETCHES)
+        await spend(self.limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
         try:
-            answer = await self._web.get(url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS)
+            answer = await self.web.get(url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS)
         except Unreachable:
             raise OAuthError("invalid_client", "The document at client_id could not be fetched.") from None
-        found, now = self._rules.described(url, _object(answer)), self._clock.now()
+        found, now = self.rules.described(url, _object(answer)), self.clock.now()
         made = _app(
             known.id if known else new_id("app"), url, Origin.DOCUMENT, found, known.created_at if known else now
         )
         fresh = now + freshness(answer.headers)
-        return await self._store.keep_app(replace(made, updated_at=now, fresh_until=fresh))
+        return await self.store.keep_app(replace(made, updated_at=now, fresh_until=fresh))
 
 
 def is_document(url: str) -> bool:

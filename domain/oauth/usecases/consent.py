@@ -10,9 +10,8 @@ from domain.oauth.asking import Call, Known, Wish, user_code_of
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import CODE_SECONDS, DEVICE_SECONDS, USER_CODE_PREFIX, App, Code, Consent, Device, Grant
 from domain.oauth.ports import AppStore, GrantRules, TokenStore
-from domain.oauth.usecases.clients import Clients
+from domain.oauth.usecases.clients import Clients, spend
 from domain.oauth.usecases.grants import GrantService
-from domain.oauth.usecases.pacing import spend
 from ports.clock import Clock
 from ports.limits import Limits
 from ports.unit_of_work import Tx
@@ -26,25 +25,21 @@ class Agreed:
     code: Code
 
 
+@dataclass(frozen=True, slots=True)
 class ConsentService:
     """Authorization requests and devices' user codes, as a person answers them. `digest` hashes codes as they are stored."""
 
-    def __init__(
-        self,
-        store: TokenStore,
-        clients: Clients,
-        rules: GrantRules,
-        limits: Limits,
-        clock: Clock,
-        digest: Callable[[str], bytes],
-    ) -> None:
-        self._store, self._clients, self._rules = store, clients, rules
-        self._limits, self._clock, self._digest = limits, clock, digest
+    store: TokenStore
+    clients: Clients
+    rules: GrantRules
+    limits: Limits
+    clock: Clock
+    digest: Callable[[str], bytes]
 
     async def wish(self, call: Call, address: str) -> tuple[Wish, Known]:
         """What an authorization request asks for. Raises OAuthError, with the location to send the browser to once that is vetted."""
         known = await self._known(call, address)
-        return self._rules.wish(call, known), known
+        return self.rules.wish(call, known), known
 
     async def agreed_before(self, tx: Tx, wish: Wish, user: str) -> bool:
         """Whether the person agreed to all of it before, and whoever receives the code is known for certain."""
@@ -58,12 +53,12 @@ class ConsentService:
 
         The code is kept once the transaction is over (`keep`): it is worth nothing without the grant.
         """
-        wish = self._rules.wish(call, known)
-        redirect = self._rules.agreed(call, known, user)
+        wish = self.rules.wish(call, known)
+        redirect = self.rules.agreed(call, known, user)
         grant = await GrantService.agree(tx, wish.app, user, wish.scopes)
         now = known.now
         code = Code(
-            digest=self._digest(redirect.code or ""),
+            digest=self.digest(redirect.code or ""),
             app=wish.app.id,
             consent=Consent(user, tx.tenant.org, grant.id),
             redirect_uri=wish.redirect_uri,
@@ -78,20 +73,20 @@ class ConsentService:
 
     async def keep(self, agreed: Agreed) -> str:
         """Keep the code; answers where the browser goes with it."""
-        await self._store.add_code(agreed.code)
+        await self.store.add_code(agreed.code)
         return agreed.location
 
     def deny(self, call: Call, known: Known, code: str = "access_denied") -> str:
         """Where the browser goes when the person does not agree, or `login_required`, `interaction_required`."""
-        return self._rules.denied(call, known, code).location
+        return self.rules.denied(call, known, code).location
 
     async def begin_device(self, call: Call, address: str) -> dict[str, object]:
         """What a device is told that wants to be signed in (RFC 8628 §3.2). Raises OAuthError."""
-        await spend(self._limits, f"device:{address}", 10, 0.2)
-        start = self._rules.device(call, await self._known(call, address))
-        now = self._clock.now()
+        await spend(self.limits, f"device:{address}", 10, 0.2)
+        start = self.rules.device(call, await self._known(call, address))
+        now = self.clock.now()
         device = Device(
-            digest=self._digest(start.device_code),
+            digest=self.digest(start.device_code),
             user_code=self._user_code(start.user_code),
             app=start.app.id,
             scopes=start.scopes,
@@ -100,7 +95,7 @@ class ConsentService:
             expires_at=now + timedelta(seconds=DEVICE_SECONDS),
             family=new_id("fam"),
         )
-        if not await self._store.add_device(device):
+        if not await self.store.add_device(device):
             raise OAuthError("temporarily_unavailable", "Ask once more.", retry_after=1)
         return dict(start.answer)
 
@@ -109,10 +104,10 @@ class ConsentService:
 
         A person may try ten, then one each ten seconds (20,000,000,000 codes, ten minutes). Raises OAuthError beyond that.
         """
-        await spend(self._limits, f"user-code:{user}", 10, 0.1)
-        await spend(self._limits, f"user-code-of:{address}", 30, 0.5)
-        found = await self._store.device_of_user_code(self._user_code(typed), self._clock.now())
-        app = await self._store.app_of(found.app) if found else None
+        await spend(self.limits, f"user-code:{user}", 10, 0.1)
+        await spend(self.limits, f"user-code-of:{address}", 30, 0.5)
+        found = await self.store.device_of_user_code(self._user_code(typed), self.clock.now())
+        app = await self.store.app_of(found.app) if found else None
         return (found, app) if found is not None and app is not None and found.approved is None else None
 
     async def agree_to_device(self, tx: Tx, found: tuple[Device, App], user: str) -> Device:
@@ -123,11 +118,11 @@ class ConsentService:
 
     async def decide(self, device: Device) -> bool:
         """Keep the person's word on a device; False when it was decided already."""
-        return await self._store.decide(device)
+        return await self.store.decide(device)
 
     def _user_code(self, text: str) -> bytes:
-        return self._digest(USER_CODE_PREFIX + user_code_of(text))
+        return self.digest(USER_CODE_PREFIX + user_code_of(text))
 
     async def _known(self, call: Call, address: str) -> Known:
-        app = await self._clients.find(self._rules.claimed(call), address)
-        return Known(self._clock.now(), app)
+        app = await self.clients.find(self.rules.claimed(call), address)
+        return Known(self.clock.now(), app)

@@ -5,6 +5,7 @@ transaction that holds only if nothing has changed since.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from domain.oauth.model import (
     CLIENT_CREDENTIALS,
     DEVICE_CODE,
     IDLE,
+    UNUSED,
     App,
     Consent,
     Family,
@@ -26,8 +28,7 @@ from domain.oauth.model import (
     TokenKind,
 )
 from domain.oauth.ports import GrantRules, TokenStore
-from domain.oauth.usecases.clients import Clients
-from domain.oauth.usecases.pacing import spend
+from domain.oauth.usecases.clients import Clients, spend
 from ports.clock import Clock
 from ports.limits import Limits
 
@@ -37,71 +38,67 @@ REQUESTS = (100, 20.0)
 """Burst, and how many a second, of one address."""
 
 
+@dataclass(frozen=True, slots=True)
 class TokenService:
     """The token endpoint, and what is asked about tokens. `digest` hashes them as they are stored."""
 
-    def __init__(
-        self,
-        store: TokenStore,
-        clients: Clients,
-        rules: GrantRules,
-        limits: Limits,
-        clock: Clock,
-        digest: Callable[[str], bytes],
-    ) -> None:
-        self._store, self._clients, self._rules = store, clients, rules
-        self._limits, self._clock, self._digest = limits, clock, digest
+    store: TokenStore
+    clients: Clients
+    rules: GrantRules
+    limits: Limits
+    clock: Clock
+    digest: Callable[[str], bytes]
 
     async def token(self, call: Call, address: str) -> Mapping[str, Any]:
         """What a token request is answered (RFC 6749 §5.1). Raises OAuthError."""
-        await spend(self._limits, f"token:{address}", *REQUESTS)
+        await spend(self.limits, f"token:{address}", *REQUESTS)
         for _ in range(2):
             known = await self._known(call, address)
             if known.device is not None and known.app is not None and known.device.app == known.app.id:
-                await self._store.save_poll(known.device.polled(known.now))
+                await self.store.save_poll(known.device.polled(known.now))
             try:
-                granted = self._rules.token(call, known)
+                granted = self.rules.token(call, known)
             except OAuthError:
                 await self._end_if_reused(known)
                 raise
             if await self._kept(granted, known):
                 if not granted.app.verified:
-                    await self._store.used(granted.app, known.now)
+                    await self.store.used(granted.app, known.now)
                 return granted.answer
         await self._end_if_reused(await self._known(call, address))
         raise OAuthError("invalid_grant", "It was used already.")
 
     async def revoke(self, call: Call, address: str) -> None:
         """End the token that is shown: a refresh token with everything of its sign-in (RFC 7009). Raises OAuthError."""
-        await spend(self._limits, f"token:{address}", *REQUESTS)
+        await spend(self.limits, f"token:{address}", *REQUESTS)
         known = await self._known(call, address)
-        self._rules.presented(call, known, "revocation")
+        self.rules.presented(call, known, "revocation")
         held = known.token
         if held is None or known.app is None or held.family.app != known.app.id:
             return
         if held.token.kind is TokenKind.REFRESH:
-            await self._store.end(held.family.id, REVOKED, known.now)
+            await self.store.end(held.family.id, REVOKED, known.now)
         else:
-            await self._store.end_token(held.token.digest, known.now)
+            await self.store.end_token(held.token.digest, known.now)
 
     async def introspect(self, call: Call, address: str) -> Mapping[str, Any]:
         """What the token that is shown is good for (RFC 7662), to the app that has it. Raises OAuthError."""
-        await spend(self._limits, f"token:{address}", *REQUESTS)
-        return self._rules.presented(call, await self._known(call, address), "introspection")
+        await spend(self.limits, f"token:{address}", *REQUESTS)
+        return self.rules.presented(call, await self._known(call, address), "introspection")
 
     async def _known(self, call: Call, address: str) -> Known:
-        app = await self._clients.find(self._rules.claimed(call), address)
+        app = await self.clients.find(self.rules.claimed(call), address)
         code, refresh, device = (
             call.get("code"),
             call.get("refresh_token") or call.get("token"),
             call.get("device_code"),
         )
         return Known(
-            now=self._clock.now(),
+            now=self.clock.now(),
             app=app,
-            code=await self._store.code(self._digest(code)) if code else None,
-            token=await self._store.token(self._digest(refresh)) if refresh else None,
-            device=await self._store.device(self._digest(device)) if device else None,
+            code=await self.store.code(self.digest(code)) if code else None,
+            token=await self.store.token(self.digest(refresh)) if refresh else None,
+            device=await self.store.device(self.digest(device)) if device else None,
         )
 
     async def _end_if_reused(self, known: Known) -> None:
@@ -110,35 +107,35 @@ class TokenService:
         if app is None:
             return
         if code is not None and code.used_at is not None and code.app == app.id:
-            await self._store.end(code.family, REUSE, known.now)
+            await self.store.end(code.family, REUSE, known.now)
         if held is not None and held.token.kind is TokenKind.REFRESH and held.is_reuse(known.now):
-            await self._store.end(held.family.id, REUSE, known.now)
+            await self.store.end(held.family.id, REUSE, known.now)
 
     async def _kept(self, granted: Granted, known: Known) -> bool:
         """Keep what is granted, unless what it is granted for has changed since it was read."""
         now, app = known.now, granted.app
         if granted.by == CLIENT_CREDENTIALS:
             family = Family(new_id("fam"), app.id, app.org or "", None, None, now, now + _seconds(ACCESS_SECONDS))
-            await self._store.issue(family, self._tokens(granted, family, now, None))
+            await self.store.issue(family, self._tokens(granted, family, now, None))
             return True
         if granted.by == AUTHORIZATION_CODE and known.code is not None:
             family = _family(known.code.family, app, known.code.consent, now, ABSOLUTE)
-            return await self._store.redeem(known.code, family, self._tokens(granted, family, now, None))
+            return await self.store.redeem(known.code, family, self._tokens(granted, family, now, None))
         if granted.by == DEVICE_CODE and known.device is not None and known.device.consent is not None:
             family = _family(known.device.family, app, known.device.consent, now, 2 * ABSOLUTE)
             tokens = self._tokens(granted, family, now, None)
-            return await self._store.take(known.device, family, tokens, now)
+            return await self.store.take(known.device, family, tokens, now)
         if known.token is None:
             raise OAuthError("unsupported_grant_type")
         tokens = self._tokens(granted, known.token.family, now, known.token)
-        return await self._store.rotate(known.token, tokens, now)
+        return await self.store.rotate(known.token, tokens, now)
 
     def _tokens(self, granted: Granted, family: Family, now: datetime, parent: HeldToken | None) -> Sequence[Token]:
         """The access token, and the refresh token, which holds what was agreed to however little was asked for this time."""
         digest = parent.token.digest if parent else None
         ends = now + _seconds(ACCESS_SECONDS)
         access = Token(
-            self._digest(granted.access),
+            self.digest(granted.access),
             family.id,
             TokenKind.ACCESS,
             granted.scopes,
@@ -152,7 +149,7 @@ class TokenService:
         scopes = parent.token.scopes if parent else granted.scopes
         audience = parent.token.audience if parent else granted.audience
         idle = min(now + IDLE, family.expires_at)
-        kept = Token(self._digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest)
+        kept = Token(self.digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest)
         return access, kept
 
 
@@ -162,3 +159,9 @@ def _family(id: str, app: App, consent: Consent, now: datetime, lasting: timedel
 
 def _seconds(count: int) -> timedelta:
     return timedelta(seconds=count)
+
+
+async def purge(store: TokenStore, clock: Clock) -> int:
+    """Delete what is over: codes, tokens, sign-ins, devices, and registered apps that nobody uses; answers how many rows."""
+    now = clock.now()
+    return await store.purge(now, now - UNUSED)

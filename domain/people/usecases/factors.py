@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from domain.access.usecases import AccessService
 from domain.kernel.errors import Conflict, InvalidRequest
@@ -22,84 +23,80 @@ _ELSEWHERE = (
 _OFF = "Recovery codes stand in for one-time codes; turn those on first."
 
 
+@dataclass(frozen=True, slots=True)
 class FactorService:
     """The second step of people who have turned it on."""
 
-    def __init__(
-        self,
-        factors: Factors,
-        codes: OneTimeCodes,
-        vault: Vault,
-        access: AccessService,
-        notices: Notices,
-        clock: Clock,
-    ) -> None:
-        self._factors, self._codes, self._vault = factors, codes, vault
-        self._access, self._notices, self._clock = access, notices, clock
+    factors: Factors
+    codes: OneTimeCodes
+    vault: Vault
+    access: AccessService
+    notices: Notices
+    clock: Clock
 
     async def asks_for_code(self, user: str) -> bool:
         """Whether the person's sign-in by password has a second step."""
-        found = await self._factors.authenticator(user)
+        found = await self.factors.authenticator(user)
         return found is not None and found.confirmed_at is not None
 
     async def codes_left(self, user: str) -> int:
         """How many recovery codes can be used."""
-        return await self._factors.codes_left(user)
+        return await self.factors.codes_left(user)
 
     async def enrol(self, user: User) -> Enrolment:
         """What an app is given that counts once it is confirmed: the same to all who begin at once. Raises Conflict where one is confirmed."""
-        sealed = self._vault.seal({"secret": self._codes.secret()}, user.id)
-        found = await self._factors.enrol(Authenticator(user.id, sealed, None))
+        sealed = self.vault.seal({"secret": self.codes.secret()}, user.id)
+        found = await self.factors.enrol(Authenticator(user.id, sealed, None))
         if found.confirmed_at is not None:
             raise Conflict(_ON)
-        return self._codes.enrolment(self._secret(found), user.email)
+        return self.codes.enrolment(self._secret(found), user.email)
 
     async def enrolling(self, user: User) -> Enrolment | None:
         """What the app that is not confirmed yet is given; None when there is none."""
-        found = await self._factors.authenticator(user.id)
+        found = await self.factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             return None
-        return self._codes.enrolment(self._secret(found), user.email)
+        return self.codes.enrolment(self._secret(found), user.email)
 
     async def confirm(self, user: User, code: str, visitor: Visitor) -> Sequence[str]:
         """The app's first code: from now on it is asked for. Answers the recovery codes. Raises InvalidRequest, Conflict."""
-        found = await self._factors.authenticator(user.id)
+        found = await self.factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             raise Conflict(_ELSEWHERE if found else "There is no app to confirm; begin once more.")
-        now = self._clock.now()
-        step = self._codes.step(self._secret(found), typed_code(code), now)
+        now = self.clock.now()
+        step = self.codes.step(self._secret(found), typed_code(code), now)
         if step is None:
             raise InvalidRequest.of("code", "invalid_value", _WRONG)
         codes = _new_codes()
-        if not await self._factors.confirm(found, step, self._digests(user, codes), now):
+        if not await self.factors.confirm(found, step, self._digests(user, codes), now):
             raise Conflict(_ELSEWHERE)
-        await self._notices.tell(user, "authenticator_added", visitor)
+        await self.notices.tell(user, "authenticator_added", visitor)
         return [shown_code(code) for code in codes]
 
     async def disenrol(self, user: User, visitor: Visitor) -> None:
         """No second step any more; recovery codes go, too."""
-        if await self._factors.disenrol(user.id):
-            await self._notices.tell(user, "authenticator_removed", visitor)
+        if await self.factors.disenrol(user.id):
+            await self.notices.tell(user, "authenticator_removed", visitor)
 
     async def renew_codes(self, user: User, visitor: Visitor) -> Sequence[str]:
         """Ten other recovery codes, told once; the ones before count no more. Raises Conflict where no app is confirmed."""
         codes = _new_codes()
-        if not await self._factors.replace_codes(user.id, self._digests(user, codes)):
+        if not await self.factors.replace_codes(user.id, self._digests(user, codes)):
             raise Conflict(_OFF)
-        await self._notices.tell(user, "recovery_codes_made", visitor)
+        await self.notices.tell(user, "recovery_codes_made", visitor)
         return [shown_code(code) for code in codes]
 
     async def proved(self, user: User, code: str) -> Method | None:
         """How that code proves who they are, and it is used up; None when it does not."""
-        found, typed = await self._factors.authenticator(user.id), typed_code(code)
+        found, typed = await self.factors.authenticator(user.id), typed_code(code)
         if found is None or found.confirmed_at is None:
             return None
-        now = self._clock.now()
+        now = self.clock.now()
         if len(typed) == CODE_LENGTH:
-            used = await self._factors.use_code(user.id, self._digest(user.id, typed), now)
+            used = await self.factors.use_code(user.id, self._digest(user.id, typed), now)
             return Method.RECOVERY_CODE if used else None
-        step = self._codes.step(self._secret(found), typed, now)
-        if step is None or not await self._factors.take_step(user.id, step):
+        step = self.codes.step(self._secret(found), typed, now)
+        if step is None or not await self.factors.take_step(user.id, step):
             return None
         return Method.TOTP
 
@@ -107,10 +104,10 @@ class FactorService:
         return [self._digest(user.id, code) for code in codes]
 
     def _secret(self, authenticator: Authenticator) -> str:
-        return str(self._vault.open(authenticator.sealed, authenticator.user)["secret"])
+        return str(self.vault.open(authenticator.sealed, authenticator.user)["secret"])
 
     def _digest(self, user: str, code: str) -> bytes:
-        return self._access.digest(f"joinery recovery code\n{user}\n{code}")
+        return self.access.digest(f"joinery recovery code\n{user}\n{code}")
 
 
 def _new_codes() -> Sequence[str]:

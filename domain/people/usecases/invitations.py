@@ -46,22 +46,17 @@ class Offer:
     known: bool
 
 
+@dataclass(frozen=True, slots=True)
 class InvitationService:
     """Makes invitations, and has them accepted once, by whoever has the address that they were sent to."""
 
-    def __init__(
-        self,
-        memberships: Memberships,
-        people: People,
-        access: AccessService,
-        mail: OutgoingMail,
-        throttle: Throttle,
-        clock: Clock,
-        base_url: str,
-    ) -> None:
-        self._memberships, self._people, self._access = memberships, people, access
-        self._mail, self._throttle = mail, throttle
-        self._clock, self._base_url = clock, base_url.rstrip("/")
+    memberships: Memberships
+    people: People
+    access: AccessService
+    mail: OutgoingMail
+    throttle: Throttle
+    clock: Clock
+    base_url: str
 
     async def list_open(self, tx: Tx, page_request: PageRequest) -> Page[Invitation]:
         """Those that wait to be accepted, the newest first. Raises PermissionDenied for who is no manager."""
@@ -81,10 +76,10 @@ class InvitationService:
         if await tx[OrgStore].member(address) is not None:
             raise Conflict(f"{address} is a member already.")
         waiting = (await tx[OrgStore].invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
-        await self._throttle.invitation(address, tx.tenant.org, manager.user)
+        await self.throttle.invitation(address, tx.tenant.org, manager.user)
         secret = secret_with(PREFIX)
         made = Invitation(
-            new_id("mbi"), tx.tenant.org, address, role, manager.user, self._access.digest(secret), tx.now,
+            new_id("mbi"), tx.tenant.org, address, role, manager.user, self.access.digest(secret), tx.now,
             tx.now + INVITATION_LASTS,
         )  # fmt: skip
         earlier = [one for one in waiting if one.email_key == made.email_key]
@@ -104,13 +99,13 @@ class InvitationService:
 
         The subject contains no text that the inviter chose, and the body none that could pass for the service's own.
         """
-        by = await self._people.get(invitation.invited_by)
+        by = await self.people.get(invitation.invited_by)
         who = displayable_address(by.email, _UNKNOWN_INVITER) if by is not None else _UNKNOWN_INVITER
         body = _LETTER.format(
-            who=who, organisation=displayable_name(organisation, "an organisation"), role=invitation.role, link=f"{self._base_url}{PAGE}{secret}",
+            who=who, organisation=displayable_name(organisation, "an organisation"), role=invitation.role, link=f"{self.base_url}{PAGE}{secret}",
             until=f"{invitation.expires_at:%-d %B %Y}",
         )  # fmt: skip
-        await self._mail.queue(invitation.email, _SUBJECT, body, "invitation")
+        await self.mail.queue(invitation.email, _SUBJECT, body, "invitation")
 
     async def take_back(self, tx: Tx, id: str) -> None:
         """End an open invitation. Raises PermissionDenied, NotFound."""
@@ -125,11 +120,11 @@ class InvitationService:
         """What the secret offers, while it can be accepted."""
         if not is_secret(secret, (PREFIX,)):
             return None
-        invited = await self._memberships.invited(self._access.digest(secret))
-        if invited is None or not invited.invitation.is_open(self._clock.now()):
+        invited = await self.memberships.invited(self.access.digest(secret))
+        if invited is None or not invited.invitation.is_open(self.clock.now()):
             return None
-        by = await self._people.get(invited.invitation.invited_by)
-        known = await self._people.by_email(invited.invitation.email) is not None
+        by = await self.people.get(invited.invitation.invited_by)
+        known = await self.people.by_email(invited.invitation.email) is not None
         return Offer(invited, by.called if by is not None else _UNKNOWN_INVITER, known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
@@ -137,9 +132,9 @@ class InvitationService:
 
         Raises InvalidRequest for an invalid name; Conflict where there is an account: an invitation is no password of one that was there before it.
         """
-        if await self._people.by_email(invitation.email) is not None:
+        if await self.people.by_email(invitation.email) is not None:
             raise Conflict(THERE)
-        return User(new_id("usr"), invitation.email, validate_name(name), None, self._clock.now())
+        return User(new_id("usr"), invitation.email, validate_name(name), None, self.clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
         """The person becomes a member; their address counts as verified, for the secret came by mail to it.
@@ -166,8 +161,8 @@ class InvitationService:
         """Note that the address is theirs, after an accepted invitation."""
         if user.verified_at is not None:
             return user
-        changed = replace(user, verified_at=self._clock.now())
-        await self._people.change(changed)
+        changed = replace(user, verified_at=self.clock.now())
+        await self.people.change(changed)
         return changed
 
     @staticmethod

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.kernel.ids import new_id
@@ -33,22 +34,25 @@ _FOOT = (
 _LOG = logging.getLogger("joinery.people")
 
 
+@dataclass(frozen=True, slots=True)
 class Notices:
     """Notes and mails. `later` does what nobody should have to wait for, nor learn from how long it takes."""
 
-    def __init__(self, people: People, mail: OutgoingMail, clock: Clock, base_url: str) -> None:
-        self._people, self._mail, self._clock, self._base = people, mail, clock, base_url.rstrip("/")
-        self._under_way: set[asyncio.Task[None]] = set()
+    people: People
+    mail: OutgoingMail
+    clock: Clock
+    base_url: str
+    _under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tell(self, user: User, kind: str, visitor: Visitor, detail: str = "") -> None:
         """Note it in the person's account, and mail what they should hear of at once."""
-        now, agent = self._clock.now(), visitor.user_agent[:LONGEST_AGENT]
-        await self._people.note(SecurityEvent(new_id("sec"), user.id, kind, detail, visitor.address, agent, now))
+        now, agent = self.clock.now(), visitor.user_agent[:LONGEST_AGENT]
+        await self.people.note(SecurityEvent(new_id("sec"), user.id, kind, detail, visitor.address, agent, now))
         if kind in MAILED:
             subject, sentence = MAILED[kind]
             facts = f"When: {now:%d %B %Y %H:%M} UTC\nFrom: {visitor.address or 'unknown'}\nBrowser: {plain_agent(agent) or 'unknown'}"
-            body = f"Hello {displayable_name(user.called, 'there')},\n\n{sentence}\n\n{facts}\n\n{_FOOT.format(base=self._base)}\n"
-            await self._mail.queue(user.email, subject, body, kind)
+            body = f"Hello {displayable_name(user.called, 'there')},\n\n{sentence}\n\n{facts}\n\n{_FOOT.format(base=self.base_url)}\n"
+            await self.mail.queue(user.email, subject, body, kind)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
         """Do it beside; what goes wrong is logged."""

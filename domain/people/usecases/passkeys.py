@@ -36,43 +36,38 @@ class Asked:
     challenge: str
 
 
+@dataclass(frozen=True, slots=True)
 class PasskeyService:
     """Passkeys of people. A challenge is answered once, within five minutes, by whom it was made for."""
 
-    def __init__(
-        self,
-        passkeys: Passkeys,
-        ceremonies: Ceremonies,
-        people: People,
-        sessions: SessionService,
-        sign_in: SignInService,
-        access: AccessService,
-        throttle: Throttle,
-        notices: Notices,
-        clock: Clock,
-    ) -> None:
-        self._passkeys, self._ceremonies, self._people = passkeys, ceremonies, people
-        self._sessions, self._sign_in, self._access = sessions, sign_in, access
-        self._throttle, self._notices, self._clock = throttle, notices, clock
+    passkeys: Passkeys
+    ceremonies: Ceremonies
+    people: People
+    sessions: SessionService
+    entry: SignInService
+    access: AccessService
+    throttle: Throttle
+    notices: Notices
+    clock: Clock
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
         """The oldest first."""
-        return await self._passkeys.of_user(user)
+        return await self.passkeys.of_user(user)
 
     async def registration(self, user: User) -> Asked:
         """What the browser is asked to make a passkey. Raises Conflict when there are too many."""
-        known = await self._passkeys.of_user(user.id)
+        known = await self.passkeys.of_user(user.id)
         if len(known) >= MOST_PASSKEYS:
             raise Conflict(f"An account has at most {MOST_PASSKEYS} passkeys; remove one first.")
         challenge, text = await self._challenge(user.id)
-        return Asked(self._ceremonies.registration(user, known, challenge), text)
+        return Asked(self.ceremonies.registration(user, known, challenge), text)
 
     async def register(self, user: User, answer: str, challenge: str, name: str, visitor: Visitor) -> Passkey:
         """Keep the passkey that the browser has made. Raises PasskeyUnknown, Conflict, RateLimited."""
-        await self._throttle.passkey(user.email)
+        await self.throttle.passkey(user.email)
         given = await self._taken(challenge, user.id)
         try:
-            new = self._ceremonies.registered(answer, given)
+            new = self.ceremonies.registered(answer, given)
         except PasskeyRefused as error:
             raise self._unknown(str(error)) from error
         called = " ".join(name.split())[:LONGEST_PASSKEY_NAME] or "Passkey"
@@ -84,63 +79,63 @@ class PasskeyService:
             new.sign_count,
             called,
             new.backed_up,
-            self._clock.now(),
+            self.clock.now(),
         )
-        if not await self._passkeys.add(passkey):
+        if not await self.passkeys.add(passkey):
             raise Conflict("That passkey is registered already.")
-        await self._notices.tell(user, "passkey_added", visitor, called)
+        await self.notices.tell(user, "passkey_added", visitor, called)
         return passkey
 
     async def sign_in(self, visitor: Visitor) -> Asked:
         """What the browser is asked to sign somebody in, whoever it is. Raises RateLimited."""
-        await self._throttle.visitor(visitor)
+        await self.throttle.visitor(visitor)
         challenge, text = await self._challenge(None)
-        return Asked(self._ceremonies.sign_in(challenge), text)
+        return Asked(self.ceremonies.sign_in(challenge), text)
 
     async def signed_in(self, answer: str, challenge: str, visitor: Visitor, device: str) -> Entered:
         """Sign in whose passkey has answered: something they have, and they were verified by it. Raises PasskeyUnknown."""
         given = await self._taken(challenge, None)
         passkey = await self._signed(answer, given)
-        user = await self._people.get(passkey.user)
+        user = await self.people.get(passkey.user)
         if user is None:
             raise self._unknown("nobody has that passkey")
-        return await self._sign_in.enter(user, (Method.PASSKEY,), visitor, device)
+        return await self.entry.enter(user, (Method.PASSKEY,), visitor, device)
 
     async def proof(self, user: User) -> Asked:
         """What the browser is asked to prove who is signed in. Raises Conflict when they have no passkey."""
-        known = await self._passkeys.of_user(user.id)
+        known = await self.passkeys.of_user(user.id)
         if not known:
             raise Conflict("You have no passkey.")
         challenge, text = await self._challenge(user.id)
-        return Asked(self._ceremonies.sign_in(challenge, known), text)
+        return Asked(self.ceremonies.sign_in(challenge, known), text)
 
     async def prove(self, user: User, session: Session, answer: str, challenge: str) -> Session:
         """Sudo: the person proves once more who they are. Raises PasskeyUnknown, RateLimited."""
-        await self._throttle.proof(session.id)
+        await self.throttle.proof(session.id)
         given = await self._taken(challenge, user.id)
         if (await self._signed(answer, given)).user != user.id:
             raise self._unknown("it is somebody else's")
-        return await self._sessions.confirm(session, Method.PASSKEY)
+        return await self.sessions.confirm(session, Method.PASSKEY)
 
     async def rename(self, user: User, id: str, name: str) -> None:
         """Call it something else. Raises NotFound."""
         called = " ".join(name.split())[:LONGEST_PASSKEY_NAME] or "Passkey"
-        if not await self._passkeys.rename(user.id, id, called):
+        if not await self.passkeys.rename(user.id, id, called):
             raise NotFound
 
     async def remove(self, user: User, id: str, visitor: Visitor) -> None:
         """Forget it. Raises NotFound."""
-        if not await self._passkeys.remove(user.id, id):
+        if not await self.passkeys.remove(user.id, id):
             raise NotFound
-        await self._notices.tell(user, "passkey_removed", visitor)
+        await self.notices.tell(user, "passkey_removed", visitor)
 
     async def forget(self, before: datetime) -> int:
         """Delete challenges that were over before then."""
-        return await self._passkeys.forget_challenges(before)
+        return await self.passkeys.forget_challenges(before)
 
     async def _challenge(self, user: str | None) -> tuple[bytes, str]:
-        challenge, now = secrets.token_bytes(_CHALLENGE), self._clock.now()
-        await self._passkeys.challenge(self._digest(challenge), user, now + CHALLENGE_LASTS)
+        challenge, now = secrets.token_bytes(_CHALLENGE), self.clock.now()
+        await self.passkeys.challenge(self._digest(challenge), user, now + CHALLENGE_LASTS)
         return challenge, urlsafe_b64encode(challenge).decode().rstrip("=")
 
     async def _taken(self, text: str, user: str | None) -> bytes:
@@ -149,25 +144,25 @@ class PasskeyService:
             challenge = urlsafe_b64decode(text[:100].encode("ascii") + b"=" * (-len(text[:100]) % 4))
         except (ValueError, NoBase64):
             challenge = b""
-        if not await self._passkeys.take_challenge(self._digest(challenge), user, self._clock.now()):
+        if not await self.passkeys.take_challenge(self._digest(challenge), user, self.clock.now()):
             raise self._unknown("its challenge is none of ours, was used, or is over")
         return challenge
 
     async def _signed(self, answer: str, challenge: bytes) -> Passkey:
         """The passkey that has signed, its count moved on. Raises PasskeyUnknown."""
         try:
-            passkey = await self._passkeys.find(self._ceremonies.credential(answer))
-            if passkey is None or await self._people.get(passkey.user) is None:
+            passkey = await self.passkeys.find(self.ceremonies.credential(answer))
+            if passkey is None or await self.people.get(passkey.user) is None:
                 raise self._unknown("nobody has that credential")
-            count = self._ceremonies.signed(answer, challenge, passkey)
+            count = self.ceremonies.signed(answer, challenge, passkey)
         except PasskeyRefused as error:
             raise self._unknown(str(error)) from error
-        if not await self._passkeys.used(passkey, count, self._clock.now()):
+        if not await self.passkeys.used(passkey, count, self.clock.now()):
             raise self._unknown("its count does not rise: somebody may have a copy")
         return passkey
 
     def _digest(self, challenge: bytes) -> bytes:
-        return self._access.digest(f"joinery challenge\n{challenge.hex()}")
+        return self.access.digest(f"joinery challenge\n{challenge.hex()}")
 
     @staticmethod
     def _unknown(reason: str) -> PasskeyUnknown:

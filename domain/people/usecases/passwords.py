@@ -1,6 +1,6 @@
 """Setting passwords: by who is signed in, and by who has forgotten theirs and can read the mail to their address."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.kernel.names import displayable_name
@@ -24,31 +24,25 @@ _MAIL = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class PasswordService:
     """Passwords of people."""
 
-    def __init__(
-        self,
-        people: People,
-        sessions: SessionService,
-        links: LinkService,
-        factors: FactorService,
-        passwords: Passwords,
-        guesses: PasswordGuesses,
-        throttle: Throttle,
-        mail: OutgoingMail,
-        notices: Notices,
-        clock: Clock,
-        base_url: str,
-    ) -> None:
-        self._people, self._sessions, self._links, self._factors = people, sessions, links, factors
-        self._passwords, self._guesses, self._throttle = passwords, guesses, throttle
-        self._mail, self._notices = mail, notices
-        self._clock, self._base = clock, base_url.rstrip("/")
+    people: People
+    sessions: SessionService
+    links: LinkService
+    factors: FactorService
+    passwords: Passwords
+    guesses: PasswordGuesses
+    throttle: Throttle
+    mail: OutgoingMail
+    notices: Notices
+    clock: Clock
+    base_url: str
 
     async def has_one(self, user: str) -> bool:
         """Whether the person has a password at all."""
-        return await self._people.password(user) is not None
+        return await self.people.password(user) is not None
 
     async def change(self, user: User, new: str, session: Session | None, visitor: Visitor) -> int:
         """Set another password, end all sessions but that one, and all links to come in by; answers how many ended.
@@ -58,10 +52,10 @@ class PasswordService:
         return await self._set(user, await self._accepted(new, user), session, visitor)
 
     async def _set(self, user: User, encoded: str, session: Session | None, visitor: Visitor) -> int:
-        await self._people.set_password(user.id, encoded, self._clock.now())
-        await self._links.withdraw(user.id)
-        ended = await self._sessions.revoke_all(user.id, but=session.id if session else None)
-        await self._notices.tell(user, "password_changed", visitor)
+        await self.people.set_password(user.id, encoded, self.clock.now())
+        await self.links.withdraw(user.id)
+        ended = await self.sessions.revoke_all(user.id, but=session.id if session else None)
+        await self.notices.tell(user, "password_changed", visitor)
         return ended
 
     async def set_up(self, user: User, first: str) -> None:
@@ -70,69 +64,69 @@ class PasswordService:
         Raises InvalidRequest, RateLimited, Overloaded; Conflict where somebody has that address.
         """
         encoded = await self._accepted(first, user)
-        if not await self._people.set_up(user, encoded, self._clock.now()):
+        if not await self.people.set_up(user, encoded, self.clock.now()):
             raise Conflict(THERE)
 
     async def _accepted(self, password: str, user: User) -> str:
         """The hash of what can be their password. Raises InvalidRequest, RateLimited, Overloaded."""
         reason = refusal(password, user.email, user.name)
         if reason is None:
-            await self._throttle.setting(user.email)
-            guesses = await self._guesses.withstands(normalised(password), own_words(user.email, user.name))
+            await self.throttle.setting(user.email)
+            guesses = await self.guesses.withstands(normalised(password), own_words(user.email, user.name))
             reason = SOON if guesses < FEWEST_GUESSES else None
         if reason is not None:
             raise InvalidRequest.of("password", "invalid_value", reason)
-        return await self._passwords.hash(normalised(password))
+        return await self.passwords.hash(normalised(password))
 
     async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
         """Sudo: the person proves once more who they are, by password or code. Raises WrongPassword, RateLimited, Overloaded."""
-        await self._throttle.proof(session.id)
+        await self.throttle.proof(session.id)
         method: Method | None
         if code:
-            method = await self._factors.proved(user, code)
+            method = await self.factors.proved(user, code)
         else:
-            encoded, text = await self._people.password(user.id), typed(password)
-            method = Method.PASSWORD if await self._passwords.verify(encoded, text) else None
+            encoded, text = await self.people.password(user.id), typed(password)
+            method = Method.PASSWORD if await self.passwords.verify(encoded, text) else None
         if method is None:
-            await self._notices.tell(user, "proof_failed", visitor)
+            await self.notices.tell(user, "proof_failed", visitor)
             raise WrongPassword("That is not right. Try again.")
         if method is Method.RECOVERY_CODE:
-            await self._notices.tell(user, "recovery_code_used", visitor)
-        return await self._sessions.confirm(session, method)
+            await self.notices.tell(user, "recovery_code_used", visitor)
+        return await self.sessions.confirm(session, method)
 
     async def forgot(self, email: str, visitor: Visitor) -> None:
         """Mail a link to set another password, if anybody has that address; how long it takes tells nothing. Raises RateLimited."""
-        if await self._throttle.link(email, visitor):
-            self._notices.later(self._mailed(email, visitor))
+        if await self.throttle.link(email, visitor):
+            self.notices.later(self._mailed(email, visitor))
 
     async def _mailed(self, email: str, visitor: Visitor) -> None:
-        user = await self._people.by_email(email)
+        user = await self.people.by_email(email)
         if user is None:
             return
-        _, secret = await self._links.make(user, Purpose.SET_PASSWORD)
-        body = _MAIL.format(name=displayable_name(user.called, "there"), url=self._base + SET_PASSWORD + secret)
-        await self._mail.queue(user.email, "Set another password for Joinery", body, Purpose.SET_PASSWORD)
-        await self._notices.tell(user, "password_link_mailed", visitor)
+        _, secret = await self.links.make(user, Purpose.SET_PASSWORD)
+        body = _MAIL.format(name=displayable_name(user.called, "there"), url=self.base_url + SET_PASSWORD + secret)
+        await self.mail.queue(user.email, "Set another password for Joinery", body, Purpose.SET_PASSWORD)
+        await self.notices.tell(user, "password_link_mailed", visitor)
 
     async def of_link(self, secret: str) -> User | None:
         """Who sets a password by that link; None when it cannot be used."""
-        link = await self._links.look(secret, Purpose.SET_PASSWORD)
-        return await self._people.get(link.user) if link is not None else None
+        link = await self.links.look(secret, Purpose.SET_PASSWORD)
+        return await self.people.get(link.user) if link is not None else None
 
     async def set_by_link(self, secret: str, new: str, visitor: Visitor) -> User | None:
         """Set the password, the link is used up; None when it cannot be. The address is theirs: they read its mail.
 
         Raises InvalidRequest, RateLimited, Overloaded; then the link can still be used.
         """
-        await self._throttle.visitor(visitor)
+        await self.throttle.visitor(visitor)
         user = await self.of_link(secret)
         if user is None:
             return None
         encoded = await self._accepted(new, user)
-        if await self._links.use(secret, Purpose.SET_PASSWORD) is None:
+        if await self.links.use(secret, Purpose.SET_PASSWORD) is None:
             return None
         await self._set(user, encoded, None, visitor)
         if user.verified_at is None:
-            user = replace(user, verified_at=self._clock.now())
-            await self._people.change(user)
+            user = replace(user, verified_at=self.clock.now())
+            await self.people.change(user)
         return user

@@ -43,30 +43,26 @@ class Visitor:
     user_agent: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class SessionService:
     """Sessions of people. Secrets are told once; their keyed hashes are kept."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        memberships: Memberships,
-        access: AccessService,
-        clock: Clock,
-        rules: SignInRules | None = None,
-    ) -> None:
-        self._sessions, self._memberships, self._access, self._clock = sessions, memberships, access, clock
-        self._rules = rules
+    sessions: Sessions
+    memberships: Memberships
+    access: AccessService
+    clock: Clock
+    rules: SignInRules | None = None
 
     async def find(self, cookie: str) -> SignedIn | None:
         """Who has that cookie, while the session is in force; that it is used is noted now and then."""
         if not is_secret(cookie, (SESSION_PREFIX,)):
             return None
-        found = await self._sessions.find(self._access.digest(cookie))
-        now = self._clock.now()
+        found = await self.sessions.find(self.access.digest(cookie))
+        now = self.clock.now()
         if found is None or found.session.kind is not SessionKind.CONSOLE or not found.session.is_in_force(now):
             return None
         if now >= found.session.seen_at + SEEN_EVERY:
-            await self._sessions.seen(found.session.id, now)
+            await self.sessions.seen(found.session.id, now)
         return found
 
     async def begin(
@@ -77,8 +73,8 @@ class SessionService:
         It has to be one that lets them in as they have shown who they are. Raises SignInElsewhere when there are only others.
         """
         org = await self._own(user.id, org, methods)
-        if org is not None and self._rules is not None:
-            await self._rules.note(user.id, org, methods)
+        if org is not None and self.rules is not None:
+            await self.rules.note(user.id, org, methods)
         return await self._add(user, org, tuple(methods), visitor, SessionKind.CONSOLE, LIFETIME)
 
     async def token(self, user: User, org: str, lasts: timedelta = TOKEN_LASTS) -> tuple[Session, str]:
@@ -92,7 +88,7 @@ class SessionService:
         """
         await self.let_in(session, org)
         changed = replace(session, org=org, livemode=livemode)
-        await self._sessions.save(changed)
+        await self.sessions.save(changed)
         return changed
 
     async def let_in(self, session: Session, org: str) -> None:
@@ -102,27 +98,27 @@ class SessionService:
         """
         if org not in await self._all(session.user):
             raise NotFound
-        if org != session.org and self._rules is not None:
-            if not await self._rules.allows(session.user, org, session.methods):
+        if org != session.org and self.rules is not None:
+            if not await self.rules.allows(session.user, org, session.methods):
                 raise SignInElsewhere
-            await self._rules.note(session.user, org, session.methods)
+            await self.rules.note(session.user, org, session.methods)
 
     async def open_to(self, session: Session) -> list[Organisation]:
         """The organisations of its person that let them in as they have signed in."""
-        found = (await self._memberships.of_user(session.user, PageRequest(limit=MOST_ORGS))).items
-        if self._rules is None:
+        found = (await self.memberships.of_user(session.user, PageRequest(limit=MOST_ORGS))).items
+        if self.rules is None:
             return list(found)
         return [
             one
             for one in found
-            if one.id == session.org or await self._rules.allows(session.user, one.id, session.methods)
+            if one.id == session.org or await self.rules.allows(session.user, one.id, session.methods)
         ]
 
     async def confirm(self, session: Session, method: Method) -> Session:
         """Its person has just proved who they are once more."""
         methods = session.methods if method in session.methods else (*session.methods, method)
-        changed = replace(session, methods=methods, confirmed_at=self._clock.now())
-        await self._sessions.save(changed)
+        changed = replace(session, methods=methods, confirmed_at=self.clock.now())
+        await self.sessions.save(changed)
         return changed
 
     async def renew(self, session: Session, user: User, visitor: Visitor) -> tuple[Session, str]:
@@ -130,47 +126,47 @@ class SessionService:
         fresh, cookie = await self.begin(user, session.methods, visitor, session.org)
         if fresh.org == session.org and session.org is not None and not session.livemode:
             fresh = await self.look_at(fresh, session.org, session.livemode)
-        await self._sessions.revoke((session.id,), self._clock.now())
+        await self.sessions.revoke((session.id,), self.clock.now())
         return fresh, cookie
 
     async def list_of(self, user: str) -> Sequence[Session]:
         """Those in force, the newest first."""
-        now = self._clock.now()
-        return [session for session in await self._sessions.of_user(user) if session.is_in_force(now)]
+        now = self.clock.now()
+        return [session for session in await self.sessions.of_user(user) if session.is_in_force(now)]
 
     async def revoke(self, user: str, id: str) -> None:
         """End one. Raises NotFound when that person has no such session."""
-        own = {session.id for session in await self._sessions.of_user(user)}
-        if id not in own or not await self._sessions.revoke((id,), self._clock.now()):
+        own = {session.id for session in await self.sessions.of_user(user)}
+        if id not in own or not await self.sessions.revoke((id,), self.clock.now()):
             raise NotFound
 
     async def revoke_all(self, user: str, but: str | None = None) -> int:
         """End all of a person's sessions and tokens, but perhaps the one that this is asked from; answers how many."""
-        ids = [session.id for session in await self._sessions.of_user(user) if session.id != but]
-        return await self._sessions.revoke(ids, self._clock.now())
+        ids = [session.id for session in await self.sessions.of_user(user) if session.id != but]
+        return await self.sessions.revoke(ids, self.clock.now())
 
     async def end_tokens(self, user: str, org: str) -> int:
         """End the tokens with which scripts act as that person in an organisation which they belong to no more."""
-        own = await self._sessions.of_user(user)
+        own = await self.sessions.of_user(user)
         ids = [one.id for one in own if one.kind is SessionKind.TOKEN and one.org == org]
-        return await self._sessions.revoke(ids, self._clock.now()) if ids else 0
+        return await self.sessions.revoke(ids, self.clock.now()) if ids else 0
 
     async def forget(self, before: datetime) -> int:
         """Delete what was over before then; answers how many rows."""
-        return await self._sessions.forget(before)
+        return await self.sessions.forget(before)
 
     async def _own(self, user: str, org: str | None, methods: Sequence[Method]) -> str | None:
         """The organisation, or the first that lets the person in, when that one does not. Raises SignInElsewhere."""
         ids = await self._all(user)
         for one in sorted(ids, key=lambda id_: id_ != org):
-            if self._rules is None or await self._rules.allows(user, one, methods):
+            if self.rules is None or await self.rules.allows(user, one, methods):
                 return one
         if ids:
             raise SignInElsewhere
         return None
 
     async def _all(self, user: str) -> list[str]:
-        page = await self._memberships.of_user(user, PageRequest(limit=MOST_ORGS))
+        page = await self.memberships.of_user(user, PageRequest(limit=MOST_ORGS))
         return [organisation.id for organisation in page.items]
 
     async def _add(
@@ -183,13 +179,13 @@ class SessionService:
         lasts: timedelta,
     ) -> tuple[Session, str]:
         text = secret_with(SESSION_PREFIX if kind is SessionKind.CONSOLE else PERSON_PREFIX)
-        now = self._clock.now()
+        now = self.clock.now()
         session = Session(
             id=new_id("ses"),
             user=user.id,
             org=org,
             livemode=True,
-            digest=self._access.digest(text),
+            digest=self.access.digest(text),
             kind=kind,
             methods=methods,
             address=visitor.address,
@@ -199,5 +195,5 @@ class SessionService:
             confirmed_at=now,
             expires_at=now + lasts,
         )
-        await self._sessions.add(session)
+        await self.sessions.add(session)
         return session, text

@@ -52,60 +52,55 @@ class SecondStep:
     token: str
 
 
+@dataclass(frozen=True, slots=True)
 class SignInService:
     """How somebody who is nobody yet becomes a person with a session."""
 
-    def __init__(
-        self,
-        people: People,
-        sessions: SessionService,
-        links: LinkService,
-        factors: FactorService,
-        passwords: Passwords,
-        access: AccessService,
-        throttle: Throttle,
-        devices: Devices,
-        notices: Notices,
-        clock: Clock,
-    ) -> None:
-        self._people, self._sessions, self._links, self._factors = people, sessions, links, factors
-        self._passwords, self._access, self._throttle, self._devices = passwords, access, throttle, devices
-        self._notices, self._clock = notices, clock
+    people: People
+    sessions: SessionService
+    links: LinkService
+    factors: FactorService
+    passwords: Passwords
+    access: AccessService
+    throttle: Throttle
+    devices: Devices
+    notices: Notices
+    clock: Clock
 
     async def by_password(self, email: str, password: str, visitor: Visitor, device: str) -> Entered | SecondStep:
         """Sign in, or on to the second step. Raises WrongPassword, the same whatever is wrong; RateLimited, Overloaded."""
-        await self._throttle.password(email, visitor, device, self._clock.now())
-        user = await self._people.by_email(email)
-        encoded = await self._people.password(user.id if user else "")
+        await self.throttle.password(email, visitor, device, self.clock.now())
+        user = await self.people.by_email(email)
+        encoded = await self.people.password(user.id if user else "")
         text = typed(password)
-        if not await self._passwords.verify(encoded, text) or user is None or encoded is None:
+        if not await self.passwords.verify(encoded, text) or user is None or encoded is None:
             if user is not None:
-                self._notices.later(self._notices.tell(user, "sign_in_failed", visitor, "wrong password"))
+                self.notices.later(self.notices.tell(user, "sign_in_failed", visitor, "wrong password"))
             raise WrongPassword
-        if self._passwords.is_outdated(encoded):
-            encoded = await self._passwords.hash(text)
-            await self._people.set_password(user.id, encoded, self._clock.now())
-        if await self._factors.asks_for_code(user.id):
+        if self.passwords.is_outdated(encoded):
+            encoded = await self.passwords.hash(text)
+            await self.people.set_password(user.id, encoded, self.clock.now())
+        if await self.factors.asks_for_code(user.id):
             return SecondStep(self._token(user.id, encoded))
         return await self.enter(user, (Method.PASSWORD,), visitor, device)
 
     async def by_code(self, token: str, code: str, visitor: Visitor, device: str) -> Entered:
         """The second step. Raises WrongCode, StepOver, RateLimited."""
         user = await self._of_token(token)
-        await self._throttle.code(user.email, visitor, device, self._clock.now())
-        method = await self._factors.proved(user, code)
+        await self.throttle.code(user.email, visitor, device, self.clock.now())
+        method = await self.factors.proved(user, code)
         if method is None:
-            await self._notices.tell(user, "sign_in_failed", visitor, "wrong code")
+            await self.notices.tell(user, "sign_in_failed", visitor, "wrong code")
             raise WrongCode
         if method is Method.RECOVERY_CODE:
-            await self._notices.tell(user, "recovery_code_used", visitor)
+            await self.notices.tell(user, "recovery_code_used", visitor)
         return await self.enter(user, (Method.PASSWORD, method), visitor, device)
 
     async def by_link(self, secret: str, visitor: Visitor, device: str) -> Entered | None:
         """Sign in by a link that an operator has made, which is used up; None when it cannot be used. Raises RateLimited."""
-        await self._throttle.visitor(visitor)
-        link = await self._links.use(secret, Purpose.SIGN_IN)
-        user = await self._people.get(link.user) if link is not None else None
+        await self.throttle.visitor(visitor)
+        link = await self.links.use(secret, Purpose.SIGN_IN)
+        user = await self.people.get(link.user) if link is not None else None
         if link is None or user is None:
             return None
         return await self.enter(user, (Method.LINK,), visitor, device, link.org)
@@ -114,28 +109,28 @@ class SignInService:
         self, user: User, methods: Sequence[Method], visitor: Visitor, device: str, org: str | None = None
     ) -> Entered:
         """A new session of who has proved who they are; they are told when the browser is a new one."""
-        now = self._clock.now()
-        known = self._devices.known(device, user.email_key, now) is not None
-        events = await self._people.events(user.id, _LOOKED_AT)
+        now = self.clock.now()
+        known = self.devices.known(device, user.email_key, now) is not None
+        events = await self.people.events(user.id, _LOOKED_AT)
         # Who has more events than that has been here for long: guessing must not push the sign-ins out of sight.
         before = known or len(events) == _LOOKED_AT or any(one.kind == "signed_in" for one in events)
-        session, cookie = await self._sessions.begin(user, methods, visitor, org)
-        await self._notices.tell(user, "signed_in", visitor, ", ".join(methods))
+        session, cookie = await self.sessions.begin(user, methods, visitor, org)
+        await self.notices.tell(user, "signed_in", visitor, ", ".join(methods))
         if before and not known:
-            await self._notices.tell(user, "new_device", visitor)
-        return Entered(session, cookie, self._devices.remembered(device, user.email_key, now))
+            await self.notices.tell(user, "new_device", visitor)
+        return Entered(session, cookie, self.devices.remembered(device, user.email_key, now))
 
     def _token(self, user: str, encoded: str) -> str:
-        expires = int((self._clock.now() + STEP_LASTS).timestamp())
+        expires = int((self.clock.now() + STEP_LASTS).timestamp())
         return f"{user}.{expires}.{self._signature(user, expires, encoded)}"
 
     async def _of_token(self, token: str) -> User:
         """Whose password was right. Raises StepOver, also when the password was changed since."""
         id_, _, rest = token.partition(".")
         expires, _, signature = rest.partition(".")
-        if not expires.isdecimal() or len(expires) > 12 or int(expires) <= self._clock.now().timestamp():
+        if not expires.isdecimal() or len(expires) > 12 or int(expires) <= self.clock.now().timestamp():
             raise StepOver
-        user, encoded = await self._people.get(id_), await self._people.password(id_)
+        user, encoded = await self.people.get(id_), await self.people.password(id_)
         made = self._signature(id_, int(expires), encoded or "")
         if (
             user is None
@@ -146,4 +141,4 @@ class SignInService:
         return user
 
     def _signature(self, user: str, expires: int, encoded: str) -> str:
-        return self._access.digest(f"joinery second step\n{user}\n{expires}\n{encoded}").hex()
+        return self.access.digest(f"joinery second step\n{user}\n{expires}\n{encoded}").hex()

@@ -88,16 +88,17 @@ class Devices:
         return self.access.digest(f"joinery device\n{text}").hex()
 
 
+@dataclass(frozen=True, slots=True)
 class Throttle:
     """Takes of the budgets. Raises RateLimited with the seconds to wait."""
 
-    def __init__(self, limits: Limits, devices: Devices) -> None:
-        self._limits, self._devices = limits, devices
+    limits: Limits
+    devices: Devices
 
     async def password(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
         """Before a password is tried; the same for addresses that nobody has."""
         await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
-        nonce = self._devices.known(device, email_key(email), now)
+        nonce = self.devices.known(device, email_key(email), now)
         await self._take(
             DEVICE.of(f"device:{nonce}") if nonce else STRANGERS.of(f"strangers:{_name(email_key(email))}")
         )
@@ -105,7 +106,7 @@ class Throttle:
     async def code(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
         """Before a one-time or recovery code is tried by who has given the password."""
         await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
-        nonce = self._devices.known(device, email_key(email), now)
+        nonce = self.devices.known(device, email_key(email), now)
         name = _name(email_key(email))
         await self._take(DEVICE.of(f"codes:device:{nonce}") if nonce else STRANGERS.of(f"codes:strangers:{name}"))
 
@@ -137,10 +138,10 @@ class Throttle:
     async def link(self, email: str, visitor: Visitor) -> bool:
         """Before a link is mailed: whether it may be. Raises RateLimited for the address it is asked from alone."""
         await self._take(LINKS_OF_ADDRESS.of(f"links:{network_of(visitor.address)}"))
-        return (await self._limits.take(LINKS_OF_ACCOUNT.of(f"links:{_name(email_key(email))}"))).allowed
+        return (await self.limits.take(LINKS_OF_ACCOUNT.of(f"links:{_name(email_key(email))}"))).allowed
 
     async def _take(self, budget: Budget, detail: str = _TRY_LATER) -> None:
-        taken = await self._limits.take(budget)
+        taken = await self.limits.take(budget)
         if not taken.allowed:
             raise RateLimited(detail, retry_after=max(1, math.ceil(taken.next_in)))
 

@@ -1,26 +1,21 @@
 """Looks at a website: rules, the page asked for, a platform's own list, sitemaps, some products; then judges."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from domain.probes import estimate, files, platforms, product_pages, structured_data, walls
+from domain.probes import estimate, files, platforms, product_pages, walls
 from domain.probes.cleaning import cleaned
-from domain.probes.estimate import Findings
+from domain.probes.estimate import Seen
 from domain.probes.facts import PageFacts, Response, host_of, origin_of
 from domain.probes.files import ENDPOINTS, SHOP, Endpoint, Listing, listing, shop
 from domain.probes.model import (
     Effort,
-    Estimate,
     Platform,
     PlatformFeed,
     Report,
-    Robots,
     RobotsState,
-    Sample,
     SampledPage,
-    Sitemap,
-    Wall,
     Way,
 )
 from domain.probes.ports import Documents, Unreachable
@@ -54,51 +49,31 @@ class Outcome:
     proposal: Mapping[str, Any] | None
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What was seen so far."""
-
-    url: str
-    robots: Robots
-    landing: int | None = None
-    page: PageFacts | None = None
-    visited: list[tuple[Response, PageFacts]] = field(default_factory=list)
-    endpoints: list[str] = field(default_factory=list)
-    wall: Wall | None = None
-    feed: PlatformFeed | None = None
-    file: files.File | None = None
-    sitemaps_read: list[str] = field(default_factory=list)
-    product_pages: int = 0
-    examples: list[str] = field(default_factory=list)
-    truncated: bool = False
-    sampled: list[SampledPage] = field(default_factory=list)
-    products: list[frozenset[str]] = field(default_factory=list)
-    malformed: int = 0
-    currencies: set[str] = field(default_factory=set)
-
-
+@dataclass(frozen=True, slots=True)
 class Probing:
     """One look at one website. `takes` tells which proposals the service could carry out."""
 
-    def __init__(self, visit: Visit, documents: Documents, limits: Limits, takes: Takes) -> None:
-        self._visit, self._documents, self._limits, self._takes = visit, documents, limits, takes
+    visit: Visit
+    documents: Documents
+    limits: Limits
+    takes: Takes
 
     async def run(self, url: str) -> Outcome:
         """The report, of as much as could be read. Raises ProbeFailed."""
         try:
-            robots = await self._visit.robots(url)
+            robots = await self.visit.robots(url)
         except Unreachable as error:
             raise ProbeFailed(str(error), refused=error.refused) from None
-        seen = _Seen(url, robots)
+        seen = Seen(url, robots)
         try:
             await self._look(seen)
         except Spent as end:
-            self._visit.note(str(end))
+            self.visit.note(str(end))
         return self._judged(seen)
 
-    async def _look(self, seen: _Seen) -> None:
+    async def _look(self, seen: Seen) -> None:
         closed = seen.robots.state in (RobotsState.UNREACHABLE, RobotsState.DISALLOW_ALL)
-        if closed and not await self._visit.allows(seen.url):
+        if closed and not await self.visit.allows(seen.url):
             return
         await self._land(seen)
         if seen.wall is not None or seen.file is not None:
@@ -108,14 +83,14 @@ class Probing:
             await self._read_sitemaps(seen)
             await self._sample(seen)
 
-    async def _land(self, seen: _Seen) -> None:
+    async def _land(self, seen: Seen) -> None:
         """The page that the URL leads to: a page, a wall, or a file."""
         asked = seen.url
-        response = await self._visit.try_get(asked, most=self._limits.listing_bytes)
+        response = await self.visit.try_get(asked, most=self.limits.listing_bytes)
         if response is None:
             return
         seen.url, seen.landing = response.url, response.status
-        seen.robots = await self._visit.robots(response.url)
+        seen.robots = await self.visit.robots(response.url)
         if response.is_good and files.is_sitemap(response):
             await self._take_sitemap(seen, response)
             return
@@ -126,49 +101,47 @@ class Probing:
                 Platform.CUSTOM, response.url, response.status, found.products, found.total, found.fields
             )
             return
-        page = await self._documents.page(response) if response.is_page else PageFacts()
+        page = await self.documents.page(response) if response.is_page else PageFacts()
         seen.page = page
         seen.visited.append((response, page))
         seen.wall = walls.judged(asked, response, page)
         if not response.is_good and seen.wall is None:
-            self._visit.note(f"{response.url} answers {response.status}.")
+            self.visit.note(f"{response.url} answers {response.status}.")
         if page.cut:
-            self._visit.note(f"{response.url} is longer or deeper than pages are, and was not read to its end.")
+            self.visit.note(f"{response.url} is longer or deeper than pages are, and was not read to its end.")
 
-    async def _ask_platforms(self, seen: _Seen) -> None:
+    async def _ask_platforms(self, seen: Seen) -> None:
         """The lists of products of the platforms that signs speak for, or of all where none do."""
         for endpoint in ENDPOINTS:
             answered = seen.feed is not None and seen.feed.products is not None
             if not answered and platforms.judged(seen.visited).suspects(endpoint.platform):
                 await self._ask_platform(seen, endpoint)
 
-    async def _ask_platform(self, seen: _Seen, endpoint: Endpoint) -> None:
+    async def _ask_platform(self, seen: Seen, endpoint: Endpoint) -> None:
         url = f"{origin_of(seen.url)}{endpoint.path}"
-        response = await self._visit.try_get(f"{url}?{endpoint.query}", accept=_JSON, most=self._limits.listing_bytes)
+        response = await self.visit.try_get(f"{url}?{endpoint.query}", accept=_JSON, most=self.limits.listing_bytes)
         if response is None or self._is_limited(seen, response):
             return
-        found = listing(endpoint, response, await self._documents.value(response))
+        found = listing(endpoint, response, await self.documents.value(response))
         if found is not None:
             seen.endpoints.append(endpoint.signal)
-            seen.feed = await self._complete(seen, endpoint, PlatformFeed(
-                endpoint.platform, url, response.status, found.products, found.total, found.fields
-            ), found)  # fmt: skip
+            seen.feed = await self._completed(seen, endpoint, url, response.status, found)
         elif platforms.judged(seen.visited).platform == endpoint.platform:
             seen.feed = PlatformFeed(endpoint.platform, url, response.status)
 
-    async def _complete(self, seen: _Seen, endpoint: Endpoint, feed: PlatformFeed, found: Listing) -> PlatformFeed:
+    async def _completed(self, seen: Seen, endpoint: Endpoint, url: str, status: int, found: Listing) -> PlatformFeed:
         """The feed with what a Shopify shop tells elsewhere: how many products it has, and its currency."""
         total, currency = found.total, found.currency
         if endpoint.platform == Platform.SHOPIFY:
-            answer = await self._visit.try_get(f"{origin_of(seen.url)}{SHOP}", accept=_JSON)
+            answer = await self.visit.try_get(f"{origin_of(seen.url)}{SHOP}", accept=_JSON)
             if answer is not None and answer.is_good:
-                told = shop(await self._documents.value(answer))
+                told = shop(await self.documents.value(answer))
                 total, currency = told.total if told.total is not None else total, told.currency
         if currency:
             seen.currencies.add(currency)
-        return PlatformFeed(feed.platform, feed.url, feed.status, feed.products, total, feed.fields)
+        return PlatformFeed(endpoint.platform, url, status, found.products, total, found.fields)
 
-    async def _read_sitemaps(self, seen: _Seen) -> None:
+    async def _read_sitemaps(self, seen: Seen) -> None:
         """Those that robots.txt names, or the usual one; of an index those first that list products."""
         waiting = product_pages.in_order(seen.robots.sitemaps) or [f"{origin_of(seen.url)}/sitemap.xml"]
         waiting = [url for url in waiting if url not in seen.sitemaps_read]
@@ -177,10 +150,10 @@ class Probing:
         while waiting and tries and len(seen.sitemaps_read) < SITEMAPS:
             url, tries = waiting.pop(0), tries - 1
             if not _is_near(url, seen.url):
-                self._visit.note(f"The sitemap {url} is another site's and was not read.")
+                self.visit.note(f"The sitemap {url} is another site's and was not read.")
                 continue
-            response = await self._visit.try_get(
-                url, accept="application/xml, */*;q=0.5", most=self._limits.sitemap_bytes
+            response = await self.visit.try_get(
+                url, accept="application/xml, */*;q=0.5", most=self.limits.sitemap_bytes
             )
             if response is None or self._is_limited(seen, response):
                 seen.truncated = True
@@ -191,11 +164,11 @@ class Probing:
                 waiting = product_pages.in_order([*more, *waiting])
         seen.truncated = (seen.truncated and bool(seen.sitemaps_read)) or bool(waiting)
 
-    async def _take_sitemap(self, seen: _Seen, response: Response) -> tuple[str, ...]:
+    async def _take_sitemap(self, seen: Seen, response: Response) -> tuple[str, ...]:
         """Count one in; answers the sitemaps that it names."""
-        facts = await self._documents.sitemap(response)
+        facts = await self.documents.sitemap(response)
         if not facts.readable:
-            self._visit.note(f"{response.url} is no sitemap that can be read.")
+            self.visit.note(f"{response.url} is no sitemap that can be read.")
             return ()
         seen.sitemaps_read.append(response.url)
         seen.truncated = seen.truncated or not facts.whole
@@ -203,7 +176,7 @@ class Probing:
         seen.examples += [url for url in facts.examples if _is_near(url, seen.url)]
         return facts.sitemaps
 
-    async def _sample(self, seen: _Seen) -> None:
+    async def _sample(self, seen: Seen) -> None:
         """Some products' pages, spread over all that are known; the page asked for, if it is one."""
         found = list(dict.fromkeys(seen.examples))
         if not found and seen.page is not None:
@@ -212,12 +185,12 @@ class Probing:
             self._count(seen, seen.url, seen.landing, seen.page)
         most = SAMPLED_BESIDE_FEED if seen.feed is not None and seen.feed.products else SAMPLED
         for url in product_pages.spread(found, most):
-            response = await self._visit.try_get(url)
+            response = await self.visit.try_get(url)
             if response is None:
                 continue
             if self._is_limited(seen, response):
                 return
-            page = await self._documents.page(response) if response.is_page else PageFacts()
+            page = await self.documents.page(response) if response.is_page else PageFacts()
             if response.is_good and (wall := walls.judged(url, response, page)):
                 seen.wall = wall
                 return
@@ -225,88 +198,54 @@ class Probing:
             if response.is_good:
                 seen.visited.append((response, page))
 
-    def _count(self, seen: _Seen, url: str, status: int, page: PageFacts) -> None:
+    def _count(self, seen: Seen, url: str, status: int, page: PageFacts) -> None:
         seen.sampled.append(SampledPage(url, status, len(page.blocks.products)))
         seen.products += page.blocks.products
         seen.malformed += page.blocks.malformed
         seen.currencies |= page.blocks.currencies
 
-    def _is_limited(self, seen: _Seen, response: Response) -> bool:
+    def _is_limited(self, seen: Seen, response: Response) -> bool:
         """Whether the site says that it is asked too often; then it is asked no more."""
         if response.status == 429:
             seen.wall = walls.judged(response.url, response, PageFacts())
             raise Spent(f"{response.url} answers 429, so nothing more was asked.")
         return False
 
-    def _judged(self, seen: _Seen) -> Outcome:
+    def _judged(self, seen: Seen) -> Outcome:
         judgement = platforms.judged(seen.visited, seen.endpoints)
         offered = self._proposed(seen)
-        readable = offered is None or self._takes(offered)
+        readable = offered is None or self.takes(offered)
         if offered is not None and not readable:
-            self._visit.note(
+            self.visit.note(
                 f"No connector of this service reads {offered['connector']} sources, so no source is proposed."
             )
         report = Report(
             final_url=seen.url,
             robots=seen.robots,
             platform=judgement.platform,
-            confidence=0.0 if _saw_nothing(seen) and judgement.platform == Platform.CUSTOM else judgement.confidence,
+            confidence=0.0 if seen.saw_nothing and judgement.platform == Platform.CUSTOM else judgement.confidence,
             evidence=judgement.evidence,
             wall=seen.wall,
             feed=seen.feed,
-            sitemap=_sitemap(seen),
-            sample=_sample(seen),
-            disallowed=self._visit.disallowed,
-            requests=self._visit.requests,
-            notes=self._visit.notes,
-            estimate=_estimate(seen, readable=readable),
+            sitemap=seen.sitemap,
+            sample=seen.sample,
+            disallowed=self.visit.disallowed,
+            requests=self.visit.requests,
+            notes=self.visit.notes,
+            estimate=estimate.judged(seen, readable=readable),
         )
         return cleaned(Outcome(report, offered if readable else None))
 
-    def _proposed(self, seen: _Seen) -> Mapping[str, Any] | None:
+    def _proposed(self, seen: Seen) -> Mapping[str, Any] | None:
         currency = estimate.agreed(seen.currencies)
         if seen.file is not None and seen.feed is not None:
             return estimate.for_file(seen.feed.url, seen.file.format, currency) if seen.file.format else None
         if seen.feed is not None and seen.feed.products:
             return estimate.for_feed(seen.feed, currency)
-        judged = _estimate(seen, readable=True)
+        judged = estimate.judged(seen)
         if (judged.kind, judged.effort) == (Way.STRUCTURED_DATA, Effort.MEDIUM):
             return estimate.for_pages(seen.url, currency)
         return None
-
-
-def _saw_nothing(seen: _Seen) -> bool:
-    """Whether no page of the site itself was read, so that the lack of signs says nothing."""
-    return not seen.endpoints and (seen.wall is not None or not any(one.is_good for one, _ in seen.visited))
-
-
-def _sitemap(seen: _Seen) -> Sitemap | None:
-    if not seen.sitemaps_read:
-        return None
-    return Sitemap(tuple(seen.sitemaps_read), seen.product_pages, seen.truncated)
-
-
-def _sample(seen: _Seen) -> Sample | None:
-    if not seen.sampled:
-        return None
-    bare = sum(1 for page in seen.sampled if page.status < 300 and not page.products)
-    return Sample(tuple(seen.sampled), seen.malformed, structured_data.coverage(seen.products, bare))
-
-
-def _estimate(seen: _Seen, *, readable: bool) -> Estimate:
-    return estimate.judged(
-        Findings(
-            robots=seen.robots,
-            wall=seen.wall,
-            feed=seen.feed,
-            file=seen.file is not None,
-            remedy=seen.file.remedy if seen.file else "",
-            readable=readable,
-            sitemap=_sitemap(seen),
-            sample=_sample(seen),
-            landing=seen.landing,
-        )
-    )
 
 
 def _is_near(url: str, site: str) -> bool:

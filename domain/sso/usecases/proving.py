@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.audit.model import Change
@@ -21,16 +21,18 @@ AT_ONCE = 100
 _LOG = logging.getLogger("joinery.sso")
 
 
+@dataclass(frozen=True, slots=True)
 class DomainProofs:
     """Looks at records, and keeps what it saw. No connection is held while the name system is asked."""
 
-    def __init__(self, names: NameRecords, directory: SsoDirectory, clock: Clock) -> None:
-        self._names, self._directory, self._clock = names, directory, clock
+    names: NameRecords
+    directory: SsoDirectory
+    clock: Clock
 
     async def is_there(self, domain: Domain) -> bool | None:
         """Whether the domain has its record; None when the name system cannot say."""
         try:
-            found = await asyncio.to_thread(self._names.look_up, domain.domain, "TXT", SECONDS)
+            found = await asyncio.to_thread(self.names.look_up, domain.domain, "TXT", SECONDS)
         except NamesUnavailable:
             return None
         wanted = domain.record.encode()
@@ -38,7 +40,7 @@ class DomainProofs:
 
     async def due(self) -> Sequence[Domain]:
         """Proven domains that it is time to look at again."""
-        return await self._directory.due(self._clock.now() - LOOKED_AGAIN, AT_ONCE)
+        return await self.directory.due(self.clock.now() - LOOKED_AGAIN, AT_ONCE)
 
     async def keep(self, tx: Tx, name: str, there: bool | None) -> Domain:
         """Keep what was seen. Raises NotFound, and Conflict where another organisation's proof counts.

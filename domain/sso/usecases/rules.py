@@ -1,6 +1,7 @@
 """Who has to come in by single sign-on: asked when somebody signs in, and when they look at another organisation."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -14,18 +15,20 @@ from ports.unit_of_work import Tx, UnitOfWork
 PROVIDERS = frozenset({Method.SSO})
 
 
+@dataclass(frozen=True, slots=True)
 class SsoRules:
     """ports.people.SignInRules, for organisations that have their people come in by their own provider."""
 
-    def __init__(self, uow: UnitOfWork, directory: SsoDirectory, sessions: Sessions) -> None:
-        self._uow, self._directory, self._sessions = uow, directory, sessions
+    uow: UnitOfWork
+    directory: SsoDirectory
+    sessions: Sessions
 
     async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
         """Whether somebody who has shown who they are by `methods` may look at the organisation.
 
         A provider's word counts for the organisation whose provider it is, and elsewhere only beside something of one's own.
         """
-        async with self._uow.read(Tenant(org, True)) as tx:
+        async with self.uow.read(Tenant(org, True)) as tx:
             member = await tx[SsoStore].member(user)
             if member is None:
                 return False
@@ -40,7 +43,7 @@ class SsoRules:
         if Method.SSO in methods:
             return
         context = AuditContext(Actor("user", user), "sso.passed_by")
-        async with self._uow.begin(Tenant(org, True), context) as tx:
+        async with self.uow.begin(Tenant(org, True), context) as tx:
             member = await tx[SsoStore].member(user)
             if member is not None and await self._obliged(tx, member.email):
                 after = {"signed_in_beside": user, "methods": sorted(map(str, methods))}
@@ -48,19 +51,19 @@ class SsoRules:
 
     async def required(self, email: str) -> bool:
         """Whether who has that address is to sign in by a provider: by the domain alone, so it tells nobody who is known."""
-        found = await self._directory.of_domain(domain_of(email))
+        found = await self.directory.of_domain(domain_of(email))
         return found is not None and found.enforced
 
     async def barred(self, org: str, users: Sequence[str]) -> int:
         """End the sessions of these members that may look at the organisation no more; answers how many."""
-        async with self._uow.read(Tenant(org, True)) as tx:
+        async with self.uow.read(Tenant(org, True)) as tx:
             now = tx.now
         ended = []
         for user in users:
-            for session in await self._sessions.of_user(user):
+            for session in await self.sessions.of_user(user):
                 if Method.OPERATOR not in session.methods and not await self.allows(user, org, session.methods):
                     ended.append(session.id)
-        return await self._sessions.revoke(ended, now) if ended else 0
+        return await self.sessions.revoke(ended, now) if ended else 0
 
     @staticmethod
     async def _obliged(tx: Tx, email: str) -> bool:

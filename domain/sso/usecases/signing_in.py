@@ -54,32 +54,28 @@ class Vouched:
     place: str
 
 
+@dataclass(frozen=True, slots=True)
 class SsoSignIn:
     """What the console's sign-in asks. `callback` is where providers send browsers back to: an address for each organisation."""
 
-    def __init__(
-        self,
-        uow: UnitOfWork,
-        directory: SsoDirectory,
-        people: People,
-        providers: IdentityProviders,
-        vault: Vault,
-        clock: Clock,
-        callback: str,
-    ) -> None:
-        self._uow, self._directory, self._people, self._providers = uow, directory, people, providers
-        self._vault, self._clock, self._callback = vault, clock, callback
+    uow: UnitOfWork
+    directory: SsoDirectory
+    people: People
+    providers: IdentityProviders
+    vault: Vault
+    clock: Clock
+    callback: str
 
     def redirect_uri(self, org: str) -> str:
         """What an organisation registers at its provider: an address of its own, so that answers cannot be mixed up."""
-        return f"{self._callback}{org}"
+        return f"{self.callback}{org}"
 
     async def begin(self, email: str, place: str, *, again: bool = False) -> Begun:
         """For somebody who says that this is their address; `again` has the provider ask them anew, whatever it remembers.
 
         Raises NoConnection, SignInRefused.
         """
-        connection = await self._directory.of_domain(domain_of(email))
+        connection = await self.directory.of_domain(domain_of(email))
         if connection is None:
             raise NoConnection
         return await self._begun(connection, email, place, again=again)
@@ -87,9 +83,9 @@ class SsoSignIn:
     async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Vouched:
         """What the provider says, checked. Raises SignInRefused."""
         told = self._opened(cookie)
-        if told["org"] != org or datetime.fromisoformat(told["until"]) < self._clock.now():
+        if told["org"] != org or datetime.fromisoformat(told["until"]) < self.clock.now():
             raise SignInRefused("The sign-in took too long, or was begun elsewhere. Begin again.")
-        async with self._uow.read(Tenant(org, True)) as tx:
+        async with self.uow.read(Tenant(org, True)) as tx:
             connection = await tx[SsoStore].connection()
         if connection is None or not connection.enabled or connection.issuer != told["issuer"]:
             raise SignInRefused("Single sign-on was changed meanwhile. Begin again.")
@@ -97,7 +93,7 @@ class SsoSignIn:
         again_since = datetime.fromisoformat(since) if since else None
         attempt = Attempt(told["state"], told["nonce"], told["verifier"], again_since)
         try:
-            identity = await self._providers.identity(self._client(connection), attempt, answer)
+            identity = await self.providers.identity(self._client(connection), attempt, answer)
         except ProviderFault as error:
             raise SignInRefused(str(error)) from None
         return Vouched(connection, identity, told["place"])
@@ -105,16 +101,16 @@ class SsoSignIn:
     async def person(self, vouched: Vouched) -> User:
         """Who that is: by the provider's subject when it is known, else by the address, which may be new. Raises SignInRefused."""
         identity, org = vouched.identity, vouched.connection.org
-        async with self._uow.read(Tenant(org, True)) as tx:
+        async with self.uow.read(Tenant(org, True)) as tx:
             await _must_be_own(tx, identity)
             known = await tx[SsoStore].subject(identity.issuer, identity.subject)
-        user = await self._people.get(known.user) if known is not None else None
+        user = await self.people.get(known.user) if known is not None else None
         if user is None:
-            now = self._clock.now()
-            user = await self._people.add(User(new_id("usr"), identity.email, identity.name, now, now))
+            now = self.clock.now()
+            user = await self.people.add(User(new_id("usr"), identity.email, identity.name, now, now))
         if user.verified_at is None or not user.name:
-            user = replace(user, verified_at=user.verified_at or self._clock.now(), name=user.name or identity.name)
-            await self._people.change(user)
+            user = replace(user, verified_at=user.verified_at or self.clock.now(), name=user.name or identity.name)
+            await self.people.change(user)
         return user
 
     async def admit(self, tx: Tx, vouched: Vouched, user: User) -> Member:
@@ -147,11 +143,11 @@ class SsoSignIn:
         return member
 
     async def _begun(self, connection: Connection, email: str, place: str, *, again: bool) -> Begun:
-        now = self._clock.now()
+        now = self.clock.now()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         attempt = Attempt(state, nonce, verifier, now if again else None)
         try:
-            url = await self._providers.authorization_url(self._client(connection), attempt, email)
+            url = await self.providers.authorization_url(self._client(connection), attempt, email)
         except ProviderFault as error:
             raise SignInRefused(str(error)) from None
         told = {
@@ -164,18 +160,18 @@ class SsoSignIn:
             "until": (now + ATTEMPT_LASTS).isoformat(),
             "again_since": now.isoformat() if again else "",
         }
-        cookie = base64.urlsafe_b64encode(self._vault.seal(told, SEALED_FOR)).decode().rstrip("=")
+        cookie = base64.urlsafe_b64encode(self.vault.seal(told, SEALED_FOR)).decode().rstrip("=")
         return Begun(url, cookie, int(ATTEMPT_LASTS.total_seconds()))
 
     def _opened(self, cookie: str) -> Mapping[str, str]:
         try:
-            return self._vault.open(base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4)), SEALED_FOR)
+            return self.vault.open(base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4)), SEALED_FOR)
         except (ValueError, binascii.Error):
             raise SignInRefused("This browser has begun no sign-in, or it took too long. Begin again.") from None
 
     def _client(self, connection: Connection) -> Client:
         try:
-            secret = self._vault.open(connection.sealed, connection.owner)["secret"]
+            secret = self.vault.open(connection.sealed, connection.owner)["secret"]
         except ValueError:
             raise SignInRefused("The client's secret cannot be opened; an owner has to set it anew.") from None
         return Client(connection.issuer, connection.client_id, secret, self.redirect_uri(connection.org))

@@ -1,7 +1,7 @@
 """The bytes that are POSTed, out of the log's envelopes: thin, or fat with the object as it was with the event's version."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.catalogue.ports import CatalogueStore
@@ -22,11 +22,13 @@ _MOST_LATER = 100
 """Changes that are taken back to come to an earlier version."""
 
 
+@dataclass(frozen=True, slots=True)
 class ObjectsAsOf:
     """What fat payloads carry: the present document with later changes taken back, as the log tells them."""
 
-    def __init__(self, uow: UnitOfWork, events: EventReader, codec: Codec) -> None:
-        self._uow, self._events, self._codec = uow, events, codec
+    uow: UnitOfWork
+    events: EventReader
+    codec: Codec
 
     async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
         """The object's JSON, as reading it answers.
@@ -35,17 +37,17 @@ class ObjectsAsOf:
         """
         if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
             return None
-        async with self._uow.read(tenant) as tx:
+        async with self.uow.read(tenant) as tx:
             document = await tx[CatalogueStore].product(event.product or event.subject)
         if document is None or len(document.body) > DOCUMENT_BYTES:
             return None
-        found = inside(self._codec.decode(document.body), event.subject)
+        found = inside(self.codec.decode(document.body), event.subject)
         if found is None or found["version"] < event.version:
             return None
         if found["version"] > event.version:
-            later = await self._events.later(tenant, event.subject, event.position, _MOST_LATER)
-            found = reverted(found, [self._codec.decode(one.body) for one in later], event.version)
-        whole = None if found is None else self._codec.encode(found)
+            later = await self.events.later(tenant, event.subject, event.position, _MOST_LATER)
+            found = reverted(found, [self.codec.decode(one.body) for one in later], event.version)
+        whole = None if found is None else self.codec.encode(found)
         return None if whole is None or len(whole) > PAYLOAD_BYTES else whole
 
 

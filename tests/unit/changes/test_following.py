@@ -184,7 +184,7 @@ async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None
         for _ in range(10):
             written += await log.write(10)
             await asyncio.sleep(0.02)
-        assert subscription.overflowed > 0 and len(subscription._own._waiting) <= 20
+        assert subscription.overflowed > 0 and len(subscription.own._waiting) <= 20
         assert seen + await take(subscription, 100) == written
         written = await log.write()
         assert await take(subscription, 1) == written
@@ -205,7 +205,7 @@ async def test_no_more_is_held_than_so_many_bytes_and_nothing_is_missed(
             for _ in range(10):
                 written += await log.write(10)
                 seen[1] += await take(quick, 10)
-                assert sum(len(event.body) for event in slow._own._waiting) <= 20_000
+                assert sum(len(event.body) for event in slow.own._waiting) <= 20_000
             assert slow.overflowed == quick.overflowed == 0
             assert seen[1] == written
             assert seen[0] + await take(slow, 100) == written

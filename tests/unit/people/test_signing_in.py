@@ -372,7 +372,7 @@ async def test_a_passkey_of_nobody_is_not_looked_into(house: House, monkeypatch:
     asked = await house.accounts.passkeys.sign_in(ELSEWHERE)
     answer = device.get(asked.options)
     reached: list[str] = []
-    monkeypatch.setattr(house.accounts.passkeys._ceremonies, "signed", lambda *_: reached.append("signed"))
+    monkeypatch.setattr(house.accounts.passkeys.ceremonies, "signed", lambda *_: reached.append("signed"))
     house.world.database.execute("DELETE FROM users WHERE id = %s", house.user.id)
     with pytest.raises(PasskeyUnknown):
         await house.accounts.passkeys.signed_in(answer, asked.challenge, ELSEWHERE, "")

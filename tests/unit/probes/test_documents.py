@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.markup import page, sitemaps
+from adapters.markup import documents, page
 from adapters.markup.documents import MarkupDocuments, robots_facts
 from connectors.sdk.robots import Robots
 from domain.probes.facts import Response
@@ -29,7 +29,7 @@ def facts(content: bytes | str, content_type: str = "text/html"):
 def sitemap(body: bytes | str, url: str = "https://vendor.example/sitemap.xml", whole: bool = True):
     """What a sitemap lists."""
     content = body.encode() if isinstance(body, str) else body
-    return sitemaps.facts_of(Response(url, 200, {"content-type": "application/xml"}, body=content, whole=whole))
+    return documents.sitemap_facts(Response(url, 200, {"content-type": "application/xml"}, body=content, whole=whole))
 
 
 def test_a_page() -> None:
@@ -145,7 +145,7 @@ def test_pictures_in_a_sitemap_are_no_pages() -> None:
 def test_a_sitemap_that_unpacks_without_end_is_cut() -> None:
     pack = zlib.compressobj(9, zlib.DEFLATED, 31)
     start = urlset("https://vendor.example/products/a").removesuffix("</urlset>").encode()
-    bomb = pack.compress(start + b" " * (sitemaps.UNPACKED * 3)) + pack.flush()
+    bomb = pack.compress(start + b" " * (documents.UNPACKED * 3)) + pack.flush()
     assert len(bomb) < 100_000
     found = sitemap(bomb)
     assert (found.product_pages, found.whole) == (1, False)
@@ -162,8 +162,8 @@ def test_what_is_no_sitemap(text: str) -> None:
 
 
 def test_a_sitemap_of_more_than_it_may_list_is_truncated() -> None:
-    found = sitemap(urlset(*(f"https://vendor.example/products/{number}" for number in range(sitemaps.MOST + 1_000))))
-    assert found.product_pages >= sitemaps.MOST and len(found.examples) == sitemaps.EXAMPLES and not found.whole
+    found = sitemap(urlset(*(f"https://vendor.example/products/{number}" for number in range(documents.MOST + 1_000))))
+    assert found.product_pages >= documents.MOST and len(found.examples) == documents.EXAMPLES and not found.whole
 
 
 def test_rules() -> None:
@@ -231,7 +231,7 @@ def test_rules_that_want_to_be_slow(text: str) -> None:
 
 @pytest.mark.asyncio
 async def test_documents_are_read_beside_the_loop() -> None:
-    documents, longest = MarkupDocuments(), 0.0
+    reader, longest = MarkupDocuments(), 0.0
 
     async def beat() -> None:
         nonlocal longest
@@ -243,9 +243,9 @@ async def test_documents_are_read_beside_the_loop() -> None:
 
     beating = asyncio.create_task(beat())
     response = Response(URL, 200, {"content-type": "text/html"}, body=BOMBS["formatting"].encode())
-    await asyncio.gather(*(documents.page(response) for _ in range(4)))
+    await asyncio.gather(*(reader.page(response) for _ in range(4)))
     beating.cancel()
     assert longest < 2
-    assert await documents.value(Response(URL, 200, body=b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
-    assert await documents.value(Response(URL, 200, body=b"[" * 300_000)) is None
-    assert await documents.value(Response(URL, 200, body=b"<html>")) is None
+    assert await reader.value(Response(URL, 200, body=b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+    assert await reader.value(Response(URL, 200, body=b"[" * 300_000)) is None
+    assert await reader.value(Response(URL, 200, body=b"<html>")) is None

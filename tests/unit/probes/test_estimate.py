@@ -4,13 +4,23 @@ from typing import Any
 
 import pytest
 
-from domain.probes.estimate import Findings, agreed, for_feed, judged
-from domain.probes.model import PlatformFeed, Robots, RobotsState, Sample, SampledPage, Sitemap, Wall
+from domain.probes.estimate import Seen, agreed, for_feed, judged
+from domain.probes.files import File
+from domain.probes.model import PlatformFeed, Robots, RobotsState, SampledPage, Wall
 
 PARSED = Robots(RobotsState.PARSED)
 PAGES = (SampledPage("https://vendor.example/products/a", 200, 1),)
-WELL = Sample(PAGES, 0, {"name": 1.0, "price": 0.9})
-MAP = Sitemap(("https://vendor.example/sitemap.xml",), 400)
+MAP = {"sitemaps_read": ["https://vendor.example/sitemap.xml"], "product_pages": 400}
+SLOW = Robots(RobotsState.PARSED, 300.0)
+
+
+def sample(name: float, price: float) -> dict[str, Any]:
+    """Ten products, of which these shares state name and price."""
+    stated = [{one for one, share in (("name", name), ("price", price)) if place < share * 10} for place in range(10)]
+    return {"sampled": list(PAGES), "products": [frozenset(one) for one in stated]}
+
+
+WELL = sample(1.0, 0.9)
 
 
 def feed(products: int | None = 25, total: int | None = 400, status: int = 200) -> PlatformFeed:
@@ -26,8 +36,8 @@ def feed(products: int | None = 25, total: int | None = 400, status: int = 200) 
         ("medium", "platform_feed", {"feed": feed(total=30_000)}),
         ("medium", "platform_feed", {"feed": feed(), "readable": False}),
         ("low", "platform_feed", {"feed": feed(), "wall": Wall("login", "It asks.")}),
-        ("low", "file", {"feed": feed(), "file": True}),
-        ("medium", "file", {"feed": feed(), "file": True, "remedy": "It is packed."}),
+        ("low", "file", {"feed": feed(), "file": File("csv")}),
+        ("medium", "file", {"feed": feed(), "file": File(None, remedy="It is packed.")}),
         ("infeasible", "none", {"robots": Robots(RobotsState.DISALLOW_ALL)}),
         ("infeasible", "none", {"robots": Robots(RobotsState.UNREACHABLE)}),
         ("infeasible", "none", {"wall": Wall("bot_challenge", "It asks.")}),
@@ -35,17 +45,19 @@ def feed(products: int | None = 25, total: int | None = 400, status: int = 200) 
         ("infeasible", "none", {"landing": 404}),
         ("infeasible", "none", {"landing": None}),
         ("high", "pages", {}),
-        ("medium", "structured_data", {"sample": WELL, "sitemap": MAP}),
-        ("medium", "structured_data", {"sample": WELL, "sitemap": MAP, "feed": feed(None, None, 403)}),
-        ("high", "structured_data", {"sample": WELL}),
-        ("high", "structured_data", {"sample": Sample(PAGES, 0, {"name": 1.0, "price": 0.5}), "sitemap": MAP}),
-        ("high", "pages", {"sample": Sample(PAGES, 0, {"name": 0.0, "price": 0.0}), "sitemap": MAP}),
-        ("high", "structured_data", {"sample": WELL, "sitemap": MAP, "robots": Robots(RobotsState.PARSED, 300.0)}),
-        ("medium", "structured_data", {"sample": WELL, "sitemap": MAP, "landing": 404}),
+        ("medium", "structured_data", WELL | MAP),
+        ("medium", "structured_data", WELL | MAP | {"feed": feed(None, None, 403)}),
+        ("high", "structured_data", WELL),
+        ("high", "structured_data", sample(1.0, 0.5) | MAP),
+        ("high", "pages", sample(0.0, 0.0) | MAP),
+        ("high", "structured_data", WELL | MAP | {"robots": SLOW}),
+        ("medium", "structured_data", WELL | MAP | {"landing": 404}),
     ],
 )
 def test_estimates(effort: str, way: str, found: dict[str, Any]) -> None:
-    estimate = judged(Findings(**{"robots": PARSED, "landing": 200} | found))
+    given = {"url": "https://vendor.example/", "robots": PARSED, "landing": 200} | found
+    readable = given.pop("readable", True)
+    estimate = judged(Seen(**given), readable=readable)
     assert (estimate.effort, estimate.kind) == (effort, way)
     assert estimate.reasons and all(reason.strip() for reason in estimate.reasons)
 

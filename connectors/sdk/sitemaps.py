@@ -1,69 +1,73 @@
-"""Reads sitemaps (sitemaps.org), plain or packed by gzip, piece by piece while others go first."""
+"""Reads sitemaps (sitemaps.org), XML or one address a line, plain or packed by gzip; document types and entities are refused."""
 
-import asyncio
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from connectors.sdk.errors import BadData
+from .errors import BadData
 
 _PIECE = 32 * 1024
 _UNPACKED = 64 * 1024 * 1024
 _MOST = 60_000
+_MOST_NAMES = 1_000
+"""Different names of elements and attributes, each of which the parser remembers."""
 _LONGEST = 2_048
 _GZIP = b"\x1f\x8b"
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 @dataclass(slots=True)
 class Sitemap:
-    """The addresses in a sitemap: pages, or in an index further sitemaps."""
+    """The addresses in a sitemap: pages, or in an index further sitemaps.
+
+    `known`: it is a sitemap as far as it was read. `fault` says why it was not read to its end, or not at all.
+    """
 
     pages: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
+    known: bool = False
+    fault: str = ""
 
 
-async def parsed(body: bytes) -> Sitemap:
-    """The addresses in a sitemap, XML or one a line. Raises BadData for what is none, and for one of more than 60,000."""
+def read(body: bytes, unpacked: int = _UNPACKED) -> Sitemap:
+    """What a sitemap lists, at most some 60,000 addresses; a packed one is unpacked to so many bytes. Never raises."""
     look = _Look()
-    begun = False
-    for piece in _pieces(body):
-        if not begun and piece.strip(b"\xef\xbb\xbf \t\r\n"):
-            begun = True
-            if not piece.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-                return await _plain(body)
-        look.take(piece)
-        await asyncio.sleep(0)
-    return look.end()
+    try:
+        begun = False
+        for piece in _pieces(body, unpacked):
+            if not begun and (start := piece.lstrip(_BLANK)):
+                begun = True
+                if not start.startswith(b"<"):
+                    return _plain(b"".join(_pieces(body, unpacked)))
+            look.take(piece)
+        look.take(b"", last=True)
+    except BadData as error:
+        look.found.fault = str(error)
+    return look.found
 
 
-async def _plain(body: bytes) -> Sitemap:
-    found = Sitemap()
-    for number, line in enumerate(b"".join(_pieces(body)).decode("utf-8", errors="replace").splitlines()):
-        if line.strip().startswith(("http://", "https://")):
-            found.pages.append(line.strip()[:_LONGEST])
-        if not number % 1_000:
-            await asyncio.sleep(0)
-    if not found.pages or len(found.pages) > _MOST:
-        raise BadData("this is no sitemap")
-    return found
+def _plain(text: bytes) -> Sitemap:
+    lines = [line for line in map(str.strip, text.decode("utf-8-sig", errors="replace").splitlines()) if line]
+    pages = [line[:_LONGEST] for line in lines if line.startswith(("http://", "https://"))]
+    fault = "" if 0 < len(pages) <= _MOST else "this is no sitemap"
+    return Sitemap(pages, known=bool(pages) and len(pages) >= 0.9 * len(lines), fault=fault)
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
+def _pieces(body: bytes, left: int) -> Iterator[bytes]:
     """The body in pieces, unpacked where it is packed."""
     if not body.startswith(_GZIP):
         for at in range(0, len(body), _PIECE):
             yield body[at : at + _PIECE]
         return
-    inflate, left = zlib.decompressobj(31), _UNPACKED
-    data = body
+    inflate, most = zlib.decompressobj(31), left >> 20
     try:
-        while data and not inflate.eof:
-            piece = inflate.decompress(data, _PIECE)
-            data = inflate.unconsumed_tail
+        while body and not inflate.eof:
+            piece = inflate.decompress(body, _PIECE)
+            body = inflate.unconsumed_tail
             left -= len(piece)
             if left < 0:
-                raise BadData("a sitemap unpacks to more than 64 MiB")
+                raise BadData(f"a sitemap unpacks to more than {most} MiB")
             yield piece
     except zlib.error:
         raise BadData("a sitemap is packed, and damaged") from None
@@ -75,7 +79,7 @@ class _Look:
     """Watches a sitemap's XML pass by for addresses."""
 
     def __init__(self) -> None:
-        self._found = Sitemap()
+        self.found = Sitemap()
         self._open: list[str] = []
         self._text: list[str] = []
         self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -91,16 +95,14 @@ class _Look:
             self._parser.Parse(piece, last)
         except (expat.ExpatError, LookupError, ValueError):
             raise BadData("a sitemap is no valid XML") from None
-
-    def end(self) -> Sitemap:
-        """All that was found. Raises BadData where the XML is cut off."""
-        self.take(b"", last=True)
-        return self._found
+        if len(self._parser.intern) > _MOST_NAMES:
+            raise BadData("a sitemap is no valid XML")
 
     def _start(self, tag: str, _: dict[str, str]) -> None:
         if len(self._open) > 16:
             raise BadData("a sitemap is nested too deeply")
         self._open.append(tag.rsplit(" ", 1)[-1].lower())
+        self.found.known = self._open[0] in ("urlset", "sitemapindex")
         self._text = []
 
     def _characters(self, text: str) -> None:
@@ -109,12 +111,12 @@ class _Look:
 
     def _end(self, _: str) -> None:
         if self._open[-2:] == ["url", "loc"]:
-            self._found.pages.append("".join(self._text).strip())
+            self.found.pages.append("".join(self._text).strip())
         elif self._open[-2:] == ["sitemap", "loc"]:
-            self._found.sitemaps.append("".join(self._text).strip())
+            self.found.sitemaps.append("".join(self._text).strip())
         self._open.pop()
         self._text = []
-        if len(self._found.pages) + len(self._found.sitemaps) > _MOST:
+        if len(self.found.pages) + len(self.found.sitemaps) > _MOST:
             raise BadData(f"a sitemap lists more than {_MOST:,} addresses")
 
 
