@@ -180,15 +180,16 @@ class Declared:
     def __set_name__(self, owner: type, name: str) -> None:
         """Put the method in the place of its declaration."""
         declared = next(vars(base)[name] for base in owner.__mro__[1:] if name in vars(base))
-        _, *parameters = signature(declared).parameters.values()
-        names = [parameter.name for parameter in parameters]
-        defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        bind = signature(declared).bind
         how, what, values, fixed = self._how, self._what, self._values, self._fixed
         what = what if what and isinstance(what[-1], str) else (*what, name)
 
         async def method(self: NamedStatements, *args: Any, **more: Any) -> Any:
-            given = defaults | dict(zip(names, args, strict=False)) | more
-            return await getattr(self, how)(*what, **fixed, **(values(*given.values()) if values else _params(given)))
+            bound = bind(self, *args, **more)
+            bound.apply_defaults()
+            _, *given = bound.arguments.items()
+            params = values(*(value for _, value in given)) if values else _params(dict(given))
+            return await getattr(self, how)(*what, **fixed, **params)
 
         setattr(owner, name, method)
 
