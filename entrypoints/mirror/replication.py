@@ -23,6 +23,8 @@ from entrypoints.clients.python.runtime.errors import (
     JoineryError,
     RateLimited,
     ServerError,
+    UnreadableAnswer,
+    unreadable,
 )
 from entrypoints.clients.python.runtime.tables import FEED_PAGE_FIELDS
 from entrypoints.mirror.copies import CURSOR, Copy, MirrorError
@@ -130,9 +132,15 @@ class Mirror:
         """All products, or those with these ids, page by page."""
         query["limit"] = _AT_ONCE
         while True:
-            request = self.core.request("GET", "/v1/products", query=query)
-            page = _PRODUCTS((await self.core.send(request)).content)
-            yield {_NAMED(raw).id: bytes(raw) for raw in page.data}
+            answer = await self.core.send(self.core.request("GET", "/v1/products", query=query))
+            try:
+                page = _PRODUCTS(answer.content)
+                products = {_NAMED(raw).id: bytes(raw) for raw in page.data}
+            except msgspec.MsgspecError:
+                raise unreadable(answer) from None
+            if page.has_more and page.next_cursor is None:
+                raise unreadable(answer)
+            yield products
             if not page.has_more:
                 return
             query["starting_after"] = page.next_cursor
@@ -209,7 +217,7 @@ class Mirror:
         """The lines of an export's file, some at a time. Raises MirrorError at the end when it is not whole."""
         unpack, seen, rest = zlib.decompressobj(_GZIP), sha256(), b""
         try:
-            async with self.files.stream("GET", url) as answer:
+            async with self.files.stream("GET", url, follow_redirects=True) as answer:
                 if answer.status_code != 200:
                     raise Gone(f"A file of the export cannot be downloaded ({answer.status_code}).")
                 async for piece in answer.aiter_bytes():
@@ -251,7 +259,7 @@ async def replicate(url: str, key: str, copy: Copy, say: Callable[[str], None], 
         async with httpx.AsyncClient(timeout=_TIMEOUT) as files:
             await Mirror(core, files, copy, say, once).run()
     except JoineryError as error:
-        if isinstance(error, (ConnectionFailed, ServerError, RateLimited)):
+        if isinstance(error, (ConnectionFailed, ServerError, RateLimited, UnreadableAnswer)):
             raise MirrorError(f"The service at {url} does not answer: {error}") from error
         raise MirrorError(f"The service answers {error.status} {error.code}: {error.detail}") from error
     finally:
