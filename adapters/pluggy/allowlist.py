@@ -80,10 +80,10 @@ def _entry(row: Any, place: str) -> Entry:
     if unknown := row.keys() - _KEYS:
         raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}")
     module, distribution = _origin(row, place)
-    enabled = row.get("enabled", True)
+    enabled, wanted = row.get("enabled", True), row.get("version", "")
     try:
-        version = SpecifierSet(row.get("version", ""))
-    except (InvalidSpecifier, TypeError, AttributeError):
+        version = SpecifierSet(wanted if isinstance(wanted, str) else "no text")
+    except InvalidSpecifier:
         raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"') from None
     if not isinstance(enabled, bool):
         raise AllowlistError(f"{place}: enabled is true or false")

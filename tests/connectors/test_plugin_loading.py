@@ -154,6 +154,8 @@ def test_the_list_in_the_repository() -> None:
         ('[[plugin]]\nmodule = "os"\n', "built-in"),
         ('[[plugin]]\ndistribution = "a"\n', "hosts names"),
         ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = "latest"\n', "range"),
+        ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = 1\n', "range"),
+        ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = [">=1"]\n', "range"),
         ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nenabled = "yes"\n', "true or false"),
         ('[[plugin]]\ndistribution = "a"\nhosts = "x"\n', "list of host names"),
         ('[[plugin]]\ndistribution = "a"\nhost = ["x"]\n', "unknown key host"),
