@@ -138,8 +138,10 @@ class Mirror:
                 products = {_NAMED(raw).id: bytes(raw) for raw in page.data}
             except msgspec.MsgspecError:
                 raise unreadable(answer) from None
+            if page.has_more and page.next_cursor is None:
+                raise unreadable(answer)
             yield products
-            if not page.has_more or page.next_cursor is None:
+            if not page.has_more:
                 return
             query["starting_after"] = page.next_cursor
 
@@ -215,7 +217,7 @@ class Mirror:
         """The lines of an export's file, some at a time. Raises MirrorError at the end when it is not whole."""
         unpack, seen, rest = zlib.decompressobj(_GZIP), sha256(), b""
         try:
-            async with self.files.stream("GET", url) as answer:
+            async with self.files.stream("GET", url, follow_redirects=True) as answer:
                 if answer.status_code != 200:
                     raise Gone(f"A file of the export cannot be downloaded ({answer.status_code}).")
                 async for piece in answer.aiter_bytes():
@@ -254,7 +256,7 @@ async def replicate(url: str, key: str, copy: Copy, say: Callable[[str], None], 
             "--url is an address such as https://joinery.example, and --key a key such as svc_live_…"
         ) from None
     try:
-        async with httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=True) as files:  # without the key
+        async with httpx.AsyncClient(timeout=_TIMEOUT) as files:
             await Mirror(core, files, copy, say, once).run()
     except JoineryError as error:
         if isinstance(error, (ConnectionFailed, ServerError, RateLimited, UnreadableAnswer)):

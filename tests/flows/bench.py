@@ -19,7 +19,8 @@ from domain.jobs.model import lane_of
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.mappings.asking import ASK
-from domain.runs.queueing import lane
+from domain.runs.queueing import EXECUTE, REFILE, lane
+from domain.runs.usecases.category_rules import Refiling
 from entrypoints.areas import mappings
 from entrypoints.container import Container
 from entrypoints.factories import feed_readers_of
@@ -53,7 +54,8 @@ class Bench:
     async def worked(self, source: str) -> None:
         """Carry out what the source's lane holds, as a worker does."""
         container = self.world.container
-        drain = Drain(container.dispatch(), {"runs.execute": execution_of(container)}, lease=timedelta(seconds=10))
+        handlers = {EXECUTE: execution_of(container), REFILE: Refiling(container.uow())}
+        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane(source)), 30)
 
     async def asked(self) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from domain.catalogue import categories
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue, record, stock, table
 
@@ -84,6 +85,23 @@ async def test_uploads(tmp_path: Path) -> None:
         await desk.worked(source)
         ended = await desk.newest(source)
         assert (ended["status"], ended["stats"]["withdrawn"]) == ("succeeded", 116)
+
+
+async def test_products_are_filed_by_the_rules_of_their_source(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        chairs = next(one.id for one in categories.everything().values() if one.slug == "chairs")
+        source = await desk.source("push", config={"currency": "usd"})
+        path = f"/v1/sources/{source}/records"
+        item = record("A")
+        item["product"]["category_path"] = ["Living Room", "Chairs"]
+        assert (await desk.client.post(path, {"records": [item]})).status == 202
+        await desk.worked(source)
+        rule = {"rules": [{"path": ["Living Room"], "category": chairs}]}
+        assert (await desk.client.post(f"/v1/sources/{source}/categories", rule)).status == 200
+        await desk.worked(source)
+        item["variants"][0]["offers"][0]["quantity"] = 9
+        preview = await _explained(desk, path, {"records": [item]})
+        assert preview["outcome"]["stats"] == {"rows": 1, "offers_changed": 1}, preview["changes"]
 
 
 async def test_what_was_handed_in_is_tested(tmp_path: Path) -> None:

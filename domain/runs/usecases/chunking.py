@@ -18,6 +18,7 @@ from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.chunks import chunks_of, outdated, slot_of, slots_of
 from domain.runs.model import PushInput, Run
+from domain.runs.usecases.category_rules import filing_of
 from domain.runs.usecases.spooling import ProblemLog
 from domain.sources.model import Source
 from ports.unit_of_work import Tx, UnitOfWork
@@ -139,7 +140,10 @@ class Reconciliation:
         else:
             variants = [variant.key for statement in portion.statements for variant in statement.variants]
             products = dict(await tx[CatalogueStore].load(run.source, keys, variants))
-        return cls(run, portion, reconciler_of(tx, feed, run, products, complete), feed.problems.room, stock)
+        reconciler = reconciler_of(tx, feed, run, products, complete)
+        if run.stream == Stream.CATALOGUE:
+            reconciler.filing = await filing_of(tx, run.source)
+        return cls(run, portion, reconciler, feed.problems.room, stock)
 
     def apply(self) -> None:
         """Apply the statements, and withdraw what is absent."""

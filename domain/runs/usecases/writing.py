@@ -19,7 +19,6 @@ from domain.jobs.ports import JobStore
 from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
 from domain.runs.ports import RunStore
-from domain.runs.usecases.category_rules import filing_of
 from domain.runs.usecases.chunking import ChunkDiff, Feed, Portion, Reconciliation, reconciler_of
 from domain.runs.usecases.spooling import ProblemLog
 from domain.usage.meters import RECORDS
@@ -118,7 +117,6 @@ class ChunkWriter:
             portion.merges = await tx[CatalogueStore].merge_count()
             reconciliation = await Reconciliation.begin(tx, self.feed, self.run, portion, complete=self.run.complete)
             portion.reconciler = reconciler = reconciliation.reconciler
-            reconciler.filing = await filing_of(tx, self.run.source)
         portion.touches = frozenset((*(f"p {key}" for key in reconciler.products), *(f"v {key}" for key in variants)))
         await asyncio.to_thread(reconciliation.apply)
 

@@ -1,6 +1,9 @@
 """The mirror beside answers that are none of the service's."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
+from gzip import compress
+from hashlib import sha256
 from pathlib import Path
 
 import httpx
@@ -12,6 +15,12 @@ from entrypoints.mirror.copies import opened
 from entrypoints.mirror.replication import Mirror
 
 pytestmark = pytest.mark.asyncio
+BODIES = (
+    b"<html>Sign in</html>",
+    b"[]",
+    b'{"data": [{}], "has_more": false}',
+    b'{"data": [], "has_more": true, "next_cursor": null}',
+)
 NOTHING = {"data": [], "next_cursor": "c", "caught_up": True}
 
 
@@ -38,13 +47,37 @@ async def mirrored(path: Path, products: Callable[[], httpx.Response]) -> int:
             return copy.count()
 
 
-@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b'{"data": [{}], "has_more": false}', b"[]"])
+@pytest.mark.parametrize("body", BODIES)
 async def test_pages_of_others_are_told(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(UnreadableAnswer, match="not what the service answers"):
         await mirrored(tmp_path, lambda: httpx.Response(200, content=body))
 
 
-async def test_a_page_without_a_cursor_is_the_last(tmp_path: Path) -> None:
-    pages: Iterator[str] = iter(["prod_1"])  # a second page would raise StopIteration
-    page = {"has_more": True, "next_cursor": None}
-    assert await mirrored(tmp_path, lambda: httpx.Response(200, json={**page, "data": [{"id": next(pages)}]})) == 1
+async def test_the_pages_of_the_service_are_kept(tmp_path: Path) -> None:
+    pages = [
+        {"data": [{"id": "prod_1"}], "has_more": True, "next_cursor": "c"},
+        {"data": [{"id": "prod_2"}], "has_more": False},
+    ]
+    assert await mirrored(tmp_path, lambda: httpx.Response(200, json=pages.pop(0))) == 2
+
+
+async def test_files_of_an_export_are_followed_to_where_they_lie(tmp_path: Path) -> None:
+    products = compress(b'{"id": "prod_1"}\n')
+    manifest = json.dumps({"dataset": "products", "sha256": sha256(products).hexdigest()}).encode()
+    files = {"/products": products, "/manifest": compress(manifest + b"\n")}
+    urls = [{"dataset": name[1:], "url": f"http://store{name}"} for name in files]
+    made = {"id": "exp_1", "status": "succeeded", "rows": 1, "changes_cursor": "c", "files": urls}
+
+    def served(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=NOTHING if request.url.path == "/v1/changes" else made)
+
+    def stored(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "store":
+            return httpx.Response(307, headers={"location": f"http://region{request.url.path}"})
+        return httpx.Response(200, content=files[request.url.path])
+
+    core = AsyncCore("http://x", "k", version="v", agent="tests", transport=httpx.MockTransport(served))
+    async with httpx.AsyncClient(transport=httpx.MockTransport(stored)) as client:
+        with opened(tmp_path / "copy.sqlite") as copy:
+            await Mirror(core, client, copy, lambda _: None, once=True).run()
+            assert copy.count() == 1
