@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -213,21 +213,9 @@ def _no_header(_: Sequence[str]) -> int:
 
 def _info(provided: Provided) -> ConnectorInfo:
     spec = provided.spec
-    return ConnectorInfo(
-        name=spec.name,
-        title=spec.title,
-        kinds=frozenset(spec.kinds),
-        streams=frozenset(spec.streams),
-        fetches=spec.fetches,
-        config_schema=spec.config_schema,
-        credentials_schema=spec.credentials_schema,
-        distribution=provided.distribution,
-        version=provided.version,
-        addresses=frozenset(spec.addresses),
-        harmless=frozenset(spec.harmless),
-        checks=spec.checks and spec.fetches,
-        stock_setting=spec.stock_setting,
-    )
+    described: Any = {one.name: getattr(spec, one.name) for one in fields(ConnectorInfo) if hasattr(spec, one.name)}
+    described["checks"] = spec.checks and spec.fetches
+    return ConnectorInfo(**described, distribution=provided.distribution, version=provided.version)
 
 
 def _answer(fetched: Fetched, chunks: AsyncIterator[bytes], job: Job) -> Answer:

@@ -169,7 +169,6 @@ class Connectors(Protocol):
         ...
 
 
-ReadingSettings: TypeAlias = FeedSettings
 DEFAULTS = FeedSettings()
 
 

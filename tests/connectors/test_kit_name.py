@@ -11,7 +11,7 @@ from pkgutil import walk_packages
 import pytest
 
 import connectors.sdk
-from adapters.pluggy import kit
+from adapters.pluggy import loading as kit
 from adapters.pluggy.allowlist import Allowlist, Entry
 from adapters.pluggy.loading import PluginReport, load
 from connectors.sdk.spec import API
@@ -73,7 +73,7 @@ def test_every_module_is_the_same(provided: None) -> None:
 
 def test_whichever_name_comes_first() -> None:
     program = """
-from adapters.pluggy import kit
+from adapters.pluggy import loading as kit
 kit.provide()
 import joinery_sdk.trees
 from joinery_sdk.readers import json_records

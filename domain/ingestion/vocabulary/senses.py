@@ -427,6 +427,8 @@ _MOST_PLACES = 20
 _LONGEST = 300
 _MOST_CHARS = 120
 """A cell of more is no header."""
+_SURE = 75
+"""The score from which on a phrase that is the whole header needs no other reading."""
 _EXACT = 25
 """What a phrase is ahead of other readings where it is the whole header."""
 _VENDOR_COSTS = 15
@@ -563,11 +565,13 @@ def senses(header: str) -> tuple[Sense, ...]:
         return ()
     if _LATER_VARIANT.match(clean(header)):
         return (Sense(IGNORE, 100),)
-    phrased = (_listed(header, _hits), _listed(header, _hits_after_vendor, _VENDOR_COSTS))
+    whole = _listed(header, _hits)
+    if whole and whole[0].score >= _SURE:
+        return whole
+    named = _listed(header, _hits_after_vendor, _VENDOR_COSTS)
     worded = (_read_senses(header, words) for words in heading(header).readings)
-    return max(
-        filter(None, (*phrased, *worded)), key=lambda senses: senses[0].score + _EXACT * senses[0].listed, default=()
-    )
+    found = filter(None, (whole, named, *worded))
+    return max(found, key=lambda senses: senses[0].score + _EXACT * senses[0].listed, default=())
 
 
 def score_header(cells: Sequence[str]) -> int:
