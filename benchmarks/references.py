@@ -15,7 +15,7 @@ from typing import Any
 
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
-from domain.ingestion.model import Column, FeedSettings, Group
+from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
 from domain.ingestion.values.dimensions import parse_dimensions
@@ -161,7 +161,7 @@ def _box_of_columns(row: dict[str, str]) -> Found:
     cells: list[Any] = ["A-1", *row["raw"].strip("[]").split(", ")]
     context = FeedSettings(currency="usd")
     plan = ReadPlan(propose(headers, [cells], context), context)
-    statement, problems = normalise(Group("A-1", [(2, cells)]), plan)
+    statement, problems = normalise("A-1", [(2, cells)], plan)
     data = statement.variants[0].data
     weight = data["weight"]["hundredths_lb"]
     box: Any = data["cartons"][0]

@@ -13,7 +13,7 @@ from adapters.processes.fork_server import ForkServer, inherit_control_socket
 from adapters.wire.codec import JsonCodec
 from connectors.sdk.context import Limits
 from connectors.sdk.errors import BadData
-from domain.ingestion.ports import ReadingOrder, SnapshotReader
+from domain.ingestion.ports import ReadingOrder
 from domain.runs.usecases.reading import SnapshotReading
 
 SPOOLED = 4 << 20
@@ -36,7 +36,7 @@ def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> N
     connectors = connect(Path(plugins), NoNetwork(), product_version=version, limits=Limits(**json.loads(limits)))
     codec = JsonCodec()
 
-    def open_snapshot(order: ReadingOrder) -> SnapshotReader:
+    def open_snapshot(order: ReadingOrder) -> SnapshotReading:
         return SnapshotReading(connectors, codec, partial(FileSpools, limit=SPOOLED), order)
 
     ForkServer(control, lambda: ReaderSession(open_snapshot, codec).functions, int(memory) << 20).run()

@@ -1,7 +1,6 @@
 """What a connector is handed: the job's settings and a client that keeps to the hosts its plugin may reach."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +11,6 @@ from connectors.sdk.context import HttpClient, HttpFailure, HttpResponse, Limits
 from connectors.sdk.errors import Refused, RetryLater, Unreachable
 from connectors.sdk.tables import Report
 from domain.kernel.clock import CLOCK
-
-_LOG = logging.getLogger("joinery.connectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +138,3 @@ def _translated() -> Iterator[None]:
         if error.kind == "refused_address":
             raise Refused(f"The address may not be reached. {error}") from None
         raise Unreachable(str(error)) from None
-
-
-class ReportLog:
-    """Counts what was reported of one snapshot and logs one line at its end, without any of its values."""
-
-    def __init__(self, connector: str) -> None:
-        self._connector = connector
-        self._reports: list[Report] = []
-        self._count = 0
-
-    def __call__(self, report: Report) -> None:
-        self._count += 1
-        if len(self._reports) < 3:
-            self._reports.append(report)
-
-    def close(self) -> None:
-        if self._count:
-            shown = "; ".join(f"line {report.line}: {report.detail}" for report in self._reports)
-            _LOG.warning("connector %s left out values in %d places (%s)", self._connector, self._count, shown)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from adapters.pluggy.allowlist import read
-from adapters.pluggy.cells import bounded, named
-from adapters.pluggy.context import BoundHttp, HostContext, NotOurTurn, ReportLog, asking
+from adapters.pluggy.cells import Tell, bounded, named
+from adapters.pluggy.context import BoundHttp, HostContext, NotOurTurn, asking
 from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
 from connectors.sdk import context as sdk
 from connectors.sdk import spec as sdk_spec
@@ -35,7 +35,6 @@ from domain.ingestion.ports import (
 from domain.kernel.problems import Problem, ProblemKind
 
 Opening = Callable[[Provided, HostContext], AbstractAsyncContextManager[Fetched]]
-Reported = Callable[[str, sdk_tables.Report], None]
 
 _STRIDE = 4_096
 _HIDDEN = "[hidden]"
@@ -54,22 +53,13 @@ def connect(
 class PluggyConnectors:
     """ports.connectors.Connectors over loaded plugins.
 
-    `http` is the guarded client; `limits` bound every fetch and reading; `reported` gets what connectors could not
-    keep, with the connector's name (by default it is logged).
+    `http` is the guarded client; `limits` bound every fetch and reading.
     """
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        http: sdk.HttpClient,
-        *,
-        limits: sdk.Limits | None = None,
-        reported: Reported | None = None,
-    ) -> None:
+    def __init__(self, loaded: Loaded, http: sdk.HttpClient, *, limits: sdk.Limits | None = None) -> None:
         self._loaded = loaded
         self._http = http
         self._limits = limits or sdk.Limits()
-        self._reported = reported
         self._infos = {name: _info(provided) for name, provided in sorted(loaded.connectors.items())}
 
     def report(self) -> list[PluginReport]:
@@ -130,42 +120,29 @@ class PluggyConnectors:
         job: Job,
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
-        reported: Callable[[Problem], None] | None = None,
+        reported: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
         provided = self._provided(name)
-        log = ReportLog(name)
         deadline = monotonic() + self._limits.parse_seconds
-        try:
+        with _parsing(name, job):
+            if provided is None:
+                raise BadData(f"The connector {name} is not loaded; the operator can load it (plugins.toml).")
+            context = self._context(provided, job, score_header, lambda report: reported(_problem(report)))
+            found = iter(provided.spec.open().tables(context, snapshot))
+        while True:
             with _parsing(name, job):
-                if provided is None:
-                    raise BadData(f"The connector {name} is not loaded; the operator can load it (plugins.toml).")
-                sink = self._sink(name, log, reported)
-                context = self._context(provided, job, score_header, sink)
-                found = iter(provided.spec.open().tables(context, snapshot))
-            while True:
-                with _parsing(name, job):
-                    table = next(found, None)
-                if table is None:
-                    return
-                if len(table.headers) > self._limits.columns:
-                    raise ParseFailed(f"The feed has more than {self._limits.columns:,} columns.")
-                tell = _teller(table.sheet, sink, reported)
-                headers = named(table.headers, tell)
-                rows = bounded(self._rows(name, job, table, deadline), headers, self._limits, tell)
-                yield FeedTable(table.sheet, headers, rows, table.given)
-        finally:
-            log.close()
+                table = next(found, None)
+            if table is None:
+                return
+            if len(table.headers) > self._limits.columns:
+                raise ParseFailed(f"The feed has more than {self._limits.columns:,} columns.")
+            tell = _teller(table.sheet, reported)
+            headers = named(table.headers, tell)
+            rows = bounded(self._rows(name, job, table, deadline), headers, self._limits, tell)
+            yield FeedTable(table.sheet, headers, rows, table.given)
 
     def _provided(self, name: str) -> Provided | None:
         return self._loaded.connectors.get(name)
-
-    def _sink(
-        self, name: str, log: ReportLog, asked: Callable[[Problem], None] | None
-    ) -> Callable[[sdk_tables.Report], None]:
-        if asked is not None:
-            return lambda report: asked(_problem(report))
-        reported = self._reported
-        return log if reported is None else lambda report: reported(name, report)
 
     def _context(
         self,
@@ -236,21 +213,9 @@ def _no_header(_: Sequence[str]) -> int:
 
 def _info(provided: Provided) -> ConnectorInfo:
     spec = provided.spec
-    return ConnectorInfo(
-        name=spec.name,
-        title=spec.title,
-        kinds=frozenset(spec.kinds),
-        streams=frozenset(spec.streams),
-        fetches=spec.fetches,
-        config_schema=spec.config_schema,
-        credentials_schema=spec.credentials_schema,
-        distribution=provided.distribution,
-        version=provided.version,
-        addresses=frozenset(spec.addresses),
-        harmless=frozenset(spec.harmless),
-        checks=spec.checks and spec.fetches,
-        stock_setting=spec.stock_setting,
-    )
+    described: Any = {one.name: getattr(spec, one.name) for one in fields(ConnectorInfo) if hasattr(spec, one.name)}
+    described["checks"] = spec.checks and spec.fetches
+    return ConnectorInfo(**described, distribution=provided.distribution, version=provided.version)
 
 
 def _answer(fetched: Fetched, chunks: AsyncIterator[bytes], job: Job) -> Answer:
@@ -334,18 +299,9 @@ def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:
             yield from {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
 
 
-def _teller(
-    sheet: str | None, sink: Callable[[sdk_tables.Report], None], asked: Callable[[Problem], None] | None
-) -> Callable[[str, int | None, str | None], None]:
-    """Tells of what is too long to be taken: to who asked for problems, else as connectors report."""
-
-    def tell(detail: str, line: int | None, column: str | None) -> None:
-        if asked is None:
-            sink(sdk_tables.Report(detail, line, column, sheet))
-        else:
-            asked(Problem("row", ProblemKind.TOO_LONG, detail, line, column, sheet))
-
-    return tell
+def _teller(sheet: str | None, reported: Callable[[Problem], None]) -> Tell:
+    """Tell of what is too long to be taken."""
+    return lambda detail, line, column: reported(Problem("row", ProblemKind.TOO_LONG, detail, line, column, sheet))
 
 
 def _problem(report: sdk_tables.Report) -> Problem:

@@ -2,20 +2,26 @@
 
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any, Literal
 
 import pluggy
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from adapters.pluggy import kit
 from adapters.pluggy.allowlist import Allowlist, Entry, in_range
 from adapters.pluggy.checking import faults
+from connectors import sdk
 from connectors.sdk import hooks
 from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.version import VERSION
 
+NAME = "joinery_sdk"
+DISTRIBUTION = "joinery-sdk"
 State = Literal["loaded", "broken", "disabled", "not_listed"]
 
 
@@ -56,7 +62,7 @@ class _Broken(Exception):
 
 def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
     """Load what is listed and enabled, in order; report what is installed and unlisted. Never raises for a plugin."""
-    kit.provide()
+    provide()
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     loaded = Loaded()
@@ -100,7 +106,7 @@ def _source(entry: Entry, product_version: str) -> _Source:
         found = importlib.metadata.distribution(name)
         version = found.version
         points = [point for point in found.entry_points if point.group == hooks.ENTRY_POINT_GROUP]
-        lacking = kit.lacking(found.requires or ())
+        wanted = lacking(found.requires or ())
     except importlib.metadata.PackageNotFoundError:
         raise _Broken("the distribution is not installed") from None
     except Exception as error:
@@ -109,8 +115,8 @@ def _source(entry: Entry, product_version: str) -> _Source:
         raise _Broken(f"version {version} is installed; plugins.toml allows {entry.version}")
     if not points:
         raise _Broken(f"it has no entry point in the group {hooks.ENTRY_POINT_GROUP}")
-    if lacking is not None:
-        raise _Broken(f"it needs {kit.DISTRIBUTION} {lacking}; this Joinery has {VERSION}")
+    if wanted is not None:
+        raise _Broken(f"it needs {DISTRIBUTION} {wanted}; this Joinery has {VERSION}")
     return _Source(name, version, {f"{name}:{point.name}": point.load for point in points})
 
 
@@ -186,3 +192,31 @@ def _unlisted(allowlist: Allowlist) -> list[PluginReport]:
 def _said(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# The kit under its other name, `joinery_sdk`, that plugins know: the very modules of connectors.sdk, so one set of classes. The
+# distribution joinery-sdk is built from the same folder, for authors without Joinery. Where it is installed beside Joinery, its copy is
+# passed over; else what a plugin raises or returns would be of classes that the host does not know.
+
+
+def provide() -> None:
+    """Answer every import of `joinery_sdk` from now on with the kit's own modules. Another copy that was imported before is forgotten."""
+    for name in [name for name in sys.modules if name.startswith(f"{NAME}.")]:
+        del sys.modules[name]
+    sys.modules[NAME] = sdk
+    for module in walk_packages(sdk.__path__, f"{sdk.__name__}."):
+        sys.modules[NAME + module.name.removeprefix(sdk.__name__)] = importlib.import_module(module.name)
+
+
+def lacking(requirements: Iterable[str]) -> str | None:
+    """Return the range of joinery-sdk that a distribution needs where the kit lies outside it, else None.
+
+    Args:
+        requirements: those of its metadata. What only holds for an extra or a platform is passed over.
+
+    """
+    for requirement in map(Requirement, requirements):
+        asks = canonicalize_name(requirement.name) == DISTRIBUTION and requirement.marker is None
+        if asks and not in_range(VERSION, requirement.specifier):
+            return str(requirement.specifier)
+    return None

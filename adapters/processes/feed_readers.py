@@ -15,7 +15,7 @@ import msgspec
 from adapters.processes.forks import LARGE, Fork, ForkServerHandle, ResultTooLarge
 from adapters.processes.protocol import Functions, Raised, Signature, decode
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.ports import OpenSnapshot, ParseFailed, Place, ReaderDied, ReadingOrder, SnapshotReader, Told
+from domain.ingestion.ports import ParseFailed, Place, ReaderDied, ReadingOrder, Told
 from domain.ingestion.reading import (
     Excerpt,
     FoundRows,
@@ -28,6 +28,7 @@ from domain.ingestion.reading import (
     StockSheet,
 )
 from domain.kernel.problems import Problem
+from domain.runs.usecases.reading import SnapshotReading
 from ports.codec import Codec
 
 REUSED_BELOW = 4 << 20
@@ -65,9 +66,9 @@ class ReaderSession:
     What holds exact numbers goes as the codec's JSON.
     """
 
-    def __init__(self, open_snapshot: OpenSnapshot, codec: Codec) -> None:
+    def __init__(self, open_snapshot: Callable[[ReadingOrder], SnapshotReading], codec: Codec) -> None:
         self._open, self._codec = open_snapshot, codec
-        self._opened: SnapshotReader | None = None
+        self._opened: SnapshotReading | None = None
 
     @property
     def functions(self) -> Functions:
@@ -75,7 +76,7 @@ class ReaderSession:
         return {name: getattr(self, name) for name in METHODS}
 
     @property
-    def _reader(self) -> SnapshotReader:
+    def _reader(self) -> SnapshotReading:
         assert self._opened is not None
         return self._opened
 

@@ -1,7 +1,7 @@
 """Everything a connector needs and the only package it may import from; what is not named here may change.
 
 Plugins import it as `joinery_sdk`, the distribution joinery-sdk. Built-in connectors say `connectors.sdk`; both are the
-same classes (adapters/pluggy/kit.py).
+same classes (adapters/pluggy/loading.py).
 Modules in here import each other relatively, so that neither name is written into them.
 """
 

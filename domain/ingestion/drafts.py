@@ -1,6 +1,6 @@
 """What is known so far of one product while its rows are read, and what of it is too much to keep."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -9,6 +9,7 @@ from domain.catalogue.category_rules import MOST_LEVELS
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
 from domain.catalogue.statements import VariantStatement
 from domain.catalogue.trimming import Excess
+from domain.ingestion.model import Row
 from domain.ingestion.values.dimensions import Spread
 from domain.ingestion.values.labels import kind_of
 from domain.ingestion.values.text import Fault
@@ -66,9 +67,15 @@ class LeftOut:
 
 @dataclass(slots=True)
 class ProductDraft:
-    """A product's facts from the rows read so far. Texts keep what was stated first; lists grow, each item once."""
+    """A product: its key, all rows of one table that have it, and the facts from those read so far.
 
-    sheet: str | None
+    Texts keep what was stated first; lists grow, each item once. The key of a `family` is none of a column's.
+    """
+
+    key: str = ""
+    rows: Sequence[Row] = ()
+    sheet: str | None = None
+    is_family: bool = False
     grouped: bool = True
     data: ProductData = field(default_factory=ProductData)
     given_by: dict[str, int] = field(default_factory=dict)

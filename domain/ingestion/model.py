@@ -1,10 +1,10 @@
 """What goes into and comes out of normalising.
 
-A feed is read as tables: headers, and rows of cells with their line. A mapping says what each column means. Rows that
-share a product key form a group; normalising a group gives one `ProductStatement` and the problems found on the way.
+A feed is read as tables: headers, and rows of cells with their line. A mapping says what each column means. Normalising the
+rows that share a product key gives one `ProductStatement` and the problems found on the way.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -108,13 +108,3 @@ class HeaderMapping:
     columns: tuple[Column, ...]
     unmapped: tuple[Unmapped, ...]
     missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """All rows of one table that share a product key, in the feed's order; of a `family` the key is none of a column's."""
-
-    key: str
-    rows: Sequence[Row]
-    sheet: str | None = None
-    family: bool = False

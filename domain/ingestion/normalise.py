@@ -11,8 +11,9 @@ from domain.catalogue.statements import CartonCells, OfferStatement, ProductStat
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.families import join, settle_family
 from domain.ingestion.columns.plan import ReadPlan, column_of, place_of, read_row
+from domain.ingestion.data import words
 from domain.ingestion.drafts import NO_PLACE, ProductDraft, RowDraft
-from domain.ingestion.model import Group
+from domain.ingestion.model import Row
 from domain.ingestion.pieces import counted, describe, of_several, title_of, with_sizes, with_title
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import RUG, Sided, place
@@ -28,19 +29,21 @@ _STOCK = frozenset(f"offer.{name}" for name in CHECKED)
 _OWN = ("sku", "gtin", "mpn", "title")
 
 
-def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Problem]]:
-    """The statement that a group of rows makes about one product, and what could not be read.
+def normalise(
+    key: str, rows: Sequence[Row], plan: ReadPlan, sheet: str | None = None, *, is_family: bool = False
+) -> tuple[ProductStatement, list[Problem]]:
+    """The statement that the rows of one key make about their product, and what could not be read.
 
     Rows with the same variant key are one variant: later rows fill what is absent, and a price that differs is reported as
     conflict while the first is kept. What is too much for one product (domain/kernel/bounds.py) is left out and told once a
     field. Nested values are shared between statements: treat them as read-only.
     """
-    product = ProductDraft(group.sheet, grouped=plan.grouped or group.family)
+    product = ProductDraft(key, rows, sheet, is_family, plan.grouped or is_family)
     first: RowDraft | None = None
     kept: list[Any] = []
     blank: list[frozenset[str]] = []
     states_status = False
-    for line, cells in group.rows:
+    for line, cells in rows:
         row = RowDraft(product, line)
         row.blank, row.covers, row.states_status = plan.blank_in(cells), plan.covers(cells), plan.states_status(cells)
         states_status |= row.states_status
@@ -49,34 +52,34 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         row.untracked = plan.is_untracked is not None and plan.is_untracked(cells)
         if row.media_urls:
             add_media(row)
-        key = _variant_key(group, plan, cells, row)
-        if group.family and plan.family and key is not None:
-            join(row, key, plan.family(cells))
-        if key is not None:
-            _merge(plan, key, row, cells)
+        own = _variant_key(plan, cells, row)
+        if is_family and plan.family and own is not None:
+            join(row, own, plan.family(cells))
+        if own is not None:
+            _merge(plan, own, row, cells)
         elif first is None:
             first, kept = row, cells
     if not product.variants and first is not None:
-        _merge(plan, group.key, first, kept)
-    _complete_variants(group, plan, product)
+        _merge(plan, key, first, kept)
+    _complete_variants(product)
     data, discontinued = finish_product(product)
     if plan.title is not None and "title" not in data:
-        product.tell("title", ProblemKind.MISSING, "The item has no title.", group.rows[0][0])
+        product.tell("title", ProblemKind.MISSING, "The item has no title.", rows[0][0])
     for excess in trim_product(data):  # type: ignore[arg-type]
-        product.left_out.add(excess.field, excess.count, *place_of(excess, group, plan))
-    product.problems += product.left_out.problems(group.sheet)
+        product.left_out.add(excess.field, excess.count, *place_of(excess, rows, plan))
+    product.problems += product.left_out.problems(sheet)
     statement = ProductStatement(
-        group.key,
+        key,
         data,
         list(product.variants.values()),
         discontinued if discontinued or states_status else None,
         blank=frozenset.intersection(*blank),
-        names_product=plan.grouped or group.family,
+        names_product=product.grouped,
     )
     return statement, product.problems
 
 
-def _complete_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> None:
+def _complete_variants(product: ProductDraft) -> None:
     """Complete variants from what the whole product says, and see that they can be told from each other."""
     name_options(product)
     describe(product)
@@ -85,7 +88,7 @@ def _complete_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> N
     if alike:
         keys = ", ".join(variant.key for variant in alike[:3])
         detail = f"Nothing but the code tells {len(alike)} variants from others of the product ({quoted(keys)})."
-        product.tell("axes", ProblemKind.MISSING, detail, group.rows[0][0])
+        product.tell("axes", ProblemKind.MISSING, detail, product.rows[0][0])
 
 
 def _options_of(row: RowDraft) -> str:
@@ -93,18 +96,19 @@ def _options_of(row: RowDraft) -> str:
     return " / ".join(values[place] for place in sorted(values) if values[place] != "Default Title")
 
 
-def _variant_key(group: Group, plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
+def _variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
     """The key of the variant that a row is about; None for a row that only adds to its product (a further picture)."""
+    key = row.product.key
     if not plan.grouped:
-        return plan.variant_key(cells) or group.key
+        return plan.variant_key(cells) or key
     own = plan.variant_key(cells) if row.variant or row.option_values or row.offers else None
     options = _options_of(row)
-    if own is not None and (row.variant or own != group.key):
+    if own is not None and (row.variant or own != key):
         return _unclaimed(own, options, row)
     if options:
-        return f"{group.key} / {options}"
+        return f"{key} / {options}"
     if row.option_values or row.offers or any(name in row.variant for name in _OWN):
-        return group.key
+        return key
     return None
 
 
@@ -168,7 +172,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
 # From drafts to the data of a product, of its variants and of their offers; what tells variants apart, and rows that repeat each other.
 
 
-_COLOUR_AXES = ("color", "colour", "farbe")
+_COLOUR_AXES = words("colours", "axes")
 _FINISH_AXES = ("finish", "wood finish")
 _SIZE_AXES = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
 _LETTERED = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from domain.catalogue.statements import ProductStatement
 from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings, FeedTable
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
@@ -161,7 +160,7 @@ class Connectors(Protocol):
         job: Job,
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
-        reported: Callable[[Problem], None] | None = None,
+        reported: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
         """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked.
 
@@ -170,7 +169,6 @@ class Connectors(Protocol):
         ...
 
 
-ReadingSettings: TypeAlias = FeedSettings
 DEFAULTS = FeedSettings()
 
 
@@ -253,47 +251,6 @@ class FeedReaders(Protocol):
     def open(self, order: ReadingOrder) -> AbstractAsyncContextManager[FeedReader]:
         """A reader of that snapshot, stopped on leaving the context whatever it does. Raises ReaderDied."""
         ...
-
-
-class SnapshotReader(Protocol):
-    """The same reading, in the calling thread: what stands behind a FeedReader."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows are read so far; another thread may ask."""
-        ...
-
-    def spool(self) -> SpooledRows:
-        """As FeedReader.spool."""
-        ...
-
-    def gather(self, buckets: range) -> Gathered:
-        """As FeedReader.gather."""
-        ...
-
-    def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """What the feed states under those of the buckets' keys, one by one; `problems` gets what cannot be read."""
-        ...
-
-    def sample(self, count: int) -> Sample:
-        """As FeedReader.sample."""
-        ...
-
-    def find(self, texts: Collection[str], most: int) -> FoundRows:
-        """As FeedReader.find."""
-        ...
-
-    def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        """As FeedReader.excerpt."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what was put aside."""
-        ...
-
-
-OpenSnapshot = Callable[[ReadingOrder], SnapshotReader]
-"""Opens a snapshot for reading in the calling thread."""
 
 
 # Where a source's credentials may go: the connector, and the origins that its settings name (docs/conventions.md#source).

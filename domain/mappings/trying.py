@@ -7,7 +7,7 @@ from typing import Any
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.settings import read_settings
-from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary.fields import KEYS, is_field
 from domain.kernel.errors import DomainError
@@ -49,7 +49,7 @@ def _read(row: Sequence[str], column: Column, plan: Any) -> Tried:
         return Tried(cell, ())
     if column.field in KEYS and column.field != "title":
         return Tried(cell, ((column.field, cell),))
-    statement, problems = normalise(Group("sample", [(1, list(row))]), plan)
+    statement, problems = normalise("sample", [(1, list(row))], plan)
     problem = problems[0].detail if problems else None
     return Tried(cell, tuple(_values(statement)) if statement else (), problem)
 

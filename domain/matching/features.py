@@ -8,6 +8,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from domain.catalogue.search import gtin_key
+from domain.ingestion.data import meanings
 from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.text import stated
 from domain.ingestion.values.words import parse_gtin
@@ -15,6 +16,7 @@ from domain.kernel.money import EXPONENTS
 from domain.matching.measures import MOST, Size, bounded, length, sizes
 from domain.matching.words import (
     ACCESSORIES,
+    COLOUR_AXES,
     COLOURS,
     CORPORATE,
     DRESSING,
@@ -23,7 +25,6 @@ from domain.matching.words import (
     QUANTITY_UNITS,
     SPACED,
     STOP,
-    by_other_name,
     chunks,
     code,
     data,
@@ -302,7 +303,7 @@ def _pieces(flat: str, field: str) -> int | None:
     return int(match[1]) + 1 if match else None
 
 
-_FIELDS = by_other_name(data("columns"))
+_FIELDS = meanings(data("columns"))
 """The field that each header states."""
 
 
@@ -327,7 +328,6 @@ def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[st
     return [header for header in headers if header not in known and folded(header).strip() != "id"]
 
 
-_COLOUR_AXES = frozenset("color colour farbe couleur kleur colore".split())
 _FINISH_AXES = frozenset("finish oberflache wood frame".split())
 _PACK_AXES = frozenset("pack quantity qty".split())
 
@@ -373,7 +373,7 @@ def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
     colours, finishes, others, pack = list[str](), list[str](), list[str](), ""
     for name, value in variant.get("axes", {}).items():
         called = set(folded(name).replace("_", " ").split())
-        if called & _COLOUR_AXES:
+        if called & COLOUR_AXES:
             colours.append(value)
         elif called & _FINISH_AXES:
             finishes.append(value)

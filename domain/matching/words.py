@@ -3,12 +3,15 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
 from rapidfuzz.distance import OSA, LCSseq
+
+from domain.ingestion.data import load, meanings
+from domain.ingestion.data import words as words_of
 
 
 def data(name: str) -> dict[str, Any]:
@@ -16,25 +19,19 @@ def data(name: str) -> dict[str, Any]:
     return tomllib.loads(files("domain.matching").joinpath("data", f"{name}.toml").read_text("utf-8"))
 
 
-def by_other_name(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Map every other name to the one that it stands for."""
-    return {other: name for name, others in names.items() for other in others}
-
-
-_COLOURS, _TITLES, _UNITS = map(data, ("colours", "titles", "units"))
-SHADES = by_other_name(_COLOURS["shades"])
-"""Other names of colours, woods, metals and finishes."""
-COLOURS = frozenset(word for name in _COLOURS["shades"] for word in name.split()).union(_COLOURS["plain"])
-FILLERS = frozenset(_COLOURS["fillers"])
-FINISHES = frozenset(_COLOURS["finishes"])
-NAMES = by_other_name(_TITLES["names"])
+_TITLES, _UNITS, _COLOURS = data("titles"), data("units"), load("colours")
+SHADES = meanings(_COLOURS["titles"]) | meanings(_COLOURS["names"])
+"""The names of colours, woods, metals and finishes by all their words."""
+COLOURS = words_of("colours", "plain").union(*map(str.split, _COLOURS["titles"] | _COLOURS["names"]))
+COLOUR_AXES, FILLERS, FINISHES = (words_of("colours", name) for name in ("axes", "fillers", "finishes"))
+NAMES = meanings(_TITLES["names"])
 STOP = frozenset(_TITLES["stop"])
 DRESSING = frozenset(_TITLES["dressing"])
 CORPORATE = frozenset(_TITLES["corporate"])
 ACCESSORIES = frozenset(_TITLES["accessories"])
 NUMBERS: Final[Mapping[str, int]] = _TITLES["numbers"]
 QUANTITY_UNITS = frozenset(_UNITS["quantities"])
-UNITS = by_other_name(_UNITS["names"])
+UNITS = meanings(_UNITS["names"])
 SPACED = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
 """Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""
 LONGEST = 200

@@ -22,7 +22,6 @@ from connectors.sdk import (
     Item,
     Limits,
     Refused,
-    Report,
     RetryLater,
     Table,
     Unreachable,
@@ -33,6 +32,7 @@ from connectors.sdk.testing import FakeAnswer, FakeHttp
 from domain.ingestion.ports import Connectors, FetchFailed, Job, ParseFailed, ResponseHead
 from domain.ingestion.ports import Item as Asked
 from domain.ingestion.ports import Validators as Known
+from domain.kernel.problems import Problem
 
 SECRET = "tok en/9!"
 LATER = datetime(2026, 11, 21, tzinfo=UTC)
@@ -198,7 +198,7 @@ def test_hosts_of_a_plugin() -> None:
 
 def test_rows_pass_as_they_are(tmp_path: Path) -> None:
     rows = [(number, [str(number)]) for number in range(1, 10_001)]
-    (table,) = host(Scripted(rows=iter(rows))).tables("one", job(), tmp_path, lambda _: 0)
+    (table,) = host(Scripted(rows=iter(rows))).tables("one", job(), tmp_path, lambda _: 0, [].append)
     assert (table.headers, table.given) == (("A",), ("sku",))
     walked = list(table.rows)
     assert walked == rows
@@ -228,7 +228,7 @@ def test_bounds_of_reading(tmp_path: Path) -> None:
 
 def walked(connectors: Connectors, path: Path) -> list[Any]:
     """The rows of the one table."""
-    (table,) = connectors.tables("one", job(), path, lambda _: 0)
+    (table,) = connectors.tables("one", job(), path, lambda _: 0, [].append)
     return list(table.rows)
 
 
@@ -239,23 +239,19 @@ def test_unknown_connectors(tmp_path: Path) -> None:
     with pytest.raises(FetchFailed):
         fetched(connectors, "two")
     with pytest.raises(ParseFailed):
-        list(connectors.tables("two", job(), tmp_path, len))
+        list(connectors.tables("two", job(), tmp_path, len, [].append))
 
 
-def test_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_reports(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("SKU,Qty\nA,1,secret value\nB,2\n")
-    got: list[tuple[str, Report]] = []
-    loaded = load(BUILT_IN, product_version="1")
-    for connectors in (
-        PluggyConnectors(loaded, FakeHttp(), reported=lambda name, report: got.append((name, report))),
-        PluggyConnectors(loaded, FakeHttp()),
-    ):
-        for table in connectors.tables("csv", Job({}, None, "catalogue"), path, lambda _: 0):
-            assert len(list(table.rows)) == 2
-    assert [(name, report.line) for name, report in got] == [("csv", 2)]
-    assert "left out values in 1 places" in caplog.text
-    assert "secret value" not in caplog.text
+    got: list[Problem] = []
+    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), FakeHttp())
+    for table in connectors.tables("csv", Job({}, None, "catalogue"), path, lambda _: 0, got.append):
+        assert len(list(table.rows)) == 2
+    (problem,) = got
+    assert problem.line == 2
+    assert "secret value" not in problem.detail
 
 
 class CheckingOne(Scripted):

@@ -16,7 +16,7 @@ from connectors.sdk.robots import Robots
 from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, FakeHttp, fetched, read
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 
 SITE = "https://shop.example"
@@ -61,7 +61,7 @@ def test_to_a_statement(reader: Any) -> None:
     ((table, found),) = reader(page(SOFA).encode(), format="json_ld")
     plan = ReadPlan(from_given(table.headers, table.given), FeedSettings())
     key, group = next(itertools.groupby(found, key=lambda row: plan.product_key(row[1])))
-    statement, problems = normalise(Group(str(key), list(group)), plan)
+    statement, problems = normalise(str(key), list(group), plan)
     assert not problems
     (variant,) = statement.variants
     assert variant.offers[0].data["price"] == 49900 and variant.offers[0].data["availability"] == "in_stock"

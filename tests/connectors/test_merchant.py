@@ -9,7 +9,7 @@ from connectors.sdk.readers.merchant import ATTRIBUTES
 from connectors.sdk.tables import GIVEN_FIELDS, given_field
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary.fields import is_field, parse_given
 
@@ -45,7 +45,7 @@ def product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
     plan = ReadPlan(from_given(table.headers, table.given), settings)
     groups = itertools.groupby(rows, key=lambda row: plan.product_key(row[1]))
     key, found = next(groups)
-    statement, problems = normalise(Group(str(key), list(found)), plan)
+    statement, problems = normalise(str(key), list(found), plan)
     assert not problems, problems
     return statement
 

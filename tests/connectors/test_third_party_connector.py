@@ -162,7 +162,7 @@ def test_it_loads_fetches_and_reads(plugins: Path, tmp_path: Path) -> None:
     assert (info.distribution, info.version) == ("acme-connector", "1.0.0")
     path = tmp_path / "items.json"
     path.write_bytes(snapshot(connectors))
-    (table,) = connectors.tables("acme", JOB, path, len)
+    (table,) = connectors.tables("acme", JOB, path, len, [].append)
     assert table.given == ("variant_key", "product_key", "title", "axes.Colour", "price", "quantity")
     [(line, cells)] = table.rows
     assert (line, [str(cell) for cell in cells]) == (1, ["A-1", "A", "Stool", "Oak", "49.90", "3"])
@@ -259,7 +259,7 @@ def test_a_file_over_a_real_connection(tmp_path: Path) -> None:
                 path = tmp_path / "feed.csv"
                 path.write_bytes(b"".join([chunk async for chunk in answer.chunks]))
         await runner.cleanup()
-        (table,) = connectors.tables("csv", job, path, len)
+        (table,) = connectors.tables("csv", job, path, len, [].append)
         return list(table.rows)
 
     assert asyncio.run(run()) == [(2, ["A", "1"])]

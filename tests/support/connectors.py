@@ -94,7 +94,7 @@ class FakeConnectors:
         job: Job,
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
-        reported: Callable[[Problem], None] | None = None,
+        reported: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
         """The feed's lines as one table."""
         lines = snapshot.read_text("utf-8", "replace").splitlines()

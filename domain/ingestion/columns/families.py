@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
-from domain.ingestion.data import pattern, words
+from domain.ingestion.data import load, meanings, pattern, words
 from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.pieces import with_subtitle
 from domain.ingestion.values.text import as_text, stated
@@ -26,7 +26,8 @@ _LENGTH = r"\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\
 _SIZES = re.compile(
     rf"(?i)\b{_SIZE_WORD}(?:\s?/\s?{_SIZE_WORD}){{0,3}}\b|(?<![\w.]){_LENGTH}(?:\s?x\s?{_LENGTH}){{0,2}}"
 )
-_SHADED = rf"(?:(?:{pattern('colours', 'shades')})[ -]){{0,2}}(?:{pattern('colours', 'colours')})"
+_COLOURS = "|".join((*meanings(load("colours")["titles"]), *words("colours", "alone")))
+_SHADED = rf"(?:(?:{pattern('colours', 'shades')})[ -]){{0,2}}(?:{_COLOURS})"
 _COLOUR = re.compile(rf"(?i)\b{_SHADED}(?:(?:\s?[/&]\s?|\s){_SHADED})*+\b")
 _STEM = re.compile(r"((?:[A-Z]{1,6}-)?[A-Z]{0,6}\d{2,10})([A-Z]{0,4})((?:[-_./ ][A-Z0-9]{1,10}){0,6})")
 _PARTS = re.compile(r"[-_./ ]")

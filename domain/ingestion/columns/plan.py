@@ -13,7 +13,7 @@ from domain.ingestion.columns.families import family_of, stems_of
 from domain.ingestion.columns.readers import CellReader, reader_of
 from domain.ingestion.data import expressions, words
 from domain.ingestion.drafts import ProductDraft, RowDraft
-from domain.ingestion.model import Cell, Column, FeedSettings, Group, HeaderMapping
+from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping, Row
 from domain.ingestion.values.text import Fault, as_text, code, quoted, stated
 from domain.ingestion.values.words import parse_number
 from domain.ingestion.vocabulary.fields import KEYS, OFFER, blank_fields
@@ -224,10 +224,10 @@ def read_row(
             read(row, text, cell)
 
 
-def place_of(excess: Excess, group: Group, plan: ReadPlan) -> tuple[int, str | None]:
+def place_of(excess: Excess, rows: Sequence[Row], plan: ReadPlan) -> tuple[int, str | None]:
     """Return line and column of the first entry left out of a product's list; the first line if no cell states it alone."""
-    places = ((line, column_of(excess, line, cells, plan)) for line, cells in group.rows)
-    return next((place for place in places if place[1] is not None), (group.rows[0][0], None))
+    places = ((line, column_of(excess, line, cells, plan)) for line, cells in rows)
+    return next((place for place in places if place[1] is not None), (rows[0][0], None))
 
 
 def column_of(excess: Excess, line: int, cells: Sequence[Any], plan: ReadPlan) -> str | None:
@@ -236,7 +236,7 @@ def column_of(excess: Excess, line: int, cells: Sequence[Any], plan: ReadPlan) -
     None where none does by itself.
     """
     for reader in plan.readers:
-        row = RowDraft(ProductDraft(None), line)
+        row = RowDraft(ProductDraft(), line)
         read_row(plan, cells, row, (reader,))
         if _states(row, excess):
             return plan.header(reader[0])

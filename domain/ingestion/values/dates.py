@@ -7,10 +7,11 @@
     unit     := [working] (hours | days | weeks)                           24 hours are a day, a part of one counts whole
 
 Day and month that could change places, a year that is missing or could be the day, weeks and quarters of the calendar and
-months as a unit are told, never guessed; a year is filled in only when the day of the run is handed in.
+months as a unit are told, never guessed.
 """
 
 import re
+from contextlib import suppress
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, Decimal
 
@@ -33,9 +34,9 @@ _FULL = tuple(
 """Dates whose parts cannot change places: the year first, or the month by its name."""
 _NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?")
 _SERIAL = re.compile(r"(\d{5})(?:\.\d+)?")
-_SHORT = re.compile(r"(\d{1,2})[/.-](\d{1,2})\.?")
+_SHORT = re.compile(r"\d{1,2}[/.-]\d{1,2}\.?")
 _SHORT_NAMED = re.compile(
-    rf"(?i)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?{_OF}[\s\-/]*([^\W\d_]{{3,}})\.?|([^\W\d_]{{3,}})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"(?i)\d{{1,2}}(?:st|nd|rd|th|er|\.)?{_OF}[\s\-/]*([^\W\d_]{{3,}})\.?|([^\W\d_]{{3,}})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?"
 )
 _AHEAD = re.compile(rf"(?i)^(?:(?:{pattern('dates', 'ahead')})(?![^\W\d_])[:,.]?\s*+){{1,4}}")
 _BEHIND = re.compile(r"(?i)\s*\(?(?:est\.?|estimated|eta|approx\.?)\)?$")
@@ -52,17 +53,12 @@ _TERM_AHEAD = re.compile(rf"(?i)^(?:(?:{pattern('dates', 'term_ahead')})(?![^\W\
 _MOST = 1000
 
 
-def _iso(year: int, month: int, day: int) -> str | None:
-    try:
-        found = date(year if year > 99 else 2000 + year, month, day)
-    except ValueError:
-        return None
-    return found.isoformat() if found.year >= 1990 else None
-
-
 def _read(text: str, year: int, month: int, day: int) -> Parsed[str]:
-    found = _iso(year, month, day)
-    return Parsed(found) if found else unreadable(text, "is no date of the calendar")
+    with suppress(ValueError):
+        found = date(year if year > 99 else 2000 + year, month, day)
+        if found.year >= 1990:
+            return Parsed(found.isoformat())
+    return unreadable(text, "is no date of the calendar")
 
 
 def _numeric(text: str, match: re.Match[str], order: str | None) -> Parsed[str]:
@@ -77,34 +73,12 @@ def _numeric(text: str, match: re.Match[str], order: str | None) -> Parsed[str]:
     return _read(text, year, month, day)
 
 
-def _without_year(text: str, given: str, order: str | None, today: date | None) -> Parsed[str] | None:
-    """A day and a month: the next such day when the day of the run is known, else told."""
-    month = None
-    day = 0
-    if match := _SHORT.fullmatch(given):
-        first, second = int(match[1]), int(match[2])
-        chosen = order or ("dmy" if first > 12 else "mdy" if second > 12 else None)
-        if chosen:
-            day, month = (first, second) if chosen == "dmy" else (second, first)
-    elif match := _SHORT_NAMED.fullmatch(given):
-        day, month = int(match[1] or match[4]), _MONTHS.get((match[2] or match[3]).lower())
-        if month is None:
-            return None
-    else:
-        return None
-    if today is None or month is None:
-        return unreadable(text, "is a date without a year")
-    found = _iso(today.year, month, day)
-    past = found is None or found < today.isoformat()
-    return _read(text, today.year + past, month, day)
-
-
 @cell_parser(longest=100)
-def parse_date(text: str, given: str, order: str | None = None, today: date | None = None) -> Parsed[str]:
+def parse_date(text: str, given: str, order: str | None = None) -> Parsed[str]:
     """A calendar date `YYYY-MM-DD` from ISO, numeric, named-month and Excel serial forms.
 
-    `order` is `mdy` or `dmy` when the column's values prove it; `today` the day of the run, from which a date without a year
-    is the next such day. Problem: unreadable, for dates without a year and for those that day and month leave open.
+    `order` is `mdy` or `dmy` when the column's values prove it. Problem: unreadable, for dates without a year and for those
+    that day and month leave open.
     """
     if given == "0":
         return NOTHING
@@ -122,7 +96,9 @@ def parse_date(text: str, given: str, order: str | None = None, today: date | No
         return _numeric(text, match, order)
     if (match := _SERIAL.fullmatch(given)) and int(match[1]) in _SERIALS:
         return Parsed((_EPOCH + timedelta(days=int(match[1]))).isoformat())
-    return _without_year(text, given, order, today) or unreadable(text, "is no date")
+    named = _SHORT_NAMED.fullmatch(given)
+    lacks_year = (named[1] or named[2]).lower() in _MONTHS if named else _SHORT.fullmatch(given)
+    return unreadable(text, "is a date without a year" if lacks_year else "is no date")
 
 
 def order_shown(samples: list[str]) -> str | None:

@@ -1,7 +1,7 @@
 """What headers mean: from a heading to the fields it may stand for, best first.
 
-A header that stands in `data/phrases.toml` as a whole means what is said there; else its words are read (`concepts`); else a
-vendor's name may stand before a phrase; else the words are read although some of them are unknown.
+A header may stand in `data/phrases.toml` as a whole, or behind a vendor's name; and its words are read, although some of
+them may be unknown. Each reading has a score, less where words were passed over, and the best one counts.
 
 The concepts that the words of a header stand for, and the fields that those concepts together mean.
 
@@ -427,6 +427,10 @@ _MOST_PLACES = 20
 _LONGEST = 300
 _MOST_CHARS = 120
 """A cell of more is no header."""
+_SURE = 75
+"""The score from which on a phrase that is the whole header needs no other reading."""
+_EXACT = 25
+"""What a phrase is ahead of other readings where it is the whole header."""
 _VENDOR_COSTS = 15
 _UNIT_PROVES = 45
 PROMOTED = 150
@@ -540,7 +544,7 @@ def _listed(header: str, look: Callable[[str], tuple[str, Hits] | None], costs: 
 def _read_senses(header: str, words: str) -> tuple[Sense, ...]:
     reading = read_heading(words)
     if not reading.fields:
-        return (Sense(IGNORE, 90),)
+        return (Sense(IGNORE, 90),) if reading.understood and reading.spelt else ()
     found = heading(header)
     form = words if found.index is None else f"{words} #"
     surmised = not (reading.spelt and reading.understood)
@@ -553,24 +557,21 @@ def _read_senses(header: str, words: str) -> tuple[Sense, ...]:
 
 @lru_cache(maxsize=8192)
 def senses(header: str) -> tuple[Sense, ...]:
-    """Return what a header may mean, strongest first; nothing when it is not known."""
+    """Return what a header may mean, strongest first; nothing when it is not known.
+
+    Every way to read it gives scores, and the best one counts: as a phrase, as one behind a vendor's name, word by word.
+    """
     if len(header) > _LONGEST:
         return ()
     if _LATER_VARIANT.match(clean(header)):
         return (Sense(IGNORE, 100),)
-    readings = heading(header).readings
-    plain = (
-        _read_senses(header, words)
-        for words in readings
-        if read_heading(words).understood and read_heading(words).spelt
-    )
-    guesses = (_read_senses(header, words) for words in readings if read_heading(words).fields)
-    return (
-        _listed(header, _hits)
-        or next(plain, ())
-        or _listed(header, _hits_after_vendor, _VENDOR_COSTS)
-        or max(filter(None, guesses), key=lambda senses: senses[0].score, default=())
-    )
+    whole = _listed(header, _hits)
+    if whole and whole[0].score >= _SURE:
+        return whole
+    named = _listed(header, _hits_after_vendor, _VENDOR_COSTS)
+    worded = (_read_senses(header, words) for words in heading(header).readings)
+    found = filter(None, (whole, named, *worded))
+    return max(found, key=lambda senses: senses[0].score + _EXACT * senses[0].listed, default=())
 
 
 def score_header(cells: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
+from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.normalise import normalise
 from domain.ingestion.ports import ParseFailed
 from domain.ingestion.reading import Excerpt, FoundRow, FoundRows, Sample
@@ -167,6 +167,6 @@ def _problems(table: FeedTable, head: list[Row], mapping: HeaderMapping, setting
         else:
             groups.setdefault(key, []).append((line, cells))
     for key, rows in groups.items():
-        _, found = normalise(Group(key, rows, table.sheet), plan)
+        _, found = normalise(key, rows, plan, table.sheet)
         problems += [replace(problem, external_id=key) for problem in found]
     return problems

@@ -33,6 +33,7 @@ from domain.runs.usecases.execution import known_to, order_of, reading_order, un
 from domain.sources import testing
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
+from domain.sources.usecases.trial import keep_beginning
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
@@ -256,8 +257,8 @@ class Previewing:
                 async with asyncio.timeout(testing.SECONDS):
                     async with opened as answer:
                         url = getattr(answer, "final_url", None)
-                        read, cut = await _kept(getattr(answer, "chunks", answer), path, most)
-                    seen = Preview(read, cut, url)
+                        read, whole = await keep_beginning(getattr(answer, "chunks", answer), path, most)
+                    seen = Preview(read, not whole, url)
                     return await self._read(seen, source, path, known)
             except (FetchFailed, ParseFailed, ReaderDied) as error:
                 return replace(seen, failure=str(error))
@@ -297,15 +298,3 @@ async def _first(reader: FeedReader, spooled: SpooledRows) -> tuple[list[Product
         found += [(lines.get(one.key, 0), one) for one in stated.statements]
         problems += stated.problems
     return [one for _, one in sorted(found, key=lambda entry: entry[0])], problems
-
-
-async def _kept(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[int, bool]:
-    """Keep the first `most` bytes; answers how many that were, and whether there are more."""
-    read = 0
-    with path.open("wb") as file:
-        async for chunk in chunks:
-            file.write(chunk[: most - read])
-            read += min(len(chunk), most - read)
-            if read == most:
-                return read, True
-    return read, False

@@ -11,7 +11,7 @@ from typing import Any
 
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement, together
-from domain.ingestion.model import FeedTable, Group, HeaderMapping
+from domain.ingestion.model import FeedTable, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.ports import Connectors, Job, Place, ReadingOrder
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows
@@ -30,7 +30,7 @@ Line = tuple[int, int, bytes]
 
 
 class SnapshotReading:
-    """domain.ingestion.ports.SnapshotReader over connectors, and a spool below the order's folder."""
+    """One snapshot read in the calling thread, over connectors and a spool below the order's folder; behind each FeedReader."""
 
     def __init__(
         self, connectors: Connectors, codec: Codec, spools: Callable[[Path], Spools], order: ReadingOrder
@@ -95,9 +95,9 @@ class SnapshotReading:
         return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """Return what the feed states under these keys, one by one. A statement's key is the fingerprint's.
+        """Return what the feed states under these keys, one by one; `problems` gets what cannot be read.
 
-        Records of one key follow each other, each as a statement of its own, in their order.
+        A statement's key is the fingerprint's. Records of one key follow each other, each as a statement of its own, in their order.
         """
         wanted = frozenset(keys)
         for key, lines in self._lines(buckets).items():
@@ -167,8 +167,8 @@ class SnapshotReading:
             rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]
             sheet = self._spooler.sheets[table]
             assert sheet.plan is not None
-            group = Group(key, rows, sheet.name, family=key in self._spooler.kin.families)
-            part, found = normalise(group, sheet.plan)
+            is_family = key in self._spooler.kin.families
+            part, found = normalise(key, rows, sheet.plan, sheet.name, is_family=is_family)
             if key in kits.codes:
                 found += kits.completed(part, sheet.plan, rows, sheet.name)
             parts.append(part)

@@ -11,7 +11,6 @@ from domain.ingestion.columns.families import Member
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.readers import components_of
 from domain.ingestion.kits import PartFacts, complete
-from domain.ingestion.model import Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.pieces import with_subtitle
 from domain.kernel.bounds import VARIANTS
@@ -153,7 +152,7 @@ class Kits:
                 by_own_key.setdefault((plan.grouped and plan.variant_key(row[1])) or key, []).append(row)
             for own, mine in by_own_key.items():
                 if own in self._wanted or own in self._called_parts:
-                    statement, _ = normalise(Group(key, mine, sheets[table].name), plan)
+                    statement, _ = normalise(key, mine, plan, sheets[table].name)
                     titled |= self._keep(own, statement, plan, mine)
         table, line, _ = lines[0]
         plan = sheets[table].plan

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
-from domain.ingestion.ports import DEFAULTS, ConnectorInfo, Connectors, FeedReaders, Job, ReadingSettings
+from domain.ingestion.model import FeedSettings
+from domain.ingestion.ports import DEFAULTS, ConnectorInfo, Connectors, FeedReaders, Job
 from domain.jobs.ports import JobStore
 from domain.kernel.closeness import Closeness, listed
 from domain.kernel.errors import Conflict, InvalidRequest, UndoUnavailable, Unprocessable
@@ -64,7 +65,7 @@ class SourceService(ResourceService[Source]):
     allowed_hosts: frozenset[str] = frozenset()
     handed_in: FindsHandedIn | None = None
     """Finds what was last handed in of a source that is not pulled."""
-    settings_of: Callable[[Source], ReadingSettings] = lambda _: DEFAULTS
+    settings_of: Callable[[Source], FeedSettings] = lambda _: DEFAULTS
 
     def _store(self, tx: Tx) -> SourceStore:
         return tx[SourceStore]

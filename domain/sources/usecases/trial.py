@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import (
     DEFAULTS,
     Answer,
@@ -18,7 +19,6 @@ from domain.ingestion.ports import (
     ParseFailed,
     ReaderDied,
     ReadingOrder,
-    ReadingSettings,
 )
 from domain.sources.testing import BYTES, HANDED_IN_BYTES, PROBLEMS, RECORDS, SECONDS, Failure, SourceTest
 from ports.workspaces import Workspaces
@@ -33,7 +33,7 @@ class Trial:
     workspaces: Workspaces
     connector: str
     job: Job
-    settings: ReadingSettings = DEFAULTS
+    settings: FeedSettings = DEFAULTS
     handed_in: Callable[[], AsyncIterator[bytes]] | None = None
     """The bytes that were handed in, where nothing is fetched."""
     pushed: bool = False
@@ -45,7 +45,7 @@ class Trial:
             path = folder / "snapshot"
             try:
                 async with asyncio.timeout(SECONDS), self._opened() as (seen, chunks):
-                    read, whole = await _read(chunks, path, HANDED_IN_BYTES if self.handed_in else BYTES)
+                    read, whole = await keep_beginning(chunks, path, HANDED_IN_BYTES if self.handed_in else BYTES)
                 seen = replace(seen, bytes_read=read)
                 seen = replace(seen, ok=True, **await self._sample(path, whole))
             except FetchFailed as error:
@@ -102,7 +102,7 @@ def _answered(answer: Answer) -> SourceTest:
     )
 
 
-async def _read(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[int, bool]:
+async def keep_beginning(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[int, bool]:
     """Keep the first `most` bytes of the feed; answers how many bytes that were and whether it was the whole."""
     read = 0
     with path.open("wb") as file:

@@ -1,18 +1,19 @@
 """Feed readers in the process itself, each call in a thread: nothing bounds what they take."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from domain.ingestion.ports import OpenSnapshot, Place, ReadingOrder, SnapshotReader, Told
+from domain.ingestion.ports import Place, ReadingOrder, Told
 from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
+from domain.runs.usecases.reading import SnapshotReading
 
 
 class MemoryFeedReader:
     """FeedReader."""
 
-    def __init__(self, reader: SnapshotReader) -> None:
+    def __init__(self, reader: SnapshotReading) -> None:
         self._reader = reader
 
     async def spool(self, told: Told) -> SpooledRows:
@@ -44,7 +45,7 @@ class MemoryFeedReader:
 class MemoryFeedReaders:
     """FeedReaders."""
 
-    def __init__(self, open_snapshot: OpenSnapshot) -> None:
+    def __init__(self, open_snapshot: Callable[[ReadingOrder], SnapshotReading]) -> None:
         self._open = open_snapshot
 
     @asynccontextmanager

@@ -11,7 +11,7 @@ from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.runs.usecases.guarding import kept_by_catalogue
 from tests.support import builders
@@ -46,7 +46,7 @@ class Shop:
             for line, row in enumerate(rows, start=2):
                 groups.setdefault(str(plan.product_key(row)), []).append((line, list(row)))
             for key, lines in groups.items():
-                statement, _ = normalise(Group(key, lines, None), plan)
+                statement, _ = normalise(key, lines, plan)
                 stated[key] = together(stated[key], statement) if key in stated else statement
         self.statements = list(stated.values())
         self.last = CatalogueReconciler(

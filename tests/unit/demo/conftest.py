@@ -11,7 +11,7 @@ from connectors.sdk.testing import FakeContext, read
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
-from domain.ingestion.model import FeedSettings, FeedTable, Group, HeaderMapping, Row
+from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary.senses import score_header
 from domain.kernel.problems import Problem
@@ -65,7 +65,7 @@ def state() -> Callable[..., Stated]:
             else:
                 groups.setdefault(key, []).append((line, cells))
         for key, kept in groups.items():
-            stated.products[key], problems = normalise(Group(key, kept), plan)
+            stated.products[key], problems = normalise(key, kept, plan)
             stated.problems += problems
         return stated
 

@@ -9,7 +9,7 @@ from domain.catalogue.statements import ProductStatement
 from domain.catalogue.trimming import size
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
@@ -25,7 +25,7 @@ def _read(rows: list[list[Any]], **columns: str) -> tuple[ProductStatement, list
     """One product's rows; the columns are Key, Name and those given, with their fields."""
     fields = FIELDS | {name.replace("_", " "): field for name, field in columns.items()}
     plan = ReadPlan(from_given(tuple(fields), tuple(fields.values())), USD)
-    found = [normalise(Group("A-1", list(enumerate(rows, start=2)), "Sheet1"), plan) for _ in range(2)]
+    found = [normalise("A-1", list(enumerate(rows, start=2)), plan, "Sheet1") for _ in range(2)]
     assert found[0] == found[1], "the same rows always say the same"
     return found[0]
 
@@ -95,7 +95,7 @@ def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
     rows = [
         (line, ["P-1", f"V-{line // 2}", "Sofa", "3", ("NJ", "LA")[line % 2]]) for line in range(2, 2 * VARIANTS + 22)
     ]
-    statement, problems = normalise(Group("P-1", rows, None), plan)
+    statement, problems = normalise("P-1", rows, plan)
     assert len(statement.variants) == VARIANTS
     assert statement.variants[-1].key == f"V-{VARIANTS}"
     (problem,) = (problem for problem in problems if problem.field != "axes")

@@ -3,7 +3,7 @@
 from domain.catalogue import categories
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
 
@@ -13,7 +13,7 @@ SOFAS = categories.by_google(460)
 def _category(cell: str) -> str | None:
     headers = ("id", "title", "google product category", "price")
     plan = ReadPlan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd"))
-    statement, _ = normalise(Group("a", [(2, ["a", "Sofa", cell, "10.00 USD"])]), plan)
+    statement, _ = normalise("a", [(2, ["a", "Sofa", cell, "10.00 USD"])], plan)
     return statement.data.get("category")
 
 

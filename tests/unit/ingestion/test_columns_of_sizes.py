@@ -9,7 +9,7 @@ import pytest
 
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 
 
@@ -22,7 +22,7 @@ def _read(
     columns = tuple(replace(c, settings={**c.settings, **(settings or {}).get(c.field, {})}) for c in mapping.columns)
     feed = FeedSettings(currency="eur", decimal=decimal)
     row = ["A-1", *cells.values()]
-    statement, problems = normalise(Group("A-1", [(2, row)]), ReadPlan(replace(mapping, columns=columns), feed))
+    statement, problems = normalise("A-1", [(2, row)], ReadPlan(replace(mapping, columns=columns), feed))
     return statement.data, statement.variants[0].data, [(p.field, p.problem.value) for p in problems]
 
 

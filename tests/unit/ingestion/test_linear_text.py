@@ -20,7 +20,7 @@ from domain.catalogue import search
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.evidence import Traits, traits_of
 from domain.ingestion.mapping.proposal import propose
-from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary import fields
 from domain.ingestion.vocabulary.senses import Sense, senses
@@ -124,7 +124,7 @@ def _bound(found: Callable[..., object], rest: list[Any], many: bool) -> Read:
 def _cell(name: str) -> Read:
     settings = FeedSettings(currency="usd")
     plan = ReadPlan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
-    return lambda text: normalise(Group("k", [(2, [text])]), plan)
+    return lambda text: normalise("k", [(2, [text])], plan)
 
 
 def _mapping_of(text: str) -> object:

@@ -13,7 +13,7 @@ from domain.ingestion.columns import readers
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.merging import RecordMerger
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
 from domain.ingestion.values import (
@@ -127,7 +127,7 @@ def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str 
     for row in rows:
         plan.product_key(row)
         plan.variant_key(row)
-    statement, problems = normalise(Group("k", [(2 + at, row) for at, row in enumerate(rows)]), plan)
+    statement, problems = normalise("k", [(2 + at, row) for at, row in enumerate(rows)], plan)
     assert statement.key == "k"
     assert all(problem.line is not None for problem in problems)
 

@@ -7,7 +7,7 @@ from typing import Any
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import from_given, propose
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.kernel.problems import Problem
 
@@ -23,7 +23,7 @@ def _run(
         key = plan.product_key(row)
         assert key is not None
         groups.setdefault(key, []).append((line, list(row)))
-    found = [normalise(Group(key, members, "Sheet1"), plan) for key, members in groups.items()]
+    found = [normalise(key, members, plan, "Sheet1") for key, members in groups.items()]
     return [statement for statement, _ in found], [problem for _, problems in found for problem in problems]
 
 
@@ -259,7 +259,7 @@ def test_cells_of_json_and_ragged_rows() -> None:
         ),
         (2, ["A-1"]),
     ]
-    statement, problems = normalise(Group("A-1", rows), plan)
+    statement, problems = normalise("A-1", rows, plan)
     assert problems == []
     assert statement.data["title"] == "Oak table"
     assert statement.data["tags"] == ["x", "y"]
@@ -289,7 +289,7 @@ def test_options_and_pictures_as_json_objects() -> None:
     mapping = from_given(["a", "b", "c", "d"], ["sku", "axes", "media", "variant_media"])
     pictures = [{"url": "https://a.example/1.jpg", "alt": "Front"}, {"url": "https://a.example/2.jpg"}]
     rows: list[tuple[int, list[Any]]] = [(1, ["A-1", {"Color": "Gray", "Size": "Queen"}, pictures, pictures[:1]])]
-    statement, problems = normalise(Group("A-1", rows), ReadPlan(mapping, USD))
+    statement, problems = normalise("A-1", rows, ReadPlan(mapping, USD))
     assert problems == []
     assert statement.variants[0].data["axes"] == {"Color": "Gray", "Size": "Queen"}
     assert statement.variants[0].data["colour"] == "Gray"

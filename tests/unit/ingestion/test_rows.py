@@ -5,7 +5,7 @@ from typing import Any
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan, is_sum
 from domain.ingestion.mapping.proposal import from_given
-from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalise import normalise
 from domain.kernel.problems import Problem
 from tests.unit.ingestion.test_normalise import _run
@@ -17,7 +17,7 @@ def _given(columns: dict[str, str], rows: list[list[Any]]) -> tuple[list[Product
     groups: dict[str, list[tuple[int, list[Any]]]] = {}
     for line, row in enumerate(rows, start=2):
         groups.setdefault(str(plan.product_key(row)), []).append((line, row))
-    found = [normalise(Group(key, members), plan) for key, members in groups.items()]
+    found = [normalise(key, members, plan) for key, members in groups.items()]
     return [statement for statement, _ in found], [problem for _, problems in found for problem in problems]
 
 
