@@ -174,7 +174,7 @@ class Container(DeclarativeContainer):
     access = Singleton(AccessService, credentials, keys, Dict({b"p": session_store, b"a": token_store}))
     grant_rules = Singleton(AuthlibRules, settings.provided.base_url, access.provided.digest)
     sso_directory = Singleton(PostgresSsoDirectory, pool)
-    sso_rules = Singleton(SsoRules, uow, sso_directory, session_store)
+    sso_rules = Singleton(SsoRules, uow, session_store)
     sessions = Singleton(SessionService, session_store, memberships, access, clock, sso_rules)
     identity_providers = Singleton(OidcProviders, Singleton(HttpOutbound, http, settings.provided.allow_private_hosts))
     sso = Singleton(
