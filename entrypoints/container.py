@@ -69,8 +69,7 @@ from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.clock import CLOCK
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.accounts import Technology, accounts_of
-from domain.people.usecases.links import LinkService
-from domain.people.usecases.sessions import SessionService
+from domain.people.usecases.sessions import LinkService, SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.sso.usecases.proving import DomainProofs

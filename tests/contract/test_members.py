@@ -34,8 +34,7 @@ from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
 from domain.people.usecases.keys import KeyService, NewKey
-from domain.people.usecases.members import MemberService
-from domain.people.usecases.organisations import OrgSettings
+from domain.people.usecases.members import MemberService, OrgSettings
 from domain.people.usecases.throttling import Devices, Throttle
 from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
