@@ -68,8 +68,7 @@ from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.clock import CLOCK
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.accounts import Technology, accounts_of
-from domain.people.usecases.links import LinkService
-from domain.people.usecases.sessions import SessionService
+from domain.people.usecases.sessions import LinkService, SessionService
 from domain.secrets.keys import WorkingKeys
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.sso.usecases.proving import DomainProofs
@@ -172,7 +171,7 @@ class Container(DeclarativeContainer):
     access = Singleton(AccessService, credentials, keys, Dict({b"p": session_store, b"a": token_store}))
     grant_rules = Singleton(AuthlibRules, settings.provided.base_url, access.provided.digest)
     sso_directory = Singleton(PostgresSsoDirectory, pool)
-    sso_rules = Singleton(SsoRules, uow, sso_directory, session_store)
+    sso_rules = Singleton(SsoRules, uow, session_store)
     sessions = Singleton(SessionService, session_store, memberships, access, clock, sso_rules)
     identity_providers = Singleton(OidcProviders, Singleton(HttpOutbound, http, settings.provided.allow_private_hosts))
     sso = Singleton(

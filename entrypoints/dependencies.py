@@ -17,8 +17,7 @@ from domain.orgs.ports import Memberships
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.ports import People
 from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.links import LinkService
-from domain.people.usecases.sessions import SessionService
+from domain.people.usecases.sessions import LinkService, SessionService
 from domain.platform.ports import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck, Workload
 from domain.probes.ports import Documents, Web
 from domain.request_logs.ports import RequestLogSink

@@ -67,11 +67,6 @@ def is_secret(text: str, prefixes: Iterable[str]) -> bool:
     return False
 
 
-def is_key(text: str) -> bool:
-    """Whether the text has the form of an API key."""
-    return is_secret(text, KEY_PREFIXES.values())
-
-
 def is_bearer(text: str) -> bool:
     """Whether the text has the form of anything that an Authorization header may carry."""
     return is_secret(text, _BEARERS)

@@ -33,14 +33,6 @@ class Change:
         paths = sorted(self.before.keys() | self.after.keys())
         return [{"path": path, "old": self.before.get(path), "new": self.after.get(path)} for path in paths]
 
-    def touches(self, other: "Change") -> bool:
-        """Whether both are about the same: a resource as a whole, or a field of it."""
-        if (self.object, self.id) != (other.object, other.id):
-            return False
-        if self.action != "update" or other.action != "update":
-            return True
-        return not (self.before.keys() | self.after.keys()).isdisjoint(other.before.keys() | other.after.keys())
-
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
@@ -62,14 +54,6 @@ class AuditEntry:
     sequence: int = 0
     hash: bytes | None = None
 
-    def stands_on(self, earlier: "AuditEntry") -> bool:
-        """Whether this later entry, which nobody has undone, keeps the earlier one from being undone.
-
-        An act and its undoing come to nothing together; what was undone and done again stands.
-        """
-        own = self.sequence > earlier.sequence and self.act != earlier.act and self.change.touches(earlier.change)
-        return own and sum(sequence > earlier.sequence for sequence in self.undone) % 2 == 0
-
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
@@ -82,18 +66,6 @@ class AuditFilter:
     reversible: bool | None = None
     since: datetime | None = None
     until: datetime | None = None
-
-    def matches(self, entry: AuditEntry) -> bool:
-        """Whether the entry passes."""
-        return (
-            self.actor in (None, entry.context.actor.id)
-            and self.action in (None, entry.context.operation)
-            and self.object in (None, entry.change.object)
-            and self.target in (None, entry.change.id)
-            and self.reversible in (None, entry.context.reversible)
-            and (self.since is None or entry.created_at >= self.since)
-            and (self.until is None or entry.created_at < self.until)
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,6 @@ def everything() -> dict[str, Category]:
     return {category.id: category for category in _read()}
 
 
-@cache
-def below(id: str) -> frozenset[str]:
-    """The category and all below it; empty for an unknown one."""
-    return frozenset(entry.id for entry in everything().values() if id == entry.id or id in entry.ancestors)
-
-
 def above(id: str | None) -> tuple[str, ...]:
     """The category and all above it; empty for none or an unknown one."""
     category = everything().get(id) if id else None

@@ -1,10 +1,8 @@
 """Rules by which a source's products are filed: a category path of the source, and the category of all at it and below it."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from domain.audit.model import Change
@@ -161,11 +159,3 @@ def listed(paths: CategoryPaths, filing: Filing, rules: CategoryRules | None) ->
 def characters(path: Sequence[str]) -> int:
     """Return how many characters the levels of a path have together."""
     return sum(map(len, path))
-
-
-def most(products: Mapping[CategoryPath, int], limit: int, chars: int) -> CategoryPaths:
-    """The paths of most products, as stores answer them: at most `limit`, of `chars` characters of JSON together."""
-    ordered = sorted(products.items(), key=lambda entry: (-entry[1], entry[0]))[:limit]
-    sizes = accumulate(len(json.dumps(path, ensure_ascii=False, separators=(",", ":"))) for path, _ in ordered)
-    found = {path: n for (path, n), size in zip(ordered, sizes, strict=True) if size <= chars}
-    return CategoryPaths(found, len(products) - len(found))

@@ -1,6 +1,6 @@
 """What a query that is still being typed may grow into: whole words of titles and brands, and items by the beginning of a code."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.catalogue import search
@@ -33,8 +33,3 @@ def grown(q: str, completions: Completions) -> list[str]:
     """The queries with their last word whole."""
     others = search.split(q)[:-1]
     return [" ".join([*others, word]) for word in completions.words]
-
-
-def beginning(words: Iterable[str], start: str) -> list[str]:
-    """Those of the words that begin so and are longer, at most WORDS."""
-    return sorted({word for word in words if word.startswith(start) and word != start})[:WORDS]

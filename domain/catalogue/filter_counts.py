@@ -1,11 +1,7 @@
 """How many of the products that are found have each value that the list could be narrowed to."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from domain.catalogue import search
-from domain.catalogue.model import Product
 
 LOOKED = 1_000
 """Products that are counted at most: the newest found."""
@@ -38,28 +34,3 @@ def by_term(counted: Iterable[tuple[str, int]], term: Callable[[str], str]) -> t
     """Those of the terms that `term` makes, as the values that it makes them of."""
     start = term("")
     return most({found.removeprefix(start): count for found, count in counted if found.startswith(start)})
-
-
-def counted(
-    products: Sequence[Product], merged_sources: Callable[[Product], Iterable[str]], *, whole: bool
-) -> FilterCounts:
-    """The counts of plain products, the newest first; a brand is told as the newest product writes it."""
-    terms: Counter[str] = Counter()
-    brands: Counter[str] = Counter()
-    written: dict[str, str] = {}
-    for product in products:
-        own = search.terms(product) | {search.source_term(source) for source in merged_sources(product)}
-        terms.update(own)
-        if brand := product.data.get("brand"):
-            brands[key := search.brand_key(brand)] += 1
-            written.setdefault(key, brand)
-    named = most(brands)
-    return FilterCounts(
-        looked=len(products),
-        whole=whole,
-        brands=tuple((written[key], count) for key, count in named),
-        statuses=most(Counter(str(product.status) for product in products)),
-        availabilities=by_term(terms.items(), search.availability_term),
-        categories=by_term(terms.items(), search.category_term),
-        sources=by_term(terms.items(), search.source_term),
-    )

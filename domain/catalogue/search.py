@@ -1,16 +1,12 @@
-"""What products are found by: keys made of their words, and the lists' filters as predicates.
-
-The keys are stored as they are computed here, so that every store finds the same products (architecture §6).
-"""
+"""What products are found by: keys made of their words, stored as they are computed here (architecture §6)."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any, NamedTuple
 
 from domain.catalogue.categories import above
-from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, Variant
+from domain.catalogue.model import Availability, Product
 
 QUERY_WORDS = 8
 """How many words of a query count (docs/conventions.md#search-and-filters)."""
@@ -72,18 +68,6 @@ def query_words(q: str) -> list[str]:
     return list(dict.fromkeys(split(q)))[:QUERY_WORDS]
 
 
-def found(q: str, held: set[str], codes: Iterable[str]) -> bool:
-    """Whether every word of `q` is among the words `held`, or `q` as a code is one of the `codes`."""
-    sought = query_words(q)
-    whole = code(q)
-    return bool(sought) and (held.issuperset(sought) or whole in codes)
-
-
-def variant_codes(data: Any) -> set[str]:
-    """The codes of a variant's SKU and MPN."""
-    return {made for name in ("sku", "mpn") if (made := code(data.get(name) or ""))}
-
-
 def word_term(word: str) -> str:
     """How a folded word stands among a product's terms."""
     return "w:" + word
@@ -131,99 +115,3 @@ def terms(product: Product) -> set[str]:
     if path := data.get("category_path"):
         found.add(path_term(product.source, path))
     return found
-
-
-class Parts(NamedTuple):
-    """What is shown as something else, as its sources state it."""
-
-    products: Sequence[Product] = ()
-    variants: Sequence[Variant] = ()
-
-
-NO_PARTS = Parts()
-
-
-def matches(
-    product: Product,
-    filter: ProductFilter,
-    categories_below: Callable[[str], frozenset[str]],
-    merged: Parts = NO_PARTS,
-) -> bool:
-    """Whether the product passes every given filter. `categories_below` gives a category's id and those below it.
-
-    The product's and its variants' data must be plain mappings. It is found by the codes and sources of what is `merged` into it
-    as well.
-    """
-    variants = [*product.variants, *merged.variants]
-    keys = [product.key, *(other.key for other in merged.products)]
-    given = [
-        filter.updated_since is None or product.updated_at >= filter.updated_since,
-        filter.status in (None, product.status),
-        filter.catalogue in (None, product.catalogue),
-        filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
-        filter.category is None or product.data.get("category") in categories_below(filter.category),
-        filter.availability is None or filter.availability in availabilities(product),
-        filter.source in (None, product.source, *(other.source for other in merged.products)),
-        filter.q is None or _found(product, filter.q),
-        filter.id is None or not {product.id, *(other.id for other in merged.products)}.isdisjoint(filter.id),
-        filter.variant is None or any(variant.id in filter.variant for variant in variants),
-        filter.offer is None or any(offer.id in filter.offer for offer in _offers(product)),
-        _is_identified(filter, keys, variants),
-    ]
-    return all(given)
-
-
-def _is_identified(filter: ProductFilter | OfferFilter, keys: Iterable[str], variants: Sequence[Variant]) -> bool:
-    """Whether the products' keys, or the variants' keys and codes, pass the filters of CODES."""
-    known = (*keys, *(variant.key for variant in variants))
-    if filter.external_id is not None and {text.strip() for text in filter.external_id}.isdisjoint(known):
-        return False
-    codes = (
-        ("sku", filter.sku, exact_codes, str),
-        ("mpn", filter.mpn, exact_codes, str),
-        ("gtin", filter.gtin, gtin_keys, gtin_key),
-    )
-    return all(
-        sought is None
-        or any(variant.data.get(name) and key(variant.data[name]) in keys_of(sought) for variant in variants)
-        for name, sought, keys_of, key in codes
-    )
-
-
-def _is_brand(brand: str | None, sought: str) -> bool:
-    return bool(brand) and brand_key(brand or "") == brand_key(sought)
-
-
-def _offers(product: Product) -> Iterable[Offer]:
-    return (offer for variant in product.variants for offer in variant.offers)
-
-
-def _found(product: Product, q: str) -> bool:
-    held = words(product.data.get("title"), product.data.get("brand"))
-    codes = {made for variant in product.variants for made in variant_codes(variant.data)}
-    return found(q, held, codes)
-
-
-def offer_matches(
-    offer: Offer,
-    variant: Variant,
-    product: Product,
-    filter: OfferFilter,
-    merged: Parts = NO_PARTS,
-) -> bool:
-    """Whether the offer of that variant of that product passes every given filter. The variant's data must be a plain mapping.
-
-    `merged` as of `matches`.
-    """
-    variants = [variant, *merged.variants]
-    keys = [product.key, *(other.key for other in merged.products)]
-    given = [
-        filter.variant in (None, offer.variant, *(other.id for other in merged.variants)),
-        filter.product in (None, offer.product, *(other.id for other in merged.products)),
-        filter.source in (None, offer.source),
-        filter.availability in (None, offer.data.get("availability", Availability.UNKNOWN)),
-        filter.updated_since is None or offer.updated_at >= filter.updated_since,
-        filter.id is None or offer.id in filter.id,
-        _is_identified(filter, keys, variants),
-    ]
-    return all(given)

@@ -87,11 +87,6 @@ class Backlog:
         return cls(parts[0].lanes, sum(part.waiting for part in parts), sum(part.held for part in parts), oldest)
 
 
-def kind_of(lane: str) -> str:
-    """What kind of lane it is: what stands before its colon."""
-    return lane.partition(":")[0]
-
-
 def with_trace(args: Mapping[str, Any], trace: str | None) -> Mapping[str, Any]:
     """The arguments as they are stored."""
     return args if trace is None else {**args, _TRACE: trace}

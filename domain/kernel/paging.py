@@ -36,7 +36,3 @@ class Filter:
         """The fields that are given."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in values if value is not None}
-
-    def matches(self, row: Any) -> bool:
-        """Whether the row is asked for."""
-        return all(getattr(row, name) == value for name, value in self.given().items())

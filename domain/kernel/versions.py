@@ -29,10 +29,6 @@ class Versions:
             for index, version in enumerate(versions)
         }
 
-    def supports(self, date: str) -> bool:
-        """Whether a request may name it."""
-        return date in self._rewriters
-
     def unchanged(self, date: str) -> bool:
         """Whether bodies of that version look like those of the newest, so that nothing need be read again."""
         return not self._rewriters[date]

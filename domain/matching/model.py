@@ -131,14 +131,6 @@ class PairFilter:
     variant: str | None = None
     product: str | None = None
 
-    def matches(self, pair: MatchPair) -> bool:
-        """Return whether the pair passes."""
-        return (
-            self.status in (None, pair.status)
-            and self.variant in (None, pair.left, pair.right)
-            and self.product in (None, pair.left_product, pair.right_product)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -170,16 +162,6 @@ class MergeFilter:
     survivor: str | None = None
     merged: str | None = None
     pair: str | None = None
-
-    def matches(self, merge: Merge) -> bool:
-        """Return whether the merge passes."""
-        return (
-            self.status in (None, merge.status)
-            and self.kind in (None, merge.kind)
-            and self.survivor in (None, merge.survivor)
-            and self.merged in (None, merge.merged)
-            and self.pair in (None, merge.pair)
-        )
 
 
 @dataclass(frozen=True, slots=True)

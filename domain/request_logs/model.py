@@ -63,16 +63,3 @@ class RequestLogFilter:
     def failed(self) -> bool:
         """Whether refusals and errors alone pass."""
         return self.error_code is not None or self.statuses[0] >= _FAILED
-
-    def matches(self, log: RequestLog) -> bool:
-        """Whether the request passes."""
-        least, most = self.statuses
-        return (
-            least <= log.status <= most
-            and self.method in (None, log.method)
-            and self.route in (None, log.route)
-            and self.actor in (None, log.actor.id)
-            and self.error_code in (None, log.error_code)
-            and (self.since is None or log.created_at >= self.since)
-            and (self.until is None or log.created_at < self.until)
-        )

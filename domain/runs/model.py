@@ -1,9 +1,8 @@
 """A run and the states it goes through (docs/conventions.md#run)."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from domain.catalogue.model import Stream
 from domain.ingestion.model import UnmappedReason
@@ -88,11 +87,6 @@ REPLAYABLE = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
 """Of each stream, the newest run that ended so may be worked through again from its snapshot."""
 REREADING = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
-QUEUEING = frozenset({RunTrigger.PUSH, RunTrigger.MAIL, RunTrigger.STOCK_CHECK})
-"""Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back, and who
-asks for one item's stock shall not be refused for a run that reads all."""
-BESIDE = frozenset({RunTrigger.CATEGORY_RULES, RunTrigger.STOCK_CHECK})
-"""Triggers whose runs read no feed, so that they say nothing about how the next one compares with the last."""
 SNAPSHOT_LIMIT = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS = 10
@@ -333,15 +327,3 @@ class RunDay:
     day: date
     succeeded: int
     failed: int
-
-
-def days_of(runs: Iterable[Run]) -> list[RunDay]:
-    """Return the days of these runs that ended, those that read no feed apart; by source and day."""
-    counts = Counter(
-        (run.source, run.created_at.astimezone(UTC).date(), run.status)
-        for run in runs
-        if run.trigger not in BESIDE and run.status in CONCLUDED
-    )
-    days = sorted({(source, day) for source, day, _ in counts})
-    succeeded, failed = RunStatus.SUCCEEDED, RunStatus.FAILED
-    return [RunDay(*day, counts[*day, succeeded], counts[*day, failed]) for day in days]

@@ -324,25 +324,6 @@ class Delivery:
         """On its way again, with a fresh schedule."""
         return replace(self, status=DeliveryStatus.PENDING, tries=0, next_attempt_at=at, completed_at=None)
 
-    def failed_open(self, at: datetime) -> "Delivery":
-        """Given up while it was on its way: its endpoint is gone or disabled."""
-        return replace(self, status=DeliveryStatus.FAILED, next_attempt_at=None, completed_at=at)
-
-    def merged(self, stored: "Delivery | None", *, enabled: bool, at: datetime) -> "Delivery":
-        """Return what is kept when this is reported: `attempts` are those since the last report, a body is never taken away.
-
-        What is finished in store stays so, unless this succeeded; of an endpoint that is not enabled nothing is open.
-        """
-        if stored is None:
-            merged = self
-        elif not stored.is_open and self.status != DeliveryStatus.SUCCEEDED:
-            return stored
-        else:
-            reported_before = len(stored.attempts) + len(self.attempts) > self.made
-            attempts = (*stored.attempts, *(() if reported_before else self.attempts))
-            merged = replace(self, attempts=attempts, body=stored.body if self.body is None else self.body)
-        return merged.failed_open(at) if merged.is_open and not enabled else merged
-
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter(Filter):

@@ -159,12 +159,3 @@ def posts(events: Iterable[Happening], window: int) -> int:
             count += 1
             waiting = (subject, type, time + timedelta(seconds=window))
     return count
-
-
-def peak_per_minute(times: Iterable[datetime]) -> int:
-    """The most of them in one minute of the clock."""
-    minutes: dict[datetime, int] = {}
-    for time in times:
-        minute = time.replace(second=0, microsecond=0)
-        minutes[minute] = minutes.get(minute, 0) + 1
-    return max(minutes.values(), default=0)

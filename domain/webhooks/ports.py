@@ -160,8 +160,9 @@ class DeliveryLog(Protocol):
     async def record(self, progress: Progress) -> None:
         """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
 
-        Each delivery is kept as `Delivery.merged` has it; one of an endpoint that is gone is dropped. What is given is
-        read before the first wait.
+        A delivery's `attempts` are those since the last report, and are added once; a body is never taken away. What is
+        finished in store stays so, unless this succeeded; of an endpoint that is not enabled nothing stays open, of one
+        that is gone everything is dropped. What is given is read before the first wait.
         """
         ...
 

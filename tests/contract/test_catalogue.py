@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from domain.catalogue import categories, search
+from domain.catalogue import categories
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from tests.support import builders, catalogues
+from tests.support import builders, catalogues, filters
 from tests.support.backend import Backend
 from tests.support.walking import Fetch, check_both_ways, check_inserts, walk
 
@@ -147,7 +147,7 @@ async def test_random_products_under_random_filters(backend: Backend, seed: int)
         held += await catalogues.add(backend.uow, tenant, *new, now=moment)
     for _ in range(25):
         filter = catalogues.random_product_filter(dice, held, [*moments, moments[-1] + timedelta(seconds=1)])
-        expected = _newest([product for product in held if search.matches(product, filter, categories.below)])
+        expected = _newest([product for product in held if filters.matches(product, filter)])
         if filter.catalogue not in (None, org.catalogues[0]):
             expected = []
         fetch = products_of(backend, tenant, filter)
@@ -174,7 +174,7 @@ async def test_random_offers_under_random_filters(backend: Backend, seed: int) -
     offers = {o.id: (o, variant, product) for product in held for variant in product.variants for o in variant.offers}
     for _ in range(25):
         filter = catalogues.random_offer_filter(dice, held, moments)
-        expected = [id for id in sorted(offers, reverse=True) if search.offer_matches(*offers[id], filter)]
+        expected = [id for id in sorted(offers, reverse=True) if filters.offer_matches(*offers[id], filter)]
         lines = await walk(offers_of(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
         assert [line.offer.id for line in lines] == expected, filter
 

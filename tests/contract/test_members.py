@@ -34,8 +34,7 @@ from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
 from domain.people.usecases.keys import KeyService, NewKey
-from domain.people.usecases.members import MemberService
-from domain.people.usecases.organisations import OrgSettings
+from domain.people.usecases.members import MemberService, OrgSettings
 from domain.people.usecases.throttling import Devices, Throttle
 from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
@@ -368,7 +367,7 @@ async def test_invitations_end(house: House) -> None:
     assert await house.invitations.look(secret) is None, "a newer one is there"
     gone = await _invite(house, "owner", second, "owner")
     async with house.acts("owner") as tx:
-        listed = (await house.invitations.list_open(tx, PageRequest())).items
+        listed = (await tx[OrgStore].invitations(tx.now, PageRequest())).items
     assert [one.id for one in listed] == [gone.id, again.id] and old.id not in {one.id for one in listed}
     await _refused(house, "admin", lambda tx: house.invitations.take_back(tx, gone.id), PermissionDenied)
     async with house.acts("owner") as tx:

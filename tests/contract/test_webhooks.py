@@ -24,7 +24,7 @@ from domain.webhooks.model import (
 )
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import UnitOfWork
-from tests.support import builders
+from tests.support import builders, filters
 from tests.support.backend import Backend
 from tests.support.walking import check_both_ways, check_inserts
 
@@ -234,7 +234,7 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
         async with uow.read(tenant) as tx:
             return await tx[WebhookStore].deliveries(replace(wanted, endpoint=endpoint.id), page_request)
 
-    expected = [delivery for delivery in reversed(made) if wanted.matches(delivery)]
+    expected = [delivery for delivery in reversed(made) if filters.equals(wanted, delivery)]
     await check_both_ways(fetch, expected, lambda delivery: delivery.id)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.access.model import SCOPES, checksum, is_key
+from domain.access.model import KEY_PREFIXES, SCOPES, checksum, is_secret
 from domain.access.ports import KeyStore
 from domain.access.usecases import new_secret, scopes_of
 from domain.kernel.errors import InvalidRequest, Unavailable
@@ -191,7 +191,7 @@ async def test_keys(world: World) -> None:
         world.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"})
     )
     assert secret.startswith("svc_rk_test_")
-    assert is_key(secret)
+    assert is_secret(secret, KEY_PREFIXES.values())
     assert secret.endswith(checksum(secret[:-6]))
     assert secret not in repr(world.database.contents())
     assert key.last4 == secret[-4:]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.orgs import PostgresOrgRegistry
 from domain.access.ports import Credentials, TokenProofs
 from domain.changes.ports import EventReader, NetworkLog
 from domain.exports.ports import ExportUpkeep
@@ -14,7 +15,7 @@ from domain.mail.ports import InboundAddresses
 from domain.matching.ports import MatchBacklog
 from domain.oauth.ports import TokenStore
 from domain.orgs.model import Organisation, Plan
-from domain.orgs.ports import Memberships, OrgRegistry
+from domain.orgs.ports import Memberships
 from domain.outbox.ports import Outbox
 from domain.people.ports import Factors, OneTimeLinks, Passkeys, People, Sessions
 from domain.platform.ports import Workload
@@ -48,7 +49,7 @@ class Backend:
     name: str
     pool: Pool
     uow: UnitOfWork
-    registry: OrgRegistry
+    registry: PostgresOrgRegistry
     memberships: Memberships
     credentials: Credentials
     people: People

@@ -6,11 +6,10 @@ from domain.access.usecases import AccessService
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.ports import Ceremonies, Factors, OneTimeCodes, Passkeys, PasswordGuesses, Passwords, People
 from domain.people.usecases.factors import FactorService
-from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
 from domain.people.usecases.passkeys import PasskeyService
 from domain.people.usecases.passwords import PasswordService
-from domain.people.usecases.sessions import SessionService
+from domain.people.usecases.sessions import LinkService, SessionService
 from domain.people.usecases.signing_in import SignInService
 from domain.people.usecases.throttling import Devices, Throttle
 from domain.secrets.ports import Vault

@@ -12,7 +12,7 @@ from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.names import displayable_address, displayable_name, validate_name
-from domain.kernel.paging import Page, PageRequest
+from domain.kernel.paging import PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.orgs.ports import Memberships, OrgStore
 from domain.outbox.usecases.outgoing_mail import OutgoingMail
@@ -57,11 +57,6 @@ class InvitationService:
     throttle: Throttle
     clock: Clock
     base_url: str
-
-    async def list_open(self, tx: Tx, page_request: PageRequest) -> Page[Invitation]:
-        """Those that wait to be accepted, the newest first. Raises PermissionDenied for who is no manager."""
-        await managing(tx)
-        return await tx[OrgStore].invitations(tx.now, page_request)
 
     async def invite(self, tx: Tx, email: str, role: str) -> tuple[Invitation, str]:
         """A new invitation and its secret, to be sent by `send` once this is committed; an earlier one to that address is over.

@@ -1,16 +1,17 @@
-"""Who belongs to an organisation: its managers see and change roles, and everybody may leave, as long as an owner stays."""
+"""Who belongs to an organisation, and what its managers set of it: everybody may leave, as long as an owner stays."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from domain.access.ports import KeyStore
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from domain.kernel.names import validate_name
 from domain.oauth.ports import AppStore
-from domain.orgs.model import OWNER, Member
+from domain.orgs.model import MANAGERS, OWNER, Member, Organisation
 from domain.orgs.ports import OrgStore
-from domain.orgs.usecases.service import acting
+from domain.orgs.usecases.service import acting, confirm_role
 from ports.unit_of_work import Tx
 
 ROLES = ("owner", "admin", "developer", "editor", "billing", "viewer")
@@ -116,3 +117,28 @@ def _refuse_last(held: Mapping[str, Member], member: Member) -> None:
     others = [one for one in held.values() if one.role == OWNER and one.user != member.user]
     if member.role == OWNER and not others:
         raise Conflict(LAST_OWNER)
+
+
+class OrgSettings:
+    """`versions` are those that are served."""
+
+    def __init__(self, versions: Collection[str]) -> None:
+        self._versions = tuple(versions)
+
+    async def change(self, tx: Tx, name: str, api_version: str | None) -> Organisation:
+        """Set both; None leaves the version to the first request that names one or none. Raises InvalidRequest, PermissionDenied."""
+        await confirm_role(tx, MANAGERS, "Only owners and admins change the organisation's settings.")
+        wanted = validate_name(name)
+        if api_version is not None and api_version not in self._versions:
+            raise InvalidRequest.of("api_version", "invalid_value", "There is no such version.")
+        before = await tx[OrgStore].own()
+        version = api_version or before.api_version
+        await tx[OrgStore].change(wanted, version)
+        old, new = {"name": before.name, "api_version": before.api_version}, {"name": wanted, "api_version": version}
+        changed = [field for field in new if old[field] != new[field]]
+        if changed:
+            told = {field: old[field] for field in changed if old[field] is not None}
+            await tx[AuditLog].add(
+                Change("organisation", before.id, "update", told, {field: new[field] for field in changed})
+            )
+        return await tx[OrgStore].own()

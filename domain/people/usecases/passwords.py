@@ -9,9 +9,8 @@ from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import FEWEST_GUESSES, SOON, normalised, own_words, refusal, typed
 from domain.people.ports import PasswordGuesses, Passwords, People
 from domain.people.usecases.factors import FactorService
-from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.sessions import LinkService, SessionService, Visitor
 from domain.people.usecases.signing_in import WrongPassword
 from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock

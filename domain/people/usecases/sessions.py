@@ -1,4 +1,4 @@
-"""Sessions: begun when somebody has proved who they are, looked at with each request, ended by anybody whose they are."""
+"""Sessions, looked at with each request and ended by anybody whose they are, and links for one use that begin them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,15 +13,18 @@ from domain.orgs.model import Organisation
 from domain.orgs.ports import Memberships
 from domain.people.model import (
     LIFETIME,
+    LINK_LASTS,
     LONGEST_AGENT,
     SEEN_EVERY,
     Method,
+    OneTimeLink,
+    Purpose,
     Session,
     SessionKind,
     SignedIn,
     User,
 )
-from domain.people.ports import Sessions, SignInRules
+from domain.people.ports import OneTimeLinks, Sessions, SignInRules
 from ports.clock import Clock
 
 PERSON_PREFIX = "svc_person_"
@@ -197,3 +200,38 @@ class SessionService:
         )
         await self.sessions.add(session)
         return session, text
+
+
+LINK_PREFIX = "svc_link_"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkService:
+    """Makes links and has them used, once."""
+
+    links: OneTimeLinks
+    access: AccessService
+    clock: Clock
+
+    async def make(self, user: User, purpose: Purpose, org: str | None = None) -> tuple[OneTimeLink, str]:
+        """A link and its secret, which is told to that person alone; their earlier ones for the same are good no more."""
+        text, now = secret_with(LINK_PREFIX), self.clock.now()
+        link = OneTimeLink(self.access.digest(text), purpose, user.id, org, now, now + LINK_LASTS[purpose])
+        await self.links.add(link)
+        return link, text
+
+    async def look(self, text: str, purpose: Purpose) -> OneTimeLink | None:
+        """The link, while it can be used."""
+        if not is_secret(text, (LINK_PREFIX,)):
+            return None
+        return await self.links.find(self.access.digest(text), purpose, self.clock.now())
+
+    async def withdraw(self, user: str) -> None:
+        """None of the person's unused links leads anywhere any more."""
+        await self.links.withdraw(user)
+
+    async def use(self, text: str, purpose: Purpose) -> OneTimeLink | None:
+        """The link, used now; None when it cannot be."""
+        if not is_secret(text, (LINK_PREFIX,)):
+            return None
+        return await self.links.use(self.access.digest(text), purpose, self.clock.now())

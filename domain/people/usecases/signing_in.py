@@ -11,9 +11,8 @@ from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import typed
 from domain.people.ports import Passwords, People
 from domain.people.usecases.factors import FactorService
-from domain.people.usecases.links import LinkService
 from domain.people.usecases.notices import Notices
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.sessions import LinkService, SessionService, Visitor
 from domain.people.usecases.throttling import Devices, Throttle
 from ports.clock import Clock
 

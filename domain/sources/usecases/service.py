@@ -5,7 +5,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -39,7 +39,6 @@ from ports.schemas import Schemas
 from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
-_NOTHING: Final[Mapping[str, Any]] = {}
 _LOCAL_PART = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters and digits that nobody mistakes for each other when an address is read aloud."""
 

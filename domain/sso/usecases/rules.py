@@ -9,7 +9,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.people.model import Method
 from domain.people.ports import Sessions
 from domain.sso.model import OBJECT, domain_of, passes_by
-from domain.sso.ports import SsoDirectory, SsoStore
+from domain.sso.ports import SsoStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 PROVIDERS = frozenset({Method.SSO})
@@ -20,7 +20,6 @@ class SsoRules:
     """ports.people.SignInRules, for organisations that have their people come in by their own provider."""
 
     uow: UnitOfWork
-    directory: SsoDirectory
     sessions: Sessions
 
     async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
@@ -48,11 +47,6 @@ class SsoRules:
             if member is not None and await self._obliged(tx, member.email):
                 after = {"signed_in_beside": user, "methods": sorted(map(str, methods))}
                 await tx[AuditLog].add(Change(OBJECT, org, "update", {}, after))
-
-    async def required(self, email: str) -> bool:
-        """Whether who has that address is to sign in by a provider: by the domain alone, so it tells nobody who is known."""
-        found = await self.directory.of_domain(domain_of(email))
-        return found is not None and found.enforced
 
     async def barred(self, org: str, users: Sequence[str]) -> int:
         """End the sessions of these members that may look at the organisation no more; answers how many."""

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from domain.audit.model import Change
@@ -174,8 +173,3 @@ def _check(wanted: Wanted) -> None:
         raise InvalidRequest.of("secret", "invalid_format", "Give the client secret that the provider has given you.")
     if wanted.joins_as is not None and wanted.joins_as not in JOINING:
         raise InvalidRequest.of("joins_as", "invalid_value", "Nobody becomes that by signing in.")
-
-
-def state_since(domain: Domain) -> datetime:
-    """Since when its state is what it is."""
-    return domain.lost_at or domain.proven_at or domain.created_at

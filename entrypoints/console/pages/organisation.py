@@ -7,8 +7,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.versions import SUPPORTED
 from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
-from domain.people.usecases.members import ROLES, MemberService
-from domain.people.usecases.organisations import OrgSettings
+from domain.people.usecases.members import ROLES, MemberService, OrgSettings
 from entrypoints.console.context import PageContext, Pages, Refused, sudo
 from entrypoints.console.request import beginning_of_day
 from entrypoints.http.exchange import Response

@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain.catalogue.search import brand_key, code, fold, found, query_words, words
+from domain.catalogue.search import brand_key, code, fold, query_words, words
+from tests.support.filters import found
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.webhooks.payload import peak_per_minute, posts
+from domain.webhooks.payload import posts
 from tests.support.builders import MOMENT
 
 
@@ -33,9 +33,3 @@ def test_of_one_subject(window: int, steps: list[tuple[str, float]], expected: i
 def test_subjects_do_not_combine() -> None:
     events = [(subject, "offer.changed", MOMENT) for subject in ("a", "a", "b", "c", "c", "c")]
     assert posts(events, 5) == 3
-
-
-def test_peaks_are_by_the_clocks_minute() -> None:
-    assert peak_per_minute([]) == 0
-    seconds = (0, 10, 59.999, 60, 61, 62, 63, 120)
-    assert peak_per_minute([MOMENT + timedelta(seconds=second) for second in seconds]) == 4
