@@ -153,10 +153,10 @@ class NamedStatements:
         self,
         make: Callable[..., T],
         statement: str,
+        /,
         page_request: PageRequest,
         key: Callable[[T], str] = id_of,
         names: Collection[str] = (),
-        /,
         **values: Any,
     ) -> Page[T]:
         """Return a page of a list; `names` are the optional lines of its filters."""
@@ -196,7 +196,7 @@ class Declared:
 def _params(given: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in given.items():
-        if is_dataclass(value):
+        if is_dataclass(value) and not isinstance(value, PageRequest):
             values |= values_of(value)
         else:
             values[name] = (
@@ -209,6 +209,8 @@ first: Any = partial(Declared, "_first")
 """Declares a method that answers what is made of the first row's columns, or None."""
 every: Any = partial(Declared, "_every")
 """Declares one that answers what is made of each row's columns."""
+paged: Any = partial(Declared, "_page")
+"""Declares one that answers a page of what is made of each row's columns."""
 value: Any = partial(Declared, "_value")
 """Declares one that answers the first column of the first row, or None."""
 run: Any = partial(Declared, "_run")
