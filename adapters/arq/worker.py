@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from arq.worker import Worker, create_worker, func
 
-from adapters.arq.connection import FUNCTION, QUEUE, dumps, loads, settings, translated
+from adapters.arq.queue import FUNCTION, QUEUE, dumps, settings, translated
 from domain.kernel.errors import Unavailable
 
 POLL = 0.5
@@ -72,7 +73,7 @@ class ArqWorker:
                 "retry_jobs": False,
                 "log_results": False,
                 "job_serializer": dumps,
-                "job_deserializer": loads,
+                "job_deserializer": json.loads,
             }
         )
 

@@ -160,9 +160,15 @@ class NamedStatements:
         **values: Any,
     ) -> Page[T]:
         """Return a page of a list; `names` are the optional lines of its filters."""
-        chosen = rendered(self._sql[statement], page_names(page_request).union(names), page_request.limit + 1)
-        rows = await self._session.all(chosen, **values, **page_params(page_request))
+        rows = await self._listed(statement, page_request, names, **values)
         return page_of([make(*row) for row in rows], page_request, key)
+
+    async def _listed(
+        self, statement: str, page_request: PageRequest, names: Collection[str], /, **values: Any
+    ) -> list[Fetched]:
+        """Return the rows of a page, and one more when there are more."""
+        chosen = rendered(self._sql[statement], page_names(page_request).union(names), page_request.limit + 1)
+        return await self._session.all(chosen, **values, **page_params(page_request))
 
 
 class Declared:
