@@ -16,6 +16,7 @@ QUEUE = "joinery:lanes"
 FUNCTION = "drain"
 EPOCH = "joinery:epoch"
 _PATIENCE = 2.0
+loads = json.loads
 
 
 def dumps(value: dict[str, Any]) -> bytes:
@@ -90,7 +91,7 @@ class ArqQueue:
                         self._pool = await create_pool(
                             settings(self._url),
                             job_serializer=dumps,
-                            job_deserializer=json.loads,
+                            job_deserializer=loads,
                             default_queue_name=QUEUE,
                         )
         return self._pool

@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from arq.worker import Worker, create_worker, func
 
-from adapters.arq.queue import FUNCTION, QUEUE, dumps, settings, translated
+from adapters.arq.queue import FUNCTION, QUEUE, dumps, loads, settings, translated
 from domain.kernel.errors import Unavailable
 
 POLL = 0.5
@@ -73,7 +72,7 @@ class ArqWorker:
                 "retry_jobs": False,
                 "log_results": False,
                 "job_serializer": dumps,
-                "job_deserializer": json.loads,
+                "job_deserializer": loads,
             }
         )
 
