@@ -12,7 +12,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources import files
 from inspect import signature
 from itertools import chain
-from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast
+from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast, get_origin
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
@@ -187,28 +187,28 @@ class Declared:
         """Put the method in the place of its declaration."""
         declared = next(vars(base)[name] for base in owner.__mro__[1:] if name in vars(base))
         _, *parameters = signature(declared).parameters.values()
-        names = [parameter.name for parameter in parameters]
+        names = [one.name for one in parameters]
         defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
-        how, what, values, fixed = self._how, self._what, self._values, self._fixed
+        lists = [one.name for one in parameters if get_origin(one.annotation) in (Collection, Sequence)]
+        rows = [one.name for one in parameters if is_dataclass(one.annotation) and one.annotation is not PageRequest]
+        if self._values:
+            lists = rows = []
+        what, values, fixed, execute = self._what, self._values, self._fixed | defaults, getattr(owner, self._how)
         what = what if what and isinstance(what[-1], str) else (*what, name)
 
         async def method(self: NamedStatements, *args: Any, **more: Any) -> Any:
-            given = defaults | dict(zip(names, args, strict=False)) | more
-            return await getattr(self, how)(*what, **fixed, **(values(*given.values()) if values else _params(given)))
+            given = {
+                **fixed,
+                **(values(*args, *more.values()) if values else dict(zip(names, args, strict=False))),
+                **more,
+            }
+            for one in rows:
+                given = {**values_of(given.pop(one)), **given}
+            for one in lists:
+                given[one] = list(given[one])
+            return await execute(self, *what, **given)
 
         setattr(owner, name, method)
-
-
-def _params(given: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if is_dataclass(value) and not isinstance(value, PageRequest):
-            values |= values_of(value)
-        else:
-            values[name] = (
-                list(value) if isinstance(value, Collection) and not isinstance(value, str | bytes) else value
-            )
-    return values
 
 
 first: Any = partial(Declared, "_first")

@@ -31,6 +31,8 @@ class Chairs(Protocol):
 
     async def page(self, page_request: PageRequest, legs: int) -> Page[Chair]: ...
 
+    async def mend(self, chair: Chair, legs: int) -> bool: ...
+
     async def rename(self, chair: Chair) -> None: ...
 
 
@@ -53,7 +55,7 @@ def _renamed(chair: Chair) -> dict[str, Any]:
     return {"id": chair.id.upper()}
 
 
-SQL = {name: f"-- {name}" for name in ("chair", "several", "add", "drop_chair", "legs", "page", "rename")}
+SQL = {name: f"-- {name}" for name in ("chair", "several", "add", "drop_chair", "legs", "page", "mend", "rename")}
 
 
 class ToldChairs(NamedStatements, Chairs):
@@ -65,6 +67,7 @@ class ToldChairs(NamedStatements, Chairs):
     remove = done("drop_chair")
     legs = value()
     page = paged(Chair)
+    mend = done()
     rename = run(values=_renamed)
 
     def __init__(self, *rows: tuple[Any, ...]) -> None:
@@ -94,6 +97,8 @@ async def test_a_dataclass_is_its_fields_unless_something_else_makes_the_paramet
     chairs = ToldChairs()
     await chairs.add(Chair("a", 4))
     assert chairs.told == ("-- add", {"id": "a", "legs": 4})
+    await chairs.mend(Chair("a", 3), 4)
+    assert chairs.told == ("-- mend", {"id": "a", "legs": 4}), "what is given by name counts"
     await chairs.rename(Chair("a", 4))
     assert chairs.told == ("-- rename", {"id": "A"})
 
