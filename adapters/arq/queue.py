@@ -1,14 +1,44 @@
-"""The queue as one arq message for each lane that waits."""
+"""The queue as one arq message for each lane that waits, and how arq is spoken to: by a serialiser that is not pickle."""
 
 import asyncio
+import contextlib
+import json
 import secrets
+from collections.abc import Iterator
+from typing import Any
 
-from arq.connections import ArqRedis
+from arq.connections import ArqRedis, RedisSettings, create_pool
+from redis.exceptions import RedisError
 
-from adapters.arq.connection import EPOCH, FUNCTION, connect, translated
 from domain.kernel.errors import Unavailable
 
+QUEUE = "joinery:lanes"
+FUNCTION = "drain"
+EPOCH = "joinery:epoch"
 _PATIENCE = 2.0
+loads = json.loads
+
+
+def dumps(value: dict[str, Any]) -> bytes:
+    """Arq's message as JSON; what JSON cannot say (an exception) as its text."""
+    return json.dumps(value, default=repr, separators=(",", ":")).encode()
+
+
+def settings(url: str) -> RedisSettings:
+    """Arq's settings for `redis://`, `rediss://` and `unix://` addresses; it fails fast, callers try again."""
+    found = RedisSettings.from_dsn(url)
+    found.conn_timeout = 2
+    found.conn_retries = 0
+    return found
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn whatever a lost Redis raises into Unavailable."""
+    try:
+        yield
+    except (RedisError, OSError, TimeoutError) as error:
+        raise Unavailable(f"Redis cannot be reached ({type(error).__name__}).") from error
 
 
 class ArqQueue:
@@ -53,8 +83,15 @@ class ArqQueue:
             self._pool = None
 
     async def _connected(self) -> ArqRedis:
+        """Return the pool of connections. Raises Unavailable when Redis cannot be reached."""
         if self._pool is None:
             async with self._connecting:
                 if self._pool is None:
-                    self._pool = await connect(self._url)
+                    with translated():
+                        self._pool = await create_pool(
+                            settings(self._url),
+                            job_serializer=dumps,
+                            job_deserializer=loads,
+                            default_queue_name=QUEUE,
+                        )
         return self._pool

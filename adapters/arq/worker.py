@@ -8,7 +8,7 @@ from typing import Any
 
 from arq.worker import Worker, create_worker, func
 
-from adapters.arq.connection import FUNCTION, QUEUE, dumps, loads, settings, translated
+from adapters.arq.queue import FUNCTION, QUEUE, dumps, loads, settings, translated
 from domain.kernel.errors import Unavailable
 
 POLL = 0.5

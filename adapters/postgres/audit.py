@@ -16,10 +16,7 @@ from adapters.postgres.stores import (
     LOOKED,
     TenantStore,
     first,
-    page_names,
     page_of,
-    page_params,
-    rendered,
     statements,
     value,
 )
@@ -184,22 +181,20 @@ class PostgresAuditLog(TenantStore, AuditLog):
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
         given = {name: value for name, value in asdict(filter).items() if value is not None}
-        names = page_names(request).union(given)
-        values = {**given, **page_params(request), "since_id": None, "until_id": None}
+        values = {**given, "since_id": None, "until_id": None}
         if filter.since is not None:
             values["since_id"] = id_at(max(filter.since, EVER[0]) - _SLACK)
         if filter.until is not None:
             values["until_id"] = id_at(min(filter.until, EVER[1]) + _SLACK)
         walked = next((name for name in _WALKED if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
-            rows = await self._session.all(rendered(SQL["list"], names, request.limit + 1), **values)
-            return page_of([_entry(*row) for row in rows], request)
-        names = (names | {f"walk_{walked}"}) - {walked}
-        rows = await self._session.all(rendered(SQL["walked"], names, request.limit + 1), **values)
+            return await self._page(_entry, "list", request, names=given, **values)
+        names = (given.keys() | {f"walk_{walked}"}) - {walked}
+        rows = await self._listed("walked", request, names, **values)
         end = None
         if len(rows) <= request.limit:
-            last = await self._session.one(rendered(SQL["walked_end"], names), **values)
-            end = last[0] if last else None
+            last = await self._listed("walked_end", request, names, **values)
+            end = last[0][0] if last else None
         return page_of([_entry(*row) for row in rows], request, end=end)
 
     @asynccontextmanager

@@ -282,11 +282,7 @@ async def status(found: Coordinator) -> ClusterStatus:
 
 async def moving(found: Coordinator) -> Sequence[Moving]:
     """Return what is being copied to another node now, the largest first. Raises ClusterError."""
-    rows = await found.rows("moving")
-    return [
-        Moving(table, shard, source, target, size or 0, copied or 0, phase or "waiting")
-        for table, shard, source, target, size, copied, phase in rows
-    ]
+    return [Moving(*row) for row in await found.rows("moving")]
 
 
 async def _node_status(conninfo: str, member: Member, tenants: int, shards: Sequence[int]) -> NodeStatus:

@@ -12,7 +12,7 @@ import msgspec
 from adapters.postgres.catalogue_rows import plain
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.session import jsonb, texts
-from adapters.postgres.stores import CoordinatorStore, TenantStore, every, id_of, run, statements
+from adapters.postgres.stores import CoordinatorStore, TenantStore, every, run, statements
 from adapters.postgres.table import Column, R, Table, TableStore
 from domain.kernel.paging import Page, PageRequest
 from domain.matching.features import MatchFeatures, StoredVariant, going_price
@@ -56,7 +56,7 @@ def _ids(variants: Iterable[str]) -> dict[str, Any]:
 class _FilteredStore(TableStore[R]):
     async def _matching(self, statement: str, filter: PairFilter | MergeFilter, page_request: PageRequest) -> Page[R]:
         given = {name: value for name, value in asdict(filter).items() if value is not None}
-        return await self._page(self._table.row_of, statement, page_request, id_of, given.keys(), **given)
+        return await self._page(self._table.row_of, statement, page_request, names=given.keys(), **given)
 
 
 class PostgresPairStore(_FilteredStore[MatchPair], PairStore):

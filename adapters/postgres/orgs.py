@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.stores import ReplicatedStore, SharedStore, done, every, first, id_of, run, statements, values_of
+from adapters.postgres.stores import ReplicatedStore, SharedStore, done, every, first, paged, run, statements, values_of
 from adapters.postgres.table import Record, Spread
 from domain.access.model import ApiKey, Principal, effective_scopes
 from domain.access.ports import KeyStore
@@ -63,6 +63,8 @@ class PostgresOrgStore(SharedStore, OrgStore):
     """The tenant's own organisation."""
 
     _sql = SQL
+    members = paged(Member, key=_user_of)
+    invitations = paged(Invitation)
     change = run()
     change_role = run()
     remove_member = run()
@@ -78,18 +80,12 @@ class PostgresOrgStore(SharedStore, OrgStore):
     async def add_member(self, member: Member) -> None:
         await self._run("add_member", email_key=address_key(member.email), **values_of(member))
 
-    async def members(self, page_request: PageRequest) -> Page[Member]:
-        return await self._page(Member, "members", page_request, _user_of)
-
     async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
         async with self._session.owning():
             return {row[0]: Member(*row) for row in await self._rows("hold_members", users=list(users))}
 
     async def invite(self, invitation: Invitation) -> None:
         await self._run("invite", email_key=invitation.email_key, **values_of(invitation))
-
-    async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
-        return await self._page(Invitation, "invitations", page_request, now=now)
 
     async def invitation(self, id: str) -> Invitation | None:
         async with self._session.owning():
@@ -105,7 +101,7 @@ class PostgresKeyStore(SharedStore, KeyStore):
     get = first(_KEYS.row_of, "key")
 
     async def page(self, page_request: PageRequest, *, ended: bool = False) -> Page[ApiKey]:
-        return await self._page(_KEYS.row_of, "list_keys", page_request, id_of, {"ended" if ended else "open"})
+        return await self._page(_KEYS.row_of, "list_keys", page_request, names={"ended" if ended else "open"})
 
     async def used(self, ids: Collection[str]) -> Mapping[str, datetime]:
         return dict(await self._rows("key_uses", ids=list(ids)))
@@ -143,10 +139,8 @@ class PostgresMemberships(ReplicatedStore, Memberships):
     """Across tenants: a person belongs to many."""
 
     _sql = SQL
+    of_user = paged(organisation_of)
     invited = first(_invited)
-
-    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        return await self._page(organisation_of, "of_user", page_request, user=user)
 
     async def forget_invitations(self, before: datetime) -> int:
         async with self._owning() as link:

@@ -8,11 +8,10 @@ from psycopg.errors import QueryCanceled
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.stores import CoordinatorStore, every, first, run, statements
+from adapters.postgres.stores import CoordinatorStore, every, first, paged, run, statements
 from adapters.postgres.table import Record
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import encode, uuid7
-from domain.kernel.paging import Page, PageRequest
 from domain.kernel.plain import plain
 from domain.kernel.tenancy import Tenant
 from domain.platform import workload
@@ -99,15 +98,13 @@ class PostgresIncidents(CoordinatorStore, Incidents):
     """Incidents."""
 
     _sql = SQL
+    page = paged(_INCIDENTS.row_of, "incidents")
     open = every(_INCIDENTS.row_of, "open_incidents")
     get = first(_INCIDENTS.row_of, "incident")
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
         known = len(before.updates) if before else 0
         return await self._run("save_incident", **_INCIDENTS.values(incident), known=known) == 1
-
-    async def page(self, page_request: PageRequest) -> Page[Incident]:
-        return await self._page(_INCIDENTS.row_of, "incidents", page_request)
 
 
 class PostgresWorkload(CoordinatorStore):

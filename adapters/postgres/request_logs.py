@@ -16,10 +16,7 @@ from adapters.postgres.stores import (
     EVER,
     LOOKED,
     TenantStore,
-    page_names,
     page_of,
-    page_params,
-    rendered,
     statements,
     tenant_values,
 )
@@ -48,13 +45,11 @@ class PostgresRequestLogStore(TenantStore, RequestLogStore):
         return await self._first(self._log, "by_id", id=id)
 
     async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
-        names, values = _asked(page_request, wanted)
-        statement = rendered(SQL["list"], names, page_request.limit + 1)
+        names, values = _asked(wanted)
         rows: list[Fetched] = []
         end, looked = None, 0
         for low, high in _spans(page_request, wanted):
-            given = {**page_params(page_request), **values, "low": low, "high": high}
-            found = await self._session.all(statement, **given)
+            found = await self._listed("list", page_request, names, **values, low=low, high=high)
             number, first, last = found[0][:3]
             passed = [row[3:] for row in found if row[3] is not None]
             rows += sorted(passed, key=_place, reverse=not page_request.backwards)
@@ -81,10 +76,10 @@ _SPANS = (timedelta(days=1), timedelta(days=4))
 """How far beyond a page's beginning is looked first, and next; then at everything."""
 
 
-def _asked(page_request: PageRequest, wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
+def _asked(wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
     """The lines of the list's statement that are needed, and their parameters."""
     values = wanted.equal()
-    names = page_names(page_request) | frozenset(values)
+    names = frozenset(values)
     if wanted.status:
         names |= {"status"}
         values["least"], values["most"] = wanted.statuses

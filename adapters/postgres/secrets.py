@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
 from adapters.postgres.nodes.pool import reading
-from adapters.postgres.stores import CoordinatorStore, statements, tenant_values
+from adapters.postgres.stores import CoordinatorStore, first, statements, tenant_values
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import NOBODYS, OF_PEOPLE, SealedKind, SealedValue
-from domain.secrets.ports import StoredRing
+from domain.secrets.ports import KeyRings, StoredRing
 
 SQL = statements("secrets")
 HEADS = [b"\x01\x10", b"\x02\x10"]
@@ -17,20 +17,16 @@ EVERYWHERE = frozenset({SealedKind.SSO_SECRETS})
 """What lies on every node alike, and is read and written once."""
 
 
-class PostgresKeyRings(CoordinatorStore):
+class PostgresKeyRings(CoordinatorStore, KeyRings):
     """The key ring. Locks that connections share show which process knows which secret."""
 
     _sql = SQL
-
-    async def read(self) -> StoredRing | None:
-        return await self._first(StoredRing, "ring")
+    read = first(StoredRing, "ring")
+    has_api_keys = first(bool)
 
     async def write(self, sealed: bytes, expected: bytes | None) -> bool:
         statement = "found" if expected is None else "supersede"
         return await self._run(statement, sealed=sealed, expected=expected) == 1
-
-    async def has_api_keys(self) -> bool:
-        return bool(await self._value("has_api_keys"))
 
     async def lacking(self, key: str) -> int:
         counting = reading(SQL["lacking"], application=APPLICATION, lock=key_lock(key))

@@ -12,7 +12,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources import files
 from inspect import signature
 from itertools import chain
-from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast
+from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast, get_origin
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
@@ -153,16 +153,22 @@ class NamedStatements:
         self,
         make: Callable[..., T],
         statement: str,
+        /,
         page_request: PageRequest,
         key: Callable[[T], str] = id_of,
         names: Collection[str] = (),
-        /,
         **values: Any,
     ) -> Page[T]:
         """Return a page of a list; `names` are the optional lines of its filters."""
-        chosen = rendered(self._sql[statement], page_names(page_request).union(names), page_request.limit + 1)
-        rows = await self._session.all(chosen, **values, **page_params(page_request))
+        rows = await self._listed(statement, page_request, names, **values)
         return page_of([make(*row) for row in rows], page_request, key)
+
+    async def _listed(
+        self, statement: str, page_request: PageRequest, names: Collection[str], /, **values: Any
+    ) -> list[Fetched]:
+        """Return the rows of a page, and one more when there are more."""
+        chosen = rendered(self._sql[statement], page_names(page_request).union(names), page_request.limit + 1)
+        return await self._session.all(chosen, **values, **page_params(page_request))
 
 
 class Declared:
@@ -180,36 +186,34 @@ class Declared:
     def __set_name__(self, owner: type, name: str) -> None:
         """Put the method in the place of its declaration."""
         declared = next(vars(base)[name] for base in owner.__mro__[1:] if name in vars(base))
-        bind = signature(declared).bind
-        how, what, values, fixed = self._how, self._what, self._values, self._fixed
+        bind, parameters = signature(declared).bind, signature(declared).parameters.values()
+        lists = [one.name for one in parameters if get_origin(one.annotation) in (Collection, Sequence)]
+        rows = [one.name for one in parameters if is_dataclass(one.annotation) and one.annotation is not PageRequest]
+        what, values, fixed, execute = self._what, self._values, self._fixed, getattr(owner, self._how)
         what = what if what and isinstance(what[-1], str) else (*what, name)
 
         async def method(self: NamedStatements, *args: Any, **more: Any) -> Any:
             bound = bind(self, *args, **more)
             bound.apply_defaults()
-            _, *given = bound.arguments.items()
-            params = values(*(value for _, value in given)) if values else _params(dict(given))
-            return await getattr(self, how)(*what, **fixed, **params)
+            _, *arguments = bound.arguments.items()
+            if values:
+                return await execute(self, *what, **fixed, **values(*(value for _, value in arguments)))
+            given = dict(arguments)
+            for one in rows:
+                given |= values_of(given.pop(one))
+            for one in lists:
+                given[one] = list(given[one])
+            return await execute(self, *what, **fixed, **given)
 
         setattr(owner, name, method)
-
-
-def _params(given: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if is_dataclass(value):
-            values |= values_of(value)
-        else:
-            values[name] = (
-                list(value) if isinstance(value, Collection) and not isinstance(value, str | bytes) else value
-            )
-    return values
 
 
 first: Any = partial(Declared, "_first")
 """Declares a method that answers what is made of the first row's columns, or None."""
 every: Any = partial(Declared, "_every")
 """Declares one that answers what is made of each row's columns."""
+paged: Any = partial(Declared, "_page")
+"""Declares one that answers a page of what is made of each row's columns."""
 value: Any = partial(Declared, "_value")
 """Declares one that answers the first column of the first row, or None."""
 run: Any = partial(Declared, "_run")

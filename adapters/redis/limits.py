@@ -9,7 +9,8 @@ from importlib.resources import files
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 
-from adapters.redis.share import Share, new
+from adapters.redis.share import Share
+from domain.kernel.buckets import full
 from ports.limits import Budget, Take
 
 LASTS = 1.0
@@ -50,7 +51,7 @@ class RedisLimits:
     async def take(self, budget: Budget) -> Take:
         now = self._clock()
         share = self._shares.get(budget.key)
-        if share is None or share.whole.burst != budget.burst or share.whole.rate != budget.rate:
+        if share is None or not share.fits(budget):
             share = self._open(budget, now)
         answer = share.answer(now)
         while answer is None:
@@ -105,5 +106,5 @@ class RedisLimits:
     def _open(self, budget: Budget, now: float) -> Share:
         if len(self._shares) >= KEPT:
             self._shares = {key: share for key, share in self._shares.items() if share.asking or now < share.until}
-        share = self._shares[budget.key] = new(budget, now)
+        share = self._shares[budget.key] = Share(full(budget.burst, budget.rate, now))
         return share

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from domain.kernel.buckets import Bucket, full
+from domain.kernel.buckets import Bucket
 from ports.limits import Budget, Take
 
 HOT = 0.25
@@ -66,8 +66,3 @@ class Share:
         self.size, self.generation = (granted if granted > 1 else 0), generation
         self.whole.tokens, self.whole.at = granted + remaining, asked
         self.refused_until = 0.0 if granted else asked + self.whole.next_in()
-
-
-def new(budget: Budget, now: float) -> Share:
-    """Nothing on lease, and a full bucket as far as one can see."""
-    return Share(full(budget.burst, budget.rate, now))

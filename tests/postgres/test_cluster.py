@@ -8,7 +8,7 @@ import pytest
 
 from adapters.postgres.cluster import ClusterError, coordinator
 from adapters.postgres.nodes.connecting import connect, is_distributed
-from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node
+from adapters.postgres.nodes.router import COORDINATOR, Node, Placement
 from entrypoints.cli.main import main
 from tests.postgres.databases import database_alone
 from tests.support.postgres import database
@@ -64,7 +64,7 @@ async def test_homes_are_known_while_the_nodes_are_read_again() -> None:
             return [("org_1", 1)]
         return [(0, "a", 1), (1, "b", 2)] if "pg_dist_node" in statement else [(True,)]
 
-    placement = CataloguePlacement(Node(COORDINATOR, "host=a port=1"), query)
+    placement = Placement(Node(COORDINATOR, "host=a port=1"), query)
     await placement.nodes()
     reading.clear()
     answered.clear()

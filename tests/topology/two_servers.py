@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 
 from adapters.postgres.migrate import migrate
-from adapters.postgres.nodes.router import COORDINATOR, Node, Parts
+from adapters.postgres.nodes.router import COORDINATOR, Node, Parts, Placement
 from entrypoints.up.process import Process
 from entrypoints.up.servers import Postgres
 
@@ -77,7 +77,7 @@ class Server:
         return self._postgres.url(database, "postgres")
 
 
-class Servers:
+class Servers(Placement):
     """The placement: who is on which node is told here, for others it goes by their name. `asked` counts look-ups."""
 
     def __init__(self, servers: Sequence[Server], addresses: Sequence[str]) -> None:

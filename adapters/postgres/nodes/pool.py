@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
 from adapters.postgres.nodes.connecting import Fetched, connect, fetch, fetch_value, set_clock
 from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
-from adapters.postgres.nodes.router import COORDINATOR, CataloguePlacement, Node, Placement, Router
+from adapters.postgres.nodes.router import COORDINATOR, Node, Placement, Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
@@ -126,9 +126,7 @@ class Pool:
         self._size, self._patience, self._known = size, patience, known
         self._pools: dict[Node, NodePool] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self.router = Router(
-            placement or CataloguePlacement(self._coordinator, self._query_catalogue), self._close_others
-        )
+        self.router = Router(placement or Placement(self._coordinator, self._query_catalogue), self._close_others)
 
     @property
     def waiting(self) -> int:

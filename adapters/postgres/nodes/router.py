@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -51,24 +51,11 @@ class Node:
     conninfo: str = field(repr=False)
 
 
-class Placement(Protocol):
-    """The source of what the router remembers. Each call reads anew and raises Unavailable."""
+class Placement:
+    """The source of what the router remembers: the server's own catalogue, Citus' or that there is this server alone.
 
-    async def nodes(self) -> Sequence[Node]:
-        """Return every node, the coordinator first."""
-        ...
-
-    async def homes(self, orgs: Sequence[str]) -> Mapping[str, Node]:
-        """Return the node of each of these organisations."""
-        ...
-
-    async def parts(self) -> Mapping[Node, Parts | None]:
-        """Return the shards on each node that holds tenants; None stands for the undivided tables."""
-        ...
-
-
-class CataloguePlacement:
-    """Placement by the server's own catalogue: Citus', or that there is this server alone."""
+    Each call reads anew and raises Unavailable.
+    """
 
     def __init__(self, coordinator: Node, query: Query) -> None:
         self._coordinator, self._query = coordinator, query
@@ -76,6 +63,7 @@ class CataloguePlacement:
         """Nodes by Citus' number of a server and its standbys; empty without Citus."""
 
     async def nodes(self) -> Sequence[Node]:
+        """Return every node, the coordinator first."""
         groups: dict[int, Node] = {}  # replaced as a whole: `homes` reads them meanwhile
         if (await self._query(_CLUSTERED, {}))[0][0] and (await self._query(_DISTRIBUTED, {}))[0][0]:
             given: dict[str, Any] = dict(conninfo_to_dict(self._coordinator.conninfo))
@@ -88,6 +76,7 @@ class CataloguePlacement:
         return list(groups.values()) or [self._coordinator]
 
     async def homes(self, orgs: Sequence[str]) -> Mapping[str, Node]:
+        """Return the node of each of these organisations."""
         if not self._groups:
             return dict.fromkeys(orgs, self._coordinator)
         found: dict[str, int] = dict(await self._query(_HOMES, {"orgs": list(orgs)}))
@@ -96,6 +85,7 @@ class CataloguePlacement:
         return {org: self._groups[group] for org, group in found.items()}
 
     async def parts(self) -> Mapping[Node, Parts | None]:
+        """Return the shards on each node that holds tenants; None stands for the undivided tables."""
         if not self._groups:
             return {self._coordinator: None}
         found: dict[Node, dict[str, Sequence[str]]] = {}

@@ -76,8 +76,8 @@ SELECT p.groupid, count(*) FROM organisations o
 JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column({anchor}::regclass, o.id) GROUP BY p.groupid
 
 -- moving --
-SELECT table_name::text, shardid, sourcename || ':' || sourceport, targetname || ':' || targetport, source_shard_size,
-    target_shard_size, status FROM get_rebalance_progress() WHERE progress <> 2 ORDER BY source_shard_size DESC
+SELECT table_name::text, shardid, sourcename || ':' || sourceport, targetname || ':' || targetport, coalesce(source_shard_size, 0),
+    coalesce(target_shard_size, 0), coalesce(status, 'waiting') FROM get_rebalance_progress() WHERE progress <> 2 ORDER BY source_shard_size DESC
 
 -- shard_of --
 SELECT get_shard_id_for_distribution_column({anchor}::regclass, %(org)s::text)
