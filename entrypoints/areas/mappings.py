@@ -1,11 +1,19 @@
 """GET /v1/sources/{id}/mappings; GET /v1/mappings/{id}; POST /v1/mappings/{id}/confirm."""
 
 from adapters.wire import mappings as wire
+from domain.jobs.usecases.draining import Handler
 from domain.mappings.asking import ASK
 from domain.mappings.usecases import MappingAsking, MappingService
 from domain.runs.usecases.service import Replayer
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Tool, Undoing
+from ports.models import Models
+from ports.unit_of_work import UnitOfWork
+
+
+def _asking(uow: UnitOfWork, models: Models | None) -> Handler:
+    return MappingAsking(uow, models, Replayer().settings)
+
 
 MAPPINGS = Collection("mappings", wire.MAPPING, "sources")
 
@@ -13,7 +21,7 @@ AREA = Area(
     "mappings",
     "Mappings",
     "What the columns of a source's files mean: proposed by runs, confirmed by people.",
-    service=lambda _: MappingService(Replayer()),
+    service=lambda: MappingService(Replayer()),
     operations=(
         MAPPINGS.list(
             "List a source's mappings",
@@ -42,5 +50,5 @@ AREA = Area(
             undo=Undoing("The mapping is as before, and the snapshot is read by it again.", MappingService.take_back),
         ),
     ),
-    jobs=lambda dependencies: {ASK: MappingAsking(dependencies.uow, dependencies.models, Replayer().settings)},
+    jobs={ASK: _asking},
 )

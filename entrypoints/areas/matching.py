@@ -1,6 +1,5 @@
 """GET /v1/match-pairs, /v1/merges and what is decided of them; GET, PATCH /v1/matching/judge-settings."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -19,10 +18,10 @@ from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, Ranking, decided_by, take_back_decisions
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.queueing import RANK
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
-from ports.unit_of_work import Tx
+from ports.models import Models
+from ports.unit_of_work import Tx, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +104,16 @@ SETTINGS = Collection(
 _SETTINGS = "/v1/matching/judge-settings"
 
 
-def _services(dependencies: Dependencies) -> MatchingServices:
-    models = dependencies.models
-    return MatchingServices(JudgeSettingsService(models.offers if models else None), Merging())
+def _services(models: Models | None, merging: Merging) -> MatchingServices:
+    return MatchingServices(JudgeSettingsService(models.offers if models else None), merging)
 
 
-def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
-    judge = Judging(dependencies.uow, dependencies.models, Merging())
-    stage = MatchingStage(dependencies.uow, PairUpdater())
-    return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
+def _judging(uow: UnitOfWork, models: Models | None) -> Handler:
+    return Judging(uow, models, Merging())
+
+
+def _stage(uow: UnitOfWork) -> Handler:
+    return MatchingStage(uow, PairUpdater())
 
 
 AREA = Area(
@@ -216,5 +216,5 @@ AREA = Area(
             undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
         ),
     ),
-    jobs=_jobs,
+    jobs={MATCH: _stage, JUDGE: _judging, RANK: Ranking},
 )

@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable
 
 from adapters.wire import sources as wire
 from domain.catalogue.model import Stream
+from domain.ingestion.ports import Connectors, FeedReaders
 from domain.runs.sheets import context_of
 from domain.runs.usecases.snapshots import HandedIn
+from domain.secrets.ports import Vault
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import (
     Area,
@@ -18,6 +19,10 @@ from entrypoints.operations.operation import (
     Undoing,
     WriteContext,
 )
+from entrypoints.settings import Settings
+from ports.objects import Objects
+from ports.schemas import Schemas
+from ports.workspaces import Workspaces
 
 
 async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
@@ -30,18 +35,25 @@ async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Repl
     return reach
 
 
-def service_of(dependencies: Dependencies) -> SourceService:
+def service_of(
+    settings: Settings,
+    connectors: Connectors,
+    vault: Vault,
+    schemas: Schemas,
+    readers: FeedReaders,
+    workspaces: Workspaces,
+    objects: Objects,
+) -> SourceService:
     """The area's use cases."""
-    settings = dependencies.settings
     return SourceService(
-        dependencies.connectors,
-        dependencies.vault,
-        dependencies.schemas,
-        dependencies.feed_readers,
-        dependencies.workspaces,
+        connectors,
+        vault,
+        schemas,
+        readers,
+        workspaces,
         settings.mail_domain,
         settings.allow_private_hosts,
-        HandedIn(dependencies.objects),
+        HandedIn(objects),
         lambda source: context_of(source, Stream.CATALOGUE),
     )
 

@@ -4,13 +4,12 @@ import asyncio
 import signal
 from datetime import datetime, timedelta
 
-from dependency_injector import providers
-
 from adapters.memory.clock import SystemClock
 from entrypoints.container import opened
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
+from ports.clock import Clock
 
 STEP = timedelta(seconds=40)
 """Far less than the five minutes that receivers let signatures be off."""
@@ -35,7 +34,7 @@ async def main() -> None:
     loop.add_signal_handler(signal.SIGUSR1, clock.step, STEP)
     loop.add_signal_handler(signal.SIGUSR2, clock.step, -STEP)
     async with opened(settings) as container:
-        container.clock.override(providers.Object(clock))
+        container[Clock] = clock
         await run_worker(container, settings, frozenset({"runs", "webhooks"}))
 
 

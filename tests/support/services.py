@@ -7,15 +7,16 @@ from adapters.memory.objects import MemoryObjects
 from domain.jobs.usecases.draining import Handler
 from domain.runs.queueing import EXECUTE
 from entrypoints.areas import runs
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
+from entrypoints.operations.operation import handlers_of
 from tests.support.connectors import FakeConnectors
 
 MINUTE = timedelta(minutes=1)
 
 
-def execution_of(container: Container) -> Handler:
+def execution_of(container: Dependencies) -> Handler:
     """The handler of `runs.execute` jobs, as a worker makes it."""
-    return runs.AREA.jobs(container.assembled())[EXECUTE]
+    return handlers_of([runs.AREA], container)[EXECUTE]
 
 
 @dataclass
