@@ -22,7 +22,7 @@ from benchmarks.vendors import Shop, publish, published, shop, vendors
 from benchmarks.webhooks import VERSION, quantile
 from benchmarks.write import ready
 from domain.changes.model import network_of
-from domain.changes.ports import NetworkLog, Published
+from domain.changes.ports import EventRendering, NetworkLog, Published
 from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 from entrypoints.areas import webhooks
@@ -189,7 +189,7 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
 
 async def _fill(parts: Stack, licensors: Sequence[Publisher]) -> None:
     """The network's log as the relay would have filled it, without the vendors' own."""
-    rendering, network = parts.container.event_rendering, parts.container[NetworkLog]
+    rendering, network = parts.container[EventRendering], parts.container[NetworkLog]
     each, now = EVENTS // len(licensors), parts.container[Clock].now()
     waiting: list[Published] = []
     for licensor in licensors:

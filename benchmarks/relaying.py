@@ -12,6 +12,7 @@ from benchmarks.vendors import publish, vendors
 from domain.changes.ports import NetworkLog
 from domain.changes.usecases.network import AT_ONCE, NetworkRelay
 from domain.kernel.tenancy import Tenant
+from ports.signals import Signals
 
 SHAPES = ((1, 1), (20, 1), (20, 25), (1, AT_ONCE), (AT_ONCE, 1))
 """Vendors that have something new, and events of each: one transaction's worth at most."""
@@ -26,7 +27,7 @@ SELECT org, true, 1, 1, true FROM unnest(%s::text[]) AS made (org)
 async def relay_figures(parts: Stack, rounds: int) -> None:
     """Milliseconds of one look, which reads each vendor's log and commits once, and what they come to for each part."""
     licensors = await vendors(parts, AT_ONCE)
-    relay = NetworkRelay(parts.container[NetworkLog], parts.container.signals)
+    relay = NetworkRelay(parts.container[NetworkLog], parts.container[Signals])
     best: dict[tuple[int, int], float] = {}
     for count, each in SHAPES:
         asked = licensors[:count]
