@@ -22,7 +22,7 @@ from ports.signals import Signals
 async def run_scheduler(dependencies: Dependencies, settings: Settings) -> None:
     """Lead, or wait to lead, until SIGTERM or SIGINT."""
     guard = dependencies[PostgresPurgeGuard]
-    ticks = Ticks([tick for area in AREAS for tick in area.ticks(dependencies)], may_purge=guard.claim)
+    ticks = Ticks([tick for area in AREAS for tick in dependencies.call(area.ticks)], may_purge=guard.claim)
     network = dependencies[NetworkRelay]
     metrics = SchedulerMetrics(
         dependencies[Dispatch], ticks, network, dependencies[Instances], dependencies[OperatingFiguresReader]
