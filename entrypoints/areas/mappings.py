@@ -1,19 +1,13 @@
 """GET /v1/sources/{id}/mappings; GET /v1/mappings/{id}; POST /v1/mappings/{id}/confirm."""
 
+from functools import partial
+
 from adapters.wire import mappings as wire
-from domain.jobs.usecases.draining import Handler
 from domain.mappings.asking import ASK
 from domain.mappings.usecases import MappingAsking, MappingService
 from domain.runs.usecases.service import Replayer
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Tool, Undoing
-from ports.models import Models
-from ports.unit_of_work import UnitOfWork
-
-
-def _asking(uow: UnitOfWork, models: Models | None) -> Handler:
-    return MappingAsking(uow, models, Replayer().settings)
-
 
 MAPPINGS = Collection("mappings", wire.MAPPING, "sources")
 
@@ -50,5 +44,5 @@ AREA = Area(
             undo=Undoing("The mapping is as before, and the snapshot is read by it again.", MappingService.take_back),
         ),
     ),
-    jobs={ASK: _asking},
+    jobs={ASK: partial(MappingAsking, settings=Replayer().settings)},
 )

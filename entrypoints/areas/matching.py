@@ -1,12 +1,12 @@
 """GET /v1/match-pairs, /v1/merges and what is decided of them; GET, PATCH /v1/matching/judge-settings."""
 
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Final, TypeAlias
 
 from adapters.wire import matching as wire
 from domain.audit.model import Act
-from domain.jobs.usecases.draining import Handler
 from domain.kernel.resource import existing
 from domain.kernel.schema import Schema, enum, id_of, text
 from domain.matching.index import MATCH
@@ -21,7 +21,7 @@ from domain.sources.queueing import RANK
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
 from ports.models import Models
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,6 @@ _SETTINGS = "/v1/matching/judge-settings"
 
 def _services(models: Models | None, merging: Merging) -> MatchingServices:
     return MatchingServices(JudgeSettingsService(models.offers if models else None), merging)
-
-
-def _judging(uow: UnitOfWork, models: Models | None) -> Handler:
-    return Judging(uow, models, Merging())
-
-
-def _stage(uow: UnitOfWork) -> Handler:
-    return MatchingStage(uow, PairUpdater())
 
 
 AREA = Area(
@@ -216,5 +208,9 @@ AREA = Area(
             undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
         ),
     ),
-    jobs={MATCH: _stage, JUDGE: _judging, RANK: Ranking},
+    jobs={
+        MATCH: partial(MatchingStage, offers=PairUpdater()),
+        JUDGE: partial(Judging, decisions=Merging()),
+        RANK: Ranking,
+    },
 )

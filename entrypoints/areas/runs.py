@@ -1,13 +1,14 @@
 """GET, POST /v1/sources/{id}/runs and /categories; POST …/replay, …/records; GET /v1/runs/{id}."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from adapters.wire import category_rules as wire_rules
 from adapters.wire import records as wire_records
 from adapters.wire import runs as wire
 from adapters.wire.resource import Body
-from domain.ingestion.ports import Connectors, FeedReaders
+from domain.ingestion.ports import Connectors
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -17,16 +18,13 @@ from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import BatchExpiry, RunScheduler
 from domain.runs.usecases.service import Push, RunService
-from domain.secrets.ports import Vault
 from domain.sources.model import Ladder
+from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
 from entrypoints.settings import Settings
 from ports.maintenance import Maintenance
 from ports.models import Models
-from ports.objects import Objects
-from ports.unit_of_work import UnitOfWork
-from ports.workspaces import Workspaces
 
 Reading: TypeAlias = ReadContext[RunService]
 Writing: TypeAlias = WriteContext[RunService]
@@ -65,28 +63,16 @@ async def set_categories(call: Writing) -> Reply:
 
 
 def _execution(
-    settings: Settings,
-    uow: UnitOfWork,
-    connectors: Connectors,
-    objects: Objects,
-    vault: Vault,
-    readers: FeedReaders,
-    workspaces: Workspaces,
-    maintenance: Maintenance,
-    models: Models | None,
+    dependencies: Dependencies, settings: Settings, maintenance: Maintenance, models: Models | None
 ) -> Handler:
-    return RunExecution(
-        uow,
-        connectors,
-        objects,
-        vault,
-        readers,
-        workspaces,
+    make = partial(
+        RunExecution,
         slots=ConcurrencyLimit(settings.worker_readers),
         statistics=maintenance.statistics,
         ladder=Ladder(settings.degraded_after, settings.blocked_after),
         ask_models=models is not None,
     )
+    return dependencies.call(make)
 
 
 def _service(connectors: Connectors, rehearsal: Rehearsal, rules: CategoryRuleService) -> RunService:

@@ -1,15 +1,15 @@
 """GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test, …/inbound-address/rotate."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from adapters.wire import sources as wire
 from domain.catalogue.model import Stream
-from domain.ingestion.ports import Connectors, FeedReaders
 from domain.runs.sheets import context_of
 from domain.runs.usecases.snapshots import HandedIn
-from domain.secrets.ports import Vault
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
+from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import (
     Area,
@@ -21,8 +21,6 @@ from entrypoints.operations.operation import (
 )
 from entrypoints.settings import Settings
 from ports.objects import Objects
-from ports.schemas import Schemas
-from ports.workspaces import Workspaces
 
 
 async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
@@ -35,27 +33,16 @@ async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Repl
     return reach
 
 
-def service_of(
-    settings: Settings,
-    connectors: Connectors,
-    vault: Vault,
-    schemas: Schemas,
-    readers: FeedReaders,
-    workspaces: Workspaces,
-    objects: Objects,
-) -> SourceService:
+def service_of(dependencies: Dependencies, settings: Settings, objects: Objects) -> SourceService:
     """The area's use cases."""
-    return SourceService(
-        connectors,
-        vault,
-        schemas,
-        readers,
-        workspaces,
-        settings.mail_domain,
-        settings.allow_private_hosts,
-        HandedIn(objects),
-        lambda source: context_of(source, Stream.CATALOGUE),
+    make = partial(
+        SourceService,
+        mail_domain=settings.mail_domain,
+        allowed_hosts=settings.allow_private_hosts,
+        handed_in=HandedIn(objects),
+        settings_of=lambda source: context_of(source, Stream.CATALOGUE),
     )
+    return dependencies.call(make)
 
 
 SOURCES = Collection("sources", wire.SOURCE, "sources")
