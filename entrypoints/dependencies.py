@@ -22,7 +22,7 @@ class Waiting(Protocol):
 class Dependencies:
     """The parts of one process, by the type that is asked for: mostly a port.
 
-    A maker is a function or class; what its parameters are annotated with are the parts that it is given. A parameter
+    A maker is a function or class, or a `partial` of one, which keeps what it was given; what its parameters are annotated with are the parts that it is given. A parameter
     with a default keeps it where nothing is known of its type. What may be missing is known as `X | None`.
 
     Args:
@@ -53,8 +53,8 @@ class Dependencies:
 
     def call(self, maker: Callable[..., P]) -> P:
         """Return what a function or class makes of the parts that its parameters name."""
-        given = signature(maker, eval_str=True).parameters.values()
-        return maker(**{one.name: self[one.annotation] for one in given if self._wants(one)})
+        wanted, given = signature(maker, eval_str=True).parameters.values(), getattr(maker, "keywords", {})
+        return maker(**{one.name: self[one.annotation] for one in wanted if one.name not in given and self._wants(one)})
 
     async def close(self) -> None:
         """Close what has been made, the latest first."""

@@ -22,7 +22,6 @@ from domain.matching.ports import MatchBacklog
 from domain.oauth.model import DEFAULT_SCOPES
 from domain.platform.ports import Instances, SchemaCheck
 from domain.platform.usecases import Heartbeat, PlatformService
-from domain.uploads.usecases import UploadService
 from entrypoints.api.pages import Pages, StatusPage
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
@@ -47,10 +46,8 @@ from entrypoints.operations.operation import Area
 from entrypoints.operations.table import Table
 from entrypoints.settings import Settings
 from ports.clock import Clock
-from ports.limits import Limits
 from ports.objects import Objects
 from ports.telemetry import Telemetry
-from ports.unit_of_work import UnitOfWork
 
 View = Callable[..., Awaitable[Response]]
 METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
@@ -96,8 +93,8 @@ def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge |
     objects = dependencies[Objects]
     if not isinstance(objects, FileObjects):
         return None
-    admission = ObjectAdmission(dependencies[UnitOfWork], dependencies[Limits], UploadService(objects))
-    return ObjectEdge(objects, dependencies[Clock], pipeline.problems, pipeline.bodies, admission)
+    admission, clock = dependencies[ObjectAdmission], dependencies[Clock]
+    return ObjectEdge(objects, clock, pipeline.problems, pipeline.bodies, admission)
 
 
 def to_quart(response: Response) -> QuartResponse:

@@ -16,10 +16,8 @@ from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
 from domain.runs.queueing import RUN_KINDS
 from domain.runs.usecases.outcome import CountedRuns
-from domain.secrets.ports import Vault
-from domain.webhooks.ports import DeliveryPlace, DeliveryPlaces, Sender
+from domain.webhooks.ports import DeliveryPlace, DeliveryPlaces
 from domain.webhooks.usecases.deliverer import Deliverer, Serving
-from domain.webhooks.usecases.payloads import Payloads
 from domain.webhooks.usecases.posting import DeliveryObserver, Posting
 from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
@@ -30,8 +28,6 @@ from entrypoints.operations.operation import handlers_of
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 from entrypoints.worker.metrics import WorkerMetrics
-from ports.clock import Clock
-from ports.signals import Signals
 from ports.telemetry import Tracing, WorkMetrics
 from ports.unit_of_work import UnitOfWork
 
@@ -88,18 +84,15 @@ _DUTIES = {"runs": _run_runs, "webhooks": _deliver}
 
 def deliverer_of(dependencies: Dependencies, place: DeliveryPlace, metrics: WorkMetrics | None = None) -> Deliverer:
     """The process's deliverer of a place; its log tailer must be run beside it."""
-    tailer, clock = dependencies[LogTailer], dependencies[Clock]
-    posting = Posting(
-        tailer.log,
-        place.log,
-        dependencies[Sender],
-        dependencies[Payloads],
-        dependencies[Vault],
-        dependencies[FeedCursors],
-        clock,
-        f"Joinery/{product_version()}",
-        observer=DeliveryObserver(place.log, metrics, dependencies.find(Tracing)),
+    tailer, log = dependencies[LogTailer], place.log
+    posting = partial(
+        Posting,
+        events=tailer.log,
+        log=log,
+        cursors=dependencies[FeedCursors],
+        agent=f"Joinery/{product_version()}",
+        observer=DeliveryObserver(log, metrics, dependencies.find(Tracing)),
     )
     service = dependencies.call(webhooks.service)
-    uow, signals = dependencies[UnitOfWork], dependencies[Signals]
-    return Deliverer(tailer, place.log, place.shards, posting, service, uow, signals, clock)
+    make = partial(Deliverer, log=log, shards=place.shards, posting=dependencies.call(posting), service=service)
+    return dependencies.call(make)

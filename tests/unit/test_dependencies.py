@@ -1,5 +1,6 @@
 """Every part of a process can be made of what its maker's parameters name."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,5 +59,6 @@ async def test_a_given_part_reaches_whatever_is_made_later(tmp_path: Path) -> No
             self.number, self.missing, self.known = number, missing, known
 
     dependencies[int], dependencies[str] = 4, "text"
+    assert dependencies.call(partial(Holder, known="kept")).known == "kept"
     made = dependencies[Holder]
     assert (made.number, made.missing, made.known) == (4, 1.5, "text") and dependencies[Holder] is made
