@@ -136,6 +136,6 @@ async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkey
             for _ in range(5):
                 job = await _begun(desk, source)
                 await desk.world.container[Dispatch].release(job, desk.world.container[Clock].now())
-        desk.world.container.feed_readers.reset_override()
+        desk.world.container[FeedReaders] = desk.world.container[ProcessFeedReaders]
         await desk.worked(source)
         assert (await desk.newest(source))["status"] == "succeeded"
